@@ -1,5 +1,5 @@
-"""Adapters: maps from a new model's queries to an old model's vectors, each a few steps that NumPy, ONNX and
-faiss can repeat.
+"""Adapters: maps from a new model's queries to an old model's vectors, as steps that NumPy, ONNX and faiss
+can do.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ from relcore.stores.index import (
 if TYPE_CHECKING:
     from relcore.migrate.migration import MigrationResult
 
-# What an adapter does to a row, as the few kinds of step that every program can repeat: NumPy, ONNX, faiss.
-
 
 @dataclass(frozen=True, eq=False)
 class Unit:
@@ -55,20 +53,14 @@ class Unit:
 
 @dataclass(frozen=True, eq=False)
 class AffineStep:
-    """x·matrix + offset.
-
-    Attributes
-    ----------
-    matrix : array (d_in, d_out) float32
-    offset : array (d_out,) float32
-    """
+    """x·matrix + offset, float32: matrix (d_in, d_out), offset (d_out,)."""
 
     matrix: np.ndarray
     offset: np.ndarray
 
     @classmethod
     def between(cls, matrix: np.ndarray, start: np.ndarray, end: np.ndarray | float = 0.0) -> AffineStep:
-        """(x − start)·matrix + end, computed in float64 and kept in float32."""
+        """(x − start)·matrix + end, computed in float64."""
         return cls(
             np.ascontiguousarray(matrix, dtype=np.float32), np.asarray(end - start @ matrix, dtype=np.float32)
         )
@@ -82,7 +74,7 @@ Steps = tuple[Step, ...]
 
 
 def apply_steps(steps: Steps, X: np.ndarray) -> np.ndarray:
-    """Rows after all steps, (n, d_in) → (n, d_out) float32, with memory for one block beside the result."""
+    """Rows after all steps, (n, d_in) → (n, d_out) float32, block by block."""
     out = None
     for block in row_blocks(len(X)):
         rows = X[block]
@@ -97,24 +89,21 @@ def apply_steps(steps: Steps, X: np.ndarray) -> np.ndarray:
 class Adapter(Estimator):
     """New queries and old vectors in one space that is searched by cosine, learned from m paired rows.
 
-    Rows are brought to length 1 first: retrieval is by cosine, and a row's length contains no information
-    about its meaning; pooled word vectors break every centred method otherwise.
+    Rows are brought to length 1 first: retrieval is by cosine, and lengths break every centred method.
 
     Attributes
     ----------
     query_steps_ : tuple of Step
         From a new model's row to the space that is searched, (d_new,) → (d,), of length 1 at the end.
     corpus_steps_ : tuple of Step
-        From an old model's row to it, (d_old,) → (d,). Only `Unit()` where the old vectors are searched as
-        they are.
+        From an old model's row to it, (d_old,) → (d,); only `Unit()` where these are searched as they are.
     """
 
     _needs_target: ClassVar[bool] = True
 
     @abstractmethod
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        """Steps after the first `Unit()` and before the last one, of queries and of the corpus; new (m,
-        d_new) and old (m, d_old) are float32 rows of length 1."""
+        """Steps of queries and of the corpus between the two `Unit()`, from float32 rows of length 1."""
 
     def fit(self, new: np.ndarray, old: np.ndarray) -> Adapter:
         """Learn from paired rows, new (m, d_new) and old (m, d_old).
@@ -154,19 +143,11 @@ class Adapter(Estimator):
 
 
 def around_the_mean(matrix: np.ndarray, new: np.ndarray, old: np.ndarray) -> Steps:
-    """The steps x → ‖y‖ u + mean_y, with u the direction of (x − mean_x)·matrix and ‖y‖ the mean length of
-    centred old rows; for old vectors that are searched as they are.
+    """The steps x → ‖y‖ u + mean_y, with u the direction of (x − mean_x)·matrix, (d_new, d_old).
 
-    A fitted map shrinks: it predicts rows nearer to the mean than true ones are. Added to so short a row, the
-    mean would count for more than in a true old vector, and the same documents, those near the mean, would
-    answer every query. Measured on Cranfield, TF-IDF → MiniLM, three draws, nDCG@10: ridge .276 → .305 at 300
-    pairs, .354 → .369 at 1,000.
-
-    Parameters
-    ----------
-    matrix : array (d_new, d_old)
-    new, old : arrays (m, d_new), (m, d_old)
-        The pairs.
+    ‖y‖ is the mean length of centred old rows (m, d_old). A fitted map shrinks rows towards the mean. Without
+    their length restored, documents near the mean would answer every query (Cranfield, ridge, 300 pairs:
+    nDCG@10 .276 → .305).
     """
     start, end = new.mean(axis=0, dtype=np.float64), old.mean(axis=0, dtype=np.float64)
     length = float(lengths(old, end).mean(dtype=np.float64))
@@ -175,12 +156,10 @@ def around_the_mean(matrix: np.ndarray, new: np.ndarray, old: np.ndarray) -> Ste
 
 
 class ProcrustesAdapter(Adapter):
-    """Centred orthogonal Procrustes (Schönemann 1966) between unit rows of any two widths; the corpus is
-    centred, too.
+    """Centred orthogonal Procrustes (Schönemann 1966) between unit rows of any two widths.
 
-    Where the old vectors have a large common mean, searching them centred is worth more than the rest of the
-    method: on Cranfield, TF-IDF → MiniLM, 1,000 pairs, three draws, nDCG@10 is .395, and .375 with the old
-    vectors as they are.
+    The corpus is centred, too, which matters where old vectors have a large common mean (Cranfield, 1,000
+    pairs: nDCG@10 .395, and .375 with the old vectors as they are).
 
     Examples
     --------
@@ -218,10 +197,9 @@ class InPlaceProcrustesAdapter(InPlaceAdapter):
 
 
 class DiagonalAdapter(InPlaceAdapter):
-    """Centred Procrustes with diagonal scaling of the rotated coordinates, as in Drift-Adapter (EMNLP 2025).
+    """Centred Procrustes with diagonal scaling, as in Drift-Adapter (EMNLP 2025).
 
-    Each factor is the least-squares one and at least 0: a coordinate that the new model does not have adds
-    noise only.
+    Factors are by least squares and at least 0: a coordinate that the new model lacks adds only noise.
     """
 
     def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
@@ -234,9 +212,9 @@ class DiagonalAdapter(InPlaceAdapter):
 
 
 class AffineAdapter(InPlaceAdapter):
-    """Least squares with an offset, of smallest norm where fewer pairs than dimensions leave a choice.
+    """Least squares with an offset, of smallest norm.
 
-    Near as many pairs as dimensions it fits their noise; `RidgeAdapter` does not.
+    With about as many pairs as dimensions it fits their noise; `RidgeAdapter` does not.
     """
 
     def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
@@ -249,11 +227,10 @@ PENALTIES = tuple(np.geomspace(1e-3, 1e2, 16).tolist())
 def ridge_by_press(
     new: np.ndarray, old: np.ndarray, penalties: Sequence[float] = PENALTIES
 ) -> tuple[np.ndarray, float]:
-    """The ridge map (d_new, d_old) between centred rows, float64, and its penalty λ, of the smallest
-    leave-one-out error (Allen's PRESS) over all coordinates.
+    """The ridge map (d_new, d_old) between centred rows, float64, and its penalty λ.
 
-    The residual without row i is (y − ŷ)ᵢ / (1 − hᵢ), with h the diagonal of the hat matrix. Rows have length
-    1, so λ = 1 counts as much as one pair.
+    λ has the smallest leave-one-out error (Allen's PRESS): residuals (y − ŷ)ᵢ / (1 − hᵢ), with h the diagonal
+    of the hat matrix. Rows have length 1, so λ = 1 counts as much as one pair.
     """
     if not len(penalties) or not min(penalties) > 0:
         raise SpaceError(f"penalties: expected numbers above 0, got {penalties!r:.80}")
@@ -273,12 +250,7 @@ def ridge_by_press(
 
 @dataclass(eq=False)
 class RidgeAdapter(InPlaceAdapter):
-    """Ridge regression with an offset; see `ridge_by_press`.
-
-    Attributes
-    ----------
-    penalty_ : float
-    """
+    """Ridge regression with an offset and the penalty `penalty_`; see `ridge_by_press`."""
 
     penalties: tuple[float, ...] = PENALTIES
 
@@ -289,8 +261,10 @@ class RidgeAdapter(InPlaceAdapter):
 
 @dataclass(eq=False)
 class LowRankAdapter(InPlaceAdapter):
-    """Reduced-rank regression (Izenman 1975): the ridge map, kept to the `rank` principal directions of the
-    rows that it predicts; fewer where the widths or the pairs allow fewer.
+    """Reduced-rank regression (Izenman 1975): the ridge map on `rank` principal directions of its
+    predictions.
+
+    The rank is smaller where the widths or the pairs allow less.
     """
 
     rank: int = 64
@@ -304,11 +278,9 @@ class LowRankAdapter(InPlaceAdapter):
         return matrix @ directions @ directions.T
 
 
-# Relative coordinates: queries and corpus are projected, each by the pairs' vectors of its own model. With
-# A = U S Vᵀ the anchors of the old model, X Aᵀ = X V S Uᵀ has the products of X V S, whose width is at most
-# that of the old model, however many anchors there are. So the corpus is projected to X V S, and the queries
-# to (Q A_newᵀ) U: every score of a query changes by the same factor, and the order of its results is that of
-# the full coordinates.
+# Relative coordinates: with A = U S Vᵀ the old model's anchors, X Aᵀ = X V S Uᵀ has the products of X V S,
+# whose width is at most that of the old model. So the corpus is projected to X V S, and queries to
+# (Q A_newᵀ) U: the order of results is that of the full coordinates.
 
 
 class AnchorBasis(NamedTuple):
@@ -332,11 +304,9 @@ class AnchorBasis(NamedTuple):
 
 
 class RelativeAdapter(Adapter):
-    """Cosines to the anchors, not centred: relative representations as published (Moschella et al. 2023), the
-    baseline.
+    """Cosines to the anchors, not centred: relative representations as published (Moschella et al. 2023).
 
-    The anchors are the pairs: a query's coordinates are its similarities to their new vectors, a document's
-    those to their old vectors. Nothing is embedded again; the corpus is projected once.
+    The anchors are the pairs: queries are compared with their new vectors, documents with their old vectors.
     """
 
     _center: ClassVar[bool] = False
@@ -353,11 +323,11 @@ class RelativeAdapter(Adapter):
 
 @dataclass(eq=False)
 class WhitenedRelativeAdapter(RelativeAdapter):
-    """Whitened relative coordinates X Aᵀ (K + λI)^(−1/2), K = A Aᵀ, of centred rows: ours, the best where
-    pairs are few.
+    """Whitened relative coordinates X Aᵀ (K + λI)^(−1/2), K = A Aᵀ, of centred rows: the best where pairs are
+    few.
 
-    By the decomposition of the anchors, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ; the order of results is
-    that of `RelativeProjection(whiten=True)`.
+    As Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ, results come in the order of
+    `RelativeProjection(whiten=True)`.
 
     Parameters
     ----------
@@ -377,8 +347,7 @@ class WhitenedInverseAdapter(InPlaceAdapter):
     """The whitened inverse relative projection: y = ‖a_y‖ xW / ‖xW‖ + mean_y.
 
     W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened",
-    lengths="mean")`, by the decompositions of both models' anchors: work grows with the number of pairs, not
-    with its cube.
+    lengths="mean")`, by decompositions whose work is linear in the number of pairs.
 
     Parameters
     ----------
@@ -412,13 +381,11 @@ class Card:
     Attributes
     ----------
     adapter : str
-        Its method, a name of `relcore.base.names.ADAPTERS`.
+        A name of `relcore.base.names.ADAPTERS`.
     new_width, old_width, width : int
         Dimensions of the new model, of the old one, and of the space that is searched.
-    n_pairs : int
-        Rows that both models have embedded, and from which it was learned.
     new_digest, old_digest : str
-        `relcore.runs.digest.digest_of` of these rows as float32 arrays.
+        `relcore.runs.digest.digest_of` of the paired rows as float32 arrays.
     commit, version : str
         Of Relscope; the commit is "" outside a checkout.
     """
@@ -492,12 +459,7 @@ class StepPlan:
 
 
 class LoadedAdapter(Adapter):
-    """An adapter from a file: it maps queries and the corpus, and learns nothing.
-
-    Attributes
-    ----------
-    card : Card
-    """
+    """An adapter from a file, with its card: it maps queries and the corpus, and learns nothing."""
 
     def __init__(self, card: Card, queries: Steps, corpus: Steps) -> None:
         self.card = card
@@ -530,7 +492,7 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
     }
     plan = StepPlan(
         LAYOUT,
-        **{side: tuple(_NAMES[type(one)] for one in steps) for side, steps in sides.items()},
+        **{side: tuple(_NAMES[type(step)] for step in steps) for side, steps in sides.items()},
         card=card,
     )
     _adapter(path.name, plan, dict(tensors))
@@ -546,8 +508,7 @@ def load(path: Path) -> LoadedAdapter:
     Raises
     ------
     SpaceError
-        Another file, a damaged one, shapes that do not fit together, numbers that are not finite, a later
-        layout.
+        Another or damaged file, shapes that do not fit, numbers that are not finite, a later layout.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -599,9 +560,7 @@ def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> Loade
 def _steps(
     name: str, side: str, kinds: Sequence[str], width: int, end: int, tensors: dict[str, np.ndarray]
 ) -> Steps:
-    """The steps of one side from rows of `width` to rows of width `end`; takes their tensors out of the
-    dict.
-    """
+    """The steps of one side from rows of `width` to rows of width `end`; pops their tensors."""
     if unknown := set(kinds) - set(_KINDS):
         got = f"{quote(sorted(unknown)[:3])}; update Relscope"
         raise SpaceError(f"{name}: expected steps among {quote(_KINDS)}, got {got}")
@@ -615,7 +574,7 @@ def _steps(
             tensor, dims = f"{side}.{place}.{part.name}", _SHAPES[part.name]
             array = arrays[part.name] = tensors.pop(tensor, np.empty(()))
             if array.ndim != len(dims) or any(
-                sizes.setdefault(*one) != one[1] for one in zip(dims, array.shape, strict=True)
+                sizes.setdefault(*pair) != pair[1] for pair in zip(dims, array.shape, strict=True)
             ):
                 expected = f"the tensor {tensor} of shape {tuple(sizes.get(dim, dim) for dim in dims)}"
                 raise _damaged(name, expected, str(array.shape))
@@ -636,7 +595,7 @@ _LEAST_LENGTH = 1e-30  # a shorter row counts as zero, which stays zero
 
 
 def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
-    """The steps of one side, ``"queries"`` or ``"corpus"``, as an ONNX graph, checked by the package onnx.
+    """The steps of one side, ``"queries"`` or ``"corpus"``, as a checked ONNX graph.
 
     Input ``rows``, float32 (n, d) for any n; output ``mapped``, float32 (n, width) of length 1.
 
@@ -687,9 +646,9 @@ GRAPHS = {"queries": "adapter.onnx", "corpus": "corpus.onnx"}
 def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False) -> tuple[Path, ...]:
     """Write the files of an adapter, and return their paths.
 
-    ``adapter.safetensors`` holds the steps and the card; ``apply.py`` maps rows with NumPy alone;
-    ``adapter.onnx`` maps queries, and ``corpus.onnx`` the corpus where the adapter projects it. The graphs
-    are left out where the package onnx (extra ``onnx``) is not installed. For faiss see `index_with_map`.
+    ``adapter.safetensors`` holds steps and card, ``apply.py`` maps rows with NumPy alone, ``adapter.onnx``
+    maps queries, and ``corpus.onnx`` the corpus where the adapter projects it. Graphs need the package onnx.
+    For faiss see `index_with_map`.
 
     Raises
     ------
@@ -720,14 +679,12 @@ def export_result(
     folder: Path,
     commit: str = "",
 ) -> tuple[Path, ...]:
-    """Fit the adapter of a migration again, on the rows of its pairs by the new and the old model, and
-    `export` it with a card.
-    """
+    """Refit a migration's adapter on the rows of its pairs, new and old, and `export` it with a card."""
     from relcore.migrate.migration import TITLES
 
     scores = [
-        CardScore(f"{result.metric}, {TITLES[one.option]}", one.value, one.low, one.high, len(result.queries))
-        for one in result.options
+        CardScore(f"{result.metric}, {TITLES[row.option]}", row.value, row.low, row.high, len(result.queries))
+        for row in result.options
     ]
     adapter, models = result.fitted(*rows), {"new_model": names[0], "old_model": names[1]}
     card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit, **models)
@@ -740,17 +697,15 @@ def export_result(
 def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> Any:
     """A `faiss.IndexPreTransform` that maps queries of the new model and searches `index` with them.
 
-    The index keeps its vectors, of any kind and compression; it is not copied. Search by inner product, or by
-    Euclidean distance where its rows have length 1. Add rows to the index inside, ``mapped.index``: the map
-    is for queries, and ``mapped.add`` would apply it to the corpus.
+    The index is not copied. Search by inner product, or by Euclidean distance where its rows have length 1.
+    Add rows to ``mapped.index``: ``mapped.add`` would map them as queries.
 
     Parameters
     ----------
     index : faiss.Index
         Of the old vectors; for an adapter that projects the corpus, of projected ones (`Adapter.corpus`).
     projected : bool
-        Whether the vectors in the index went through `Adapter.corpus`. Adapters that need it are refused
-        without it.
+        Whether the vectors in the index went through `Adapter.corpus`; required by adapters that project.
 
     Raises
     ------
@@ -760,8 +715,7 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     Examples
     --------
     >>> import faiss, numpy as np
-    >>> from relcore.migrate.adapters import index_with_map
-    >>> from relcore.migrate.adapters import InPlaceProcrustesAdapter
+    >>> from relcore.migrate.adapters import InPlaceProcrustesAdapter, index_with_map
     >>> old = np.eye(4, 3, dtype=np.float32)[:3]
     >>> new = old[:, ::-1]
     >>> index = faiss.IndexFlatIP(3)
@@ -812,9 +766,8 @@ def adapt(
 ) -> Target:
     """Map all rows of a store and write them to another one, with their ids and payload.
 
-    Memory holds one block. Mapped blocks are kept in a folder beside the goal, `staging_folder`, until all
-    are there; then the goal is written, a file under its name only when it is whole. After a kill the same
-    call continues behind the last block. So the disk needs room for the result twice.
+    Memory holds one block. Mapped blocks wait in `staging_folder`, so the disk needs room for the result
+    twice, and the same call resumes after a kill. A file gets its name only when it is whole.
 
     Parameters
     ----------
@@ -843,7 +796,7 @@ def adapt(
             steps = adapter.query_steps_ if is_query else adapter.corpus_steps_
             width = mapped(np.ones((1, index.width), np.float32)).shape[1]
         # Of the whole work. A file that was written again counts as another.
-        written = [] if source.address else [_written(path) for path in _files(source.path)]
+        written = [] if source.address else _files(source.path)
         key = digest_of([*steps], side, source.text, goal.text, index.n, index.width, written)
         staged = StagedRows(staging_folder(goal), key)
         target = Target(index.n, width, add, resumed=staged.writing)
@@ -868,24 +821,17 @@ def staging_folder(goal: Place) -> Path:
 
 
 def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
-    """Raise a SpaceError where an adapter takes no rows of this width: "queries" of the new model,
-    "corpus" of the old.
-    """
-    expected = adapter.n_features_in_ if side == "queries" else adapter.n_features_old_
+    """Raise a SpaceError where an adapter takes no rows of this width on this side."""
+    is_query = side == "queries"
+    model, expected = ("new", adapter.n_features_in_) if is_query else ("old", adapter.n_features_old_)
     if width != expected:
-        model = "new" if side == "queries" else "old"
         raise SpaceError(
             f"{name}: expected rows of the {model} model, of width {expected}, got {width}; name its vectors"
-            + ", or use --corpus for those of the old model" * (side == "queries")
+            + ", or use --corpus for those of the old model" * is_query
         )
 
 
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
-
-
-def _written(path: Path) -> tuple[str, int, int]:
-    status = path.stat()
-    return path.name, status.st_size, status.st_mtime_ns
+def _files(path: Path) -> list[tuple[str, int, int]]:
+    files = sorted(file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
+    known = [(file.name, file.stat()) for file in ([path] if path.is_file() else files)]
+    return [(name, status.st_size, status.st_mtime_ns) for name, status in known]

@@ -1,5 +1,5 @@
-"""What a migration is measured by: nDCG of searches with judgements, pairs that pair, adapters chosen by
-cross-validation, and the four options on the same queries.
+"""What a migration is measured by: nDCG, held-out pairs, cross-validated adapters, and the options
+compared.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _LISTED = 3
 def relevance_matrix(
     query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int
 ) -> csr_array:
-    """Which rows of a corpus are relevant to each query, and by how much: grades (n_queries, n_rows), those
-    above 0 stored, no pair twice.
+    """Relevant rows of each query: grades (n_queries, n_rows), those above 0 stored; no pair may occur
+    twice.
     """
     kept = np.asarray(grade) > 0
     return csr_array((grade[kept].astype(float), (query[kept], row[kept])), shape=(n_queries, n_rows))
@@ -47,19 +47,16 @@ def counts_of(relevance: csr_array) -> np.ndarray:
 
 
 def _grades(lists: np.ndarray, relevance: csr_array) -> np.ndarray:
-    """The grade of each row of the lists (n_queries, k), 0 where it is not relevant; −1 stands for no row."""
     queries = np.broadcast_to(np.arange(len(lists))[:, None], lists.shape)
     return np.where(lists >= 0, relevance[queries, np.maximum(lists, 0)].toarray(), 0.0)
 
 
 def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
-    r"""nDCG@k of each query, (n_queries,), 0 … 1; 1 where no order of the corpus is better, NaN without a
-    relevant row.
+    r"""nDCG@k of each query, (n_queries,), 0 … 1; NaN without a relevant row.
 
     .. math:: \mathrm{DCG} = \sum_{i=1}^{k} g_i / \log_2(i + 1)
 
-    over that of the best order of all relevant rows (Järvelin and Kekäläinen 2002, gains linear as in
-    trec_eval).
+    over that of the best order (Järvelin and Kekäläinen 2002, linear gains as in trec_eval).
 
     Parameters
     ----------
@@ -87,13 +84,9 @@ def recall(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
-    """The k rows of `corpus` (n, d) with the largest product with each query (m, d), (m, k); −1 where there
-    are fewer.
+    """The k rows of `corpus` (n, d) with the largest product with each query (m, d), (m, k); −1 for none.
 
-    Parameters
-    ----------
-    own : array (m,), optional
-        The corpus row that each query is itself, which is left out.
+    `own` (m,) is the corpus row that each query is itself, which is left out.
     """
     lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)))
     if own is not None:
@@ -105,7 +98,7 @@ def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray 
 
 @dataclass(frozen=True)
 class JudgedQuery:
-    """A document's grade for a query, as a line of a qrels file has it; not relevant from 0 down."""
+    """A document's grade for a query; not relevant from 0 down."""
 
     query: str
     row: str
@@ -113,14 +106,12 @@ class JudgedQuery:
 
 
 def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
-    """TREC judgements: per line a query, an iteration that is not used, a document and a grade, separated by
-    white space.
+    """TREC judgements: per line a query, an unused iteration, a document and a grade.
 
     Raises
     ------
     SpaceError
-        A line of other fields, a grade that is no number, a pair with two grades, too many lines, no
-        judgement; see `base.text.read_lines`.
+        A malformed line, a pair with two grades, too many lines, no judgement; see `base.text.read_lines`.
     """
     grades: dict[tuple[str, str], float] = {}
     name = Path(path).name
@@ -145,22 +136,21 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
 def relevance_of(
     judgements: Sequence[JudgedQuery], queries: Sequence[str], rows: Sequence[str]
 ) -> tuple[csr_array, Mapping[str, int]]:
-    """Judgements by ids as `relevance_matrix`, and how many name an unknown query or an unknown row of the
-    corpus.
+    """Judgements as `relevance_matrix`, and how many name an unknown query or row.
 
     Raises
     ------
     SpaceError
-        No judgement of a known query and a known row says that the row is relevant.
+        No known row is relevant to a known query.
     """
-    query = pd.Index(queries).get_indexer([one.query for one in judgements])
-    row = pd.Index(rows).get_indexer([one.row for one in judgements])
-    grade = np.array([one.grade for one in judgements])
+    query = pd.Index(queries).get_indexer([item.query for item in judgements])
+    row = pd.Index(rows).get_indexer([item.row for item in judgements])
+    grade = np.array([item.grade for item in judgements])
     known = (query >= 0) & (row >= 0)
     relevance = relevance_matrix(query[known], row[known], grade[known], len(queries), len(rows))
     if not relevance.nnz:
         unknown = [judgements[at] for at in np.flatnonzero(~known)]
-        named = [one.row if one.query in set(queries) else one.query for one in unknown[:_LISTED]]
+        named = [item.row if item.query in set(queries) else item.query for item in unknown[:_LISTED]]
         got = f"unknown ids, first {quote(named)}" if named else "no grade above 0"
         raise SpaceError(
             f"judgements: expected relevant rows by the ids of the queries and of the vectors, got {got}"
@@ -170,8 +160,8 @@ def relevance_of(
 
 
 def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
-    """All other rows of a query's label are relevant: labels (n,), "" for none, and queries (m,), row
-    numbers of the corpus.
+    """All other rows of a query's label are relevant: labels (n,), "" for none; queries (m,) are row
+    numbers.
     """
     labels = np.asarray(labels, dtype=object)
     lists = [np.flatnonzero((labels == labels[row]) & (labels[row] != "")) for row in queries]
@@ -181,13 +171,12 @@ def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
 
 
 def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> csr_array:
-    """The rows of a search's lists (m, k) are the relevant ones; −1 for none."""
+    """Relevance of the rows in lists (m, k); −1 for none."""
     query, row = np.repeat(np.arange(len(lists)), lists.shape[1]), lists.ravel()
     return relevance_matrix(query, row, row >= 0, len(lists), n_rows)
 
 
-# Whether pairs pair: held-out new rows must find their partners far better than chance, and better than at a
-# shift.
+# Whether pairs pair: held-out new rows find their partners better than by chance, and better than at a shift.
 
 FEWEST = 25
 SHIFTS = range(-5, 6)
@@ -200,10 +189,10 @@ _UNIT = 1e-2
 
 @dataclass(frozen=True)
 class Pairing:
-    """How well pairs pair: the mean reciprocal rank of held-out rows' partners among the held-out rows, its
-    mean and standard error where rows are unrelated, the mean share of the rows `behind` the partner (.5 by
-    chance), and the number of rows tried. `shift`: how many rows further down the partners are found best,
-    and the score there.
+    """Mean reciprocal rank of held-out rows' partners, with its mean and standard error for unrelated rows.
+
+    `behind` is the mean share of rows behind the partner (.5 by chance), n the number of rows tried. `shift`
+    is by how many rows further down partners rank best, and `shifted` the score there.
     """
 
     score: float
@@ -216,23 +205,14 @@ class Pairing:
 
     @property
     def is_clear(self) -> bool:
-        """Whether partners are found better than by chance, by both of two measures.
-
-        A few unrelated rows that come first raise the mean reciprocal rank, and hardly the share of rows
-        behind: of 108 shuffled sets of 25 to 100 pairs on Cranfield, four passed by the former alone.
-        """
+        # The share behind guards against a few unrelated rows that come first and raise the mean rank.
         clear = _CLEAR if self.n < _MANY else _CLEARER
         return self.score > self.chance + clear * self.error and self.behind > 0.5 + clear / np.sqrt(
             12 * self.n
         )
 
     def need(self) -> None:
-        """
-        Raises
-        ------
-        SpaceError
-            The pairs do not pair, with the shift where one is found.
-        """
+        """Raise a SpaceError where the pairs do not pair, with the shift where one is found."""
         score = f"mean reciprocal rank {short(self.score)}"
         if self.shift:
             place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
@@ -252,13 +232,12 @@ class Pairing:
 def check_pairs(
     new: np.ndarray, old: np.ndarray, random_state: int = 0, names: Sequence[str] = ()
 ) -> Pairing:
-    """Whitened relative coordinates of one half of the pairs, tried on the other half, and vice versa; at
-    eleven shifts.
+    """Whitened relative coordinates of each half of the pairs, tried on the other half, at eleven shifts.
 
     Parameters
     ----------
     new, old : arrays (m, d_new), (m, d_old)
-        The pairs in the order of their files: a shift by s pairs new row i with old row i + s.
+        In the order of their files: a shift by s pairs new row i with old row i + s.
     names : of the old and the new space, for the error
 
     Raises
@@ -280,8 +259,8 @@ def check_pairs(
     odd = np.arange(n) % 2 == 1
     sizes = np.where(odd, odd.sum(), (~odd).sum())  # the number of rows among which each row is searched
     terms = [1 / np.arange(1, size + 1) for size in sizes]
-    chance = float(np.mean([one.mean() for one in terms]))
-    error = float(np.sqrt(sum(one.var() for one in terms)) / n)
+    chance = float(np.mean([term.mean() for term in terms]))
+    error = float(np.sqrt(sum(term.var() for term in terms)) / n)
     ranks, tried = {}, {}
     for shift in shifts:
         ranks[shift] = reciprocal = _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift]), odd)
@@ -306,9 +285,7 @@ def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.n
 
 
 def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
-    """A caution where the share of rows that equal an earlier one to the last bit is much larger in one model
-    than in the other, from the pairs' rows.
-    """
+    """A caution where exact duplicates are much more frequent in one model than in the other."""
     shares = [1 - len(np.unique(np.asarray(rows, np.float32), axis=0)) / len(rows) for rows in (new, old)]
     sides = (("new", "old", *shares), ("old", "new", *shares[::-1]))
     return [
@@ -339,12 +316,9 @@ class PairSplit(NamedTuple):
     Attributes
     ----------
     fitted : array (m,)
-        Never a query, and where held-out rows are the queries not searched either: an adapter brings a new
-        vector that it was fitted on closer to its old one than others, so such rows would be found too well.
+        Neither queries nor searched: an adapter finds rows that it was fitted on too well.
     held_out : array (h,)
-        Ascending. Without rows that repeat a fitted one to the last bit.
-    n_repeated : int
-        Such rows.
+        Ascending, without the `n_repeated` rows that repeat a fitted one to the last bit.
     """
 
     fitted: np.ndarray
@@ -353,8 +327,7 @@ class PairSplit(NamedTuple):
 
 
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
-    """Pairs to fit on, chosen by the strategy in the old space, and pairs that are held out, drawn by their
-    ids before that.
+    """Pairs to fit on, chosen by the strategy in the old space, and held-out pairs, drawn by their ids.
 
     Parameters
     ----------
@@ -363,7 +336,7 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     n_pairs : int
         0 takes all that are not held out.
     judged : bool
-        Whether there are judged queries: then no pair needs to be held out.
+        With judged queries no pair needs to be held out.
 
     Raises
     ------
@@ -393,16 +366,11 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     return PairSplit(fitted, np.sort(held[~repeated]), int(repeated.sum()))
 
 
-# Query both models: the scores of an old query and of a bridged new one, added; or their ranks.
+# Query both models: add the scores of an old query and of a bridged new one; or their ranks.
 #
-# Scores of two models have different means and spreads, so they are standardised for each query, over the
-# whole corpus: a z-score over the first results only would depend on how many there are, and would have none
-# for a row that one of the searches lacks.
-#
-# That costs nothing. The scores of a query q have the mean q·c̄ and the variance qᵀ Σ q, with c̄ and Σ the
-# mean and the covariance of the corpus. So the sum of the two z-scores is, up to a number of the query's own,
-# the product of one longer query with one longer corpus row; and where bridged queries search the old vectors
-# as they are, of one query with the old vectors themselves.
+# Scores are standardised per query over the whole corpus: their variance is qᵀ Σ q, with Σ the covariance of
+# the corpus, and the mean does not change the order. So the sum of both z-scores is the product of one longer
+# query with one longer row, or of one query with the old vectors where both search these.
 
 FUSIONS = {"z": "z-scores, added", "reciprocal": "reciprocal ranks, added"}
 DEPTH = 1000  # of the lists whose ranks are added
@@ -420,9 +388,7 @@ def covariance(corpus: np.ndarray) -> np.ndarray:
 
 
 def standardised(queries: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Queries (m, d) whose scores over the corpus have variance 1; a query whose scores are all equal
-    becomes zero.
-    """
+    """Queries (m, d) whose scores over the corpus have variance 1; zero where all scores are equal."""
     wide = queries.astype(np.float64)
     spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, covariance, wide, optimize=True), 0))
     factors = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 1e-9)
@@ -440,8 +406,6 @@ def added_scores(
         The old queries, and the bridged ones.
     corpora : arrays (n, d_old), (n, d)
         What each of them searches; the same object where both search the old vectors.
-    weight : float
-        0 is the old model alone.
     """
     shared = corpora[0] is corpora[1]
     spread = covariance(corpora[0])
@@ -453,11 +417,9 @@ def added_scores(
 def reciprocal_ranks(
     lists: tuple[np.ndarray, np.ndarray], k: int, weight: float = 1.0, offset: int = _RANK_OFFSET
 ) -> np.ndarray:
-    """The k rows with the largest Σ w / (60 + rank) over two lists of rows (m, depth), (m, k); −1 where both
-    lists end.
+    """The k rows with the largest Σ w / (60 + rank) over two lists (m, depth), (m, k); −1 for none.
 
-    The second list counts `weight` times as much; equal sums in the order of the first list, then of the
-    second.
+    The second list counts `weight` times as much; ties go to the first list.
     """
     rows = np.concatenate(lists, axis=1)
     weights = zip((1.0, weight), lists, strict=True)
@@ -481,9 +443,7 @@ def search_by_both(
     weight: float = 1.0,
     own: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Rows (m, k) that old and bridged queries find together; arguments as in `added_scores`, and `own` as
-    in `search`.
-    """
+    """Rows (m, k) that old and bridged queries find together; arguments as of `added_scores` and `search`."""
     if fusion == "z":
         return search(*added_scores(old, new, corpora, weight), k, own)
     depth = min(DEPTH, len(corpora[0]) - (own is not None))
@@ -504,7 +464,7 @@ class Trial:
         The same queries by both models, of length 1.
     old_corpus : array (n, d_old)
     new_corpus : array (n, d_new) or None
-        The same rows; None where not all of them have new vectors, and re-embedding cannot be measured.
+        None where some rows have no new vector.
     relevance : as from `relevance_matrix`
     own : array (q,) or None
         The corpus row that each query is itself, where queries are rows of the corpus.
@@ -528,7 +488,7 @@ class Trial:
         k: int = K,
         options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
-        """What each option finds: corpus rows (q, k), the best first, −1 for none."""
+        """Corpus rows (q, k) that each option finds, the best first, −1 for none."""
         queries, own = adapter.transform(self.new_queries), self.own
         corpus = self.old_corpus if len(adapter.corpus_steps_) == 1 else adapter.corpus(self.old_corpus)
         sides, corpora = (self.old_queries, queries), (self.old_corpus, corpus)
@@ -542,9 +502,7 @@ class Trial:
         return {name: run() for name, run in searches.items() if name in options}
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> Trial:
-        """The relevant rows, the queries' own ones, and others drawn at random, `most` together or a
-        little more.
-        """
+        """About `most` rows: the relevant ones, the queries' own ones, and others at random."""
         if len(self.rows) <= most:
             return self
         own = [] if self.own is None else self.own
@@ -585,9 +543,8 @@ class Interval:
 
 
 class Bootstrap:
-    """Means over queries and their differences, each with the middle 95 % of 2,000 resamples of the queries.
-
-    All share the same resamples, so that a difference of two options is that of scores of the same queries.
+    """Means over queries and their differences, with 95 % intervals from the same 2,000 resamples of the
+    queries.
     """
 
     def __init__(self, n_queries: int, draws: int = 2000, random_state: int = 0) -> None:
@@ -611,34 +568,24 @@ class Bootstrap:
         return Interval(value, float(low), float(high))
 
 
-# What a search should find where nobody has judged it: neighbours in the new model, in the old one, or in
-# both together.
+# What a search should find where nobody has judged it: neighbours in the new model, the old one, or both.
 #
-# Whose neighbours are the truth decides the verdict, and no measurement on vectors alone can say which model
-# serves users better. What can be measured is which of the two contains the other's information. The
-# information imbalance (Glielmo, Zeni, Cheng, Csányi and Laio 2022) is the mean rank, in one space, of a
-# row's nearest neighbours in the other: near 0 where they are nearest there, too, 1 where they are any rows.
-# Where it is clearly smaller from the new model to the old one, the new one contains what the old one knows,
-# and more, so its neighbours are the truth; and the reverse. Else both count alike. Noise that a model adds
-# looks like knowledge that the other one lacks: no vectors can tell the two apart, and judged queries are
-# worth more.
+# The information imbalance (Glielmo, Zeni, Cheng, Csányi and Laio 2022) is the mean rank, in one space, of a
+# row's nearest neighbours in the other. Where it is clearly smaller from the new model to the old one, the
+# new one contains what the old one knows, and its neighbours are the truth; and the reverse. Else both count
+# alike. Noise looks like knowledge that the other model lacks, so judged queries are worth more.
 
 MOST_ROWS = 2_000
-# Imbalances whose ratio may be nearer to 1 are alike. Chosen on nine pairs of models on Cranfield and
-# Wikipedia sentences: it sorts eight of these as judgements or labels do, and leaves one undecided. They are
-# few, and it was tried on no others.
+# Imbalances whose ratio may be nearer to 1 are alike. Chosen on nine pairs of models, and tried on no others.
 CLEAR = 1.02
-_NEAR = 0.03  # share of the rows whose ranks are looked at; few of them are noisy, many are mostly alike
+_NEAR = 0.03  # share of the rows whose ranks are looked at
 
 
 def imbalance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Mean rank in `second` of the 3 % of the rows nearest to each row in `first`, (n,), over half of n; 1 by
+    """Mean rank in `second` (n, d2) of the 3 % of rows nearest in `first` (n, d1), (n,), over n / 2; 1 by
     chance.
 
-    Parameters
-    ----------
-    first, second : arrays (n, d1), (n, d2)
-        The same rows, of length 1.
+    Rows have length 1.
     """
     n = len(first)
     k = min(max(5, round(_NEAR * n)), n - 1)
@@ -656,13 +603,9 @@ def imbalance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str, Interval]:
-    """ "new", "old" or "both": which of the models contains what the other one knows; and the ratio of the
-    imbalances.
+    """Which model contains what the other one knows, "new", "old" or "both", and the ratio of imbalances.
 
-    Parameters
-    ----------
-    old, new : arrays (n, d_old), (n, d_new)
-        Paired rows of length 1; at most 2,000 of them are looked at.
+    Takes paired rows of length 1, of which at most 2,000 are looked at.
     """
     kept = drawn_rows(len(old), MOST_ROWS, random_state)
     from_old, from_new = imbalance(old[kept], new[kept]), imbalance(new[kept], old[kept])
@@ -673,10 +616,9 @@ def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str
 
 
 def neighbours_of(truth: str, old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int) -> csr_array:
-    """The k nearest rows of each query, a row of the corpus itself, by the new model, the old one, or both.
+    """The k nearest rows of each query by the new model, the old one, or both.
 
-    Ranks of both are added, not z-scores: a model whose best scores stand out more would count for more than
-    the other.
+    Ranks of both are added, not z-scores: a model whose best scores stand out more would count for more.
 
     Parameters
     ----------
@@ -702,10 +644,7 @@ MOST_TRIAL_ROWS = 100_000
 def judged_trial(
     spaces: Sequence[LatentSpace], judgements: Sequence[JudgedQuery], random_state: int = 0
 ) -> tuple[Trial, tuple[str, ...], list[str]]:
-    """Queries with a relevant row, on the old corpus, of which at most 100,000 rows; their ids, and cautions.
-
-    The pairs stay in the corpus, as they will in use. Re-embedding is measured where every row has a new
-    vector.
+    """Judged queries on at most 100,000 rows of the old corpus, pairs included; their ids, and cautions.
 
     Raises
     ------
@@ -742,13 +681,9 @@ def judged_trial(
 def held_out_trial(
     paired: Match, parts: PairSplit, relevance: str, truth: str, k: int, random_state: int = 0
 ) -> Trial:
-    """Held-out pairs as queries, at most 2,000, that search the held-out rows: the fitted ones are not
-    searched.
+    """At most 2,000 held-out pairs as queries that search the held-out rows.
 
-    Parameters
-    ----------
-    relevance : "neighbours" or "labels"
-        What is relevant: the k rows that `neighbours_of` finds, or all rows of the query's label.
+    `relevance` "neighbours" takes the k rows of `neighbours_of`, "labels" all rows of the query's label.
 
     Raises
     ------
@@ -790,8 +725,7 @@ def _sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) ->
 FOLDS = 5
 MOST_PAIRS = 2_000  # more tell adapters apart no better
 MOST_CHOICE_ROWS = 10_000
-# Left out of the automatic choice: least squares without a penalty, which finds partners well and little
-# else; and the baseline as published.
+# Without least squares without a penalty, which finds partners and little else, and the published baseline.
 AUTOMATIC = tuple(name for name in ADAPTERS if name not in ("affine", "relative"))
 
 
@@ -801,14 +735,12 @@ class Candidate:
 
     Attributes
     ----------
-    adapter : a name of `names.ADAPTERS`
     score : float
-        The geometric mean of the other two; the best adapter has the largest one.
+        The geometric mean of the other two.
     partner : float
         Mean reciprocal rank, 0 … 1, of held-out new rows' partners among old rows of the whole corpus.
     neighbours : float
-        nDCG@10, 0 … 1, of held-out new rows that search the old rows of the pairs, their neighbours in the
-        new model as truth.
+        nDCG@10, 0 … 1, of held-out new rows on the pairs' old rows; the truth: neighbours in the new model.
     """
 
     adapter: str
@@ -836,7 +768,7 @@ class Pairs(NamedTuple):
         return ADAPTERS[adapter].load()().fit(self.new, self.old)
 
     def folds(self, random_state: int) -> Iterator[tuple[np.ndarray, Pairs]]:
-        """Row numbers of each of five parts, equal numbers in the order of the ids' keys; and the others."""
+        """Row numbers of each of five parts, in the order of the ids' keys; and the other pairs."""
         folds = np.empty(len(self.ids), dtype=np.int64)
         order = np.argsort(row_keys(self.ids, "folds", random_state), kind="stable")
         folds[order] = np.arange(len(self.ids)) % FOLDS
@@ -851,12 +783,10 @@ def choose(
     adapters: Sequence[str] = AUTOMATIC,
     random_state: int = 0,
 ) -> tuple[Candidate, ...]:
-    """Adapters, the best first, by five folds of the pairs; folds go by ids.
+    """Adapters, the best first, by five folds of the pairs.
 
-    Either score alone goes wrong. Measured on Cranfield, in 54 cases (six ordered pairs of models, 100, 300
-    and 1,000 pairs, three draws) the adapter chosen is within .01 nDCG@10 of the best one on judged queries
-    in 51 by the partners, which favour ridge where the old model is poor, in 43 by the neighbours, and in 54
-    by both.
+    The score joins two measures. In 54 cases on Cranfield it chose an adapter within .01 nDCG@10 of the best
+    one in all; partners alone did so in 51, neighbours alone in 43.
 
     Parameters
     ----------
@@ -877,17 +807,13 @@ def choose(
             neighbours[held] = ndcg(search(queries, old, K, held), truth[held])
         partner, neighbour = float(partners.mean()), float(neighbours.mean())
         candidates.append(Candidate(name, float(np.sqrt(partner * neighbour)), partner, neighbour))
-    return tuple(sorted(candidates, key=lambda one: -one.score))
+    return tuple(sorted(candidates, key=lambda candidate: -candidate.score))
 
 
 def _ranks(
     queries: np.ndarray, partners: np.ndarray, corpus: np.ndarray, tolerance: float = 1e-5
 ) -> np.ndarray:
-    """Number of corpus rows before each query's partner, (m,).
-
-    Rows as similar as the partner count by half, so that a corpus of equal rows does not look well searched;
-    the partner itself does not count.
-    """
+    """Corpus rows before each query's partner, (m,); ties count by half, copies of the partner not at all."""
     own = np.vecdot(queries, partners)
     scores = queries @ corpus.T
     before = (scores > own[:, None] + tolerance).sum(axis=1).astype(float)
@@ -896,21 +822,19 @@ def _ranks(
     return before + (level & ~same).sum(axis=1) / 2
 
 
-# How much a bridged search counts beside the old model's, from pairs alone.
-
-# Of the new model, where the old one counts 1. Regression shrinks b where pairs are few, so 1 would be too
-# little for "both". Chosen on Cranfield, where larger counts lose at 100 pairs and smaller ones at 1,000.
+# Weight of the new model where the old one counts 1. Regression shrinks b where pairs are few, so 1 would be
+# too little for "both". Chosen on Cranfield.
 COUNTS = {"old": 0.0, "both": 1.5, "new": 3.0}
 
 
 def fused_weight(adapter: str, pairs: Pairs, truth: str, random_state: int = 0) -> float:
-    """The weight w of z_old + w · z_bridged that comes nearest to the search that the truth describes, 0 … 3.
+    """The weight w, 0 … 3, of z_old + w · z_bridged that comes nearest to the search that the truth
+    describes.
 
-    A bridged score is a noisy copy of the true new score. Over held-out rows (a query and a document of the
-    same fold, by an adapter of the other folds) the true one is regressed on both scores that a search has:
-    z_new ≈ a·z_old + b·z_bridged. The search wanted, z_old + c·z_new, is then best replaced by (1 +
-    c·a)·z_old + c·b·z_bridged, so w = c·b / (1 + c·a). The new model alone (w = b / a) would leave out an old
-    search that still helps where pairs are few, so c is at most 3; where the old one is the truth, it is 0.
+    The true new score is regressed on both scores over held-out rows: z_new ≈ a·z_old + b·z_bridged. The
+    search wanted, z_old + c·z_new, is then (1 + c·a)·z_old + c·b·z_bridged, so w = c·b / (1 + c·a). The new
+    model alone (w = b / a) would leave out an old search that still helps where pairs are few, so c is at
+    most 3; where the old one is the truth, it is 0.
     """
     count = COUNTS[truth]
     if not count:
@@ -944,9 +868,7 @@ MOST_CURVE_ROWS = 20_000
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """An option with one adapter at one number of pairs: nDCG@k, the mean over draws, its 95 % interval
-    over queries.
-    """
+    """An option's mean nDCG@k over draws at one number of pairs, with its 95 % interval over queries."""
 
     n_pairs: int
     adapter: str
@@ -970,14 +892,10 @@ def curve_of(
     random_state: int = 0,
     report: Report = silent,
 ) -> tuple[CurvePoint, ...]:
-    """Points of each adapter and size, and of all pairs, on at most 20,000 rows of the trial's corpus; none
-    without sizes. Smaller sizes of a draw are part of its larger ones.
+    """Points of each adapter and size, and of all pairs, on at most 20,000 rows; none without sizes.
 
-    Parameters
-    ----------
-    truth : see `fused_weight`
-    adapters : names
-        Each as a bridge; the first one also for querying both models.
+    Smaller sizes of a draw are part of its larger ones. Each adapter is a bridge; the first one also queries
+    both models. `truth` is that of `fused_weight`.
     """
     if not sizes:
         return ()

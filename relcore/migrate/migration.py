@@ -57,24 +57,14 @@ from relcore.spaces.split import row_keys
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
-# Verdict: keep, bridge, query both models or re-embed, by intervals, and one sentence that says why.
-
 TITLES = {"keep": "keep", "bridge": "bridge", "twice": "query both models", "re-embed": "re-embed"}
-# what a dearer option must gain at least where one model's neighbours are the truth: that truth favours it
+# the least gain of a dearer option where one model's neighbours, which favour it, are the truth
 WORTH = 0.02
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do.
-
-    Attributes
-    ----------
-    option : "keep", "bridge", "twice" or "re-embed"
-    is_clear : bool
-        Whether the scores tell it from every other option at 95 %.
-    sentence : str
-    """
+    """What to do: `option`, whether scores tell it from every other option at 95 %, and the reason."""
 
     option: str
     is_clear: bool
@@ -82,8 +72,9 @@ class Verdict:
 
 
 def decide(scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, worth: float = 0.0) -> tuple[str, bool]:
-    """The option, from keep to the next dearer one only where it is clearly better, and whether it differs
-    from all others that do not find the same for every query.
+    """The option, a dearer one only where it is clearly better; and whether it differs from all others.
+
+    Options that find the same for every query are not compared.
 
     Parameters
     ----------
@@ -103,7 +94,7 @@ def decide(scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, worth: float 
 def verdict_of(
     scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, *, k: int, on: str, truth: str, worth: float = 0.0
 ) -> Verdict:
-    """`decide`, with its sentence; `on` says on what the scores rest, `truth` what was searched for."""
+    """`decide`, with its sentence; `on` names the data, `truth` what was searched for."""
     option, is_clear = decide(scores, bootstrap, worth)
     means = {name: short(float(values.mean())) for name, values in scores.items()}
     parts = [f"{MOVES[option]}: {truth}, nDCG@{k} is {means['keep']} with the old model"]
@@ -127,23 +118,12 @@ _WITH = {
 }
 
 
-# MigrationResult: what a migration found, as pages, commands, studies and the store hold it.
-
-
 @dataclass(frozen=True)
 class OptionScore:
-    """One option on all queries.
+    """One option on all queries: mean nDCG@k with its 95 % bootstrap interval, and mean recall@k.
 
-    Attributes
-    ----------
-    option : "keep", "bridge", "twice" or "re-embed"
-    value, low, high : float
-        Mean nDCG@k over the queries, with its 95 % bootstrap interval.
-    recall : float
-        Mean recall@k.
-    to_keep, to_reembed : Interval or None
-        The difference to these options on the same queries; None of the option itself, and where re-embedding
-        is not measured.
+    `to_keep` and `to_reembed` are differences on the same queries; None of the option itself, and where
+    re-embedding is not measured.
     """
 
     option: str
@@ -161,31 +141,23 @@ class MigrationResult:
 
     Attributes
     ----------
-    verdict : Verdict
-        What to do, and the sentence that says so.
     options : tuple of OptionScore
         keep, bridge, twice, and re-embed where it is measured.
-    adapter : str
-        The chosen one, a name of `names.ADAPTERS`.
     weight : float
-        How much the bridged search counts where the old one counts 1, when both are added.
+        How much the bridged search counts where the old one counts 1.
     candidates : tuple of Candidate
-        The cross-validation on the pairs, the best first; empty where the adapter was given.
-    curve : tuple of CurvePoint
-    cautions : tuple of str
+        The best first; empty where the adapter was given.
     truth : "judgements", "labels", "new", "both" or "old"
-        What is relevant: judged rows, rows of the same label, or neighbours in the new model, in both models,
-        in the old model.
+        What is relevant: judged rows, rows of the same label, or neighbours in the new, both or old models.
     k, n_pairs, n_rows : int
         Depth of the lists; pairs that the adapter was fitted on; rows that were searched.
     queries : q ids
-        At most `trial.MOST_QUERIES`.
     scores : option → array (q,)
         nDCG@k of each query.
     found : option → array (q, k)
-        Row numbers of the old space that each option found, the best first, −1 for none.
+        Row numbers of the old space, the best first, −1 for none.
     relevant_query, relevant_row : arrays (j,)
-        Row numbers of the old space that are relevant, and the position of the query.
+        Positions of queries, and the rows of the old space that are relevant to them.
     pairs : array (m,)
         Row numbers in the old space of the pairs that the adapter was fitted on.
     """
@@ -217,12 +189,10 @@ class MigrationResult:
         return f"nDCG@{self.k}"
 
     def option(self, name: str) -> OptionScore | None:
-        return next((one for one in self.options if one.option == name), None)
+        return next((score for score in self.options if score.option == name), None)
 
     def table(self) -> pd.DataFrame:
-        """One row per option: option, ndcg, low, high, recall, and its differences to keeping and to
-        re-embedding.
-        """
+        """One row per option: ndcg, low, high, recall, and its differences to keeping and re-embedding."""
         rows = []
         for one in self.options:
             row = {"option": TITLES[one.option], "ndcg": one.value}
@@ -234,11 +204,10 @@ class MigrationResult:
         return pd.DataFrame(rows)
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
-        """One row per query, the greatest loss of the option first: query, the two scores, and the change."""
+        """One row per query, the greatest loss first: query, the two scores, and the change."""
         before, now = self.scores[to], self.scores[option]
-        table = pd.DataFrame(
-            {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
-        )
+        columns = {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
+        table = pd.DataFrame(columns)
         return table.sort_values("change", kind="stable").reset_index(drop=True)
 
 
@@ -260,21 +229,10 @@ UNJUDGED = (
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What a migration is measured on.
+    """What a migration is measured on: pairs to fit on, and where their `rows` (m,) are in the old space.
 
-    Attributes
-    ----------
-    pairs : Pairs
-        To fit on.
-    rows : array (m,)
-        Where they are in the old space.
-    richer : "new", "old" or "both"
-        See `evaluate.richer`.
-    truth : see `MigrationResult`
-    trial : Trial
-    queries : q ids
-    places : array (n,)
-        Where the rows of the trial's corpus are in the old space.
+    `richer` is that of `evaluate.richer`, `truth` that of `MigrationResult`, and `places` (n,) says where the
+    rows of the trial's corpus are in the old space.
     """
 
     pairs: Pairs
@@ -292,9 +250,8 @@ class Migration(Task[MigrationResult]):
     """What to do about a new embedding model, measured on pairs and, where there are any, on judged queries.
 
     The spaces are the old vectors of the corpus, the new vectors of some of its rows by the same ids, and,
-    where there are judgements, the queries by the old and by the new model. Held-out pairs are the queries
-    where nothing is judged. `compared` are adapters that the curve shows beside the chosen one, `sizes` its
-    numbers of pairs.
+    where there are judgements, the queries by the old and by the new model. Otherwise held-out pairs are the
+    queries. `compared` are further adapters of the curve, `sizes` its numbers of pairs.
     """
 
     kind: ClassVar[str] = "migration"
@@ -348,20 +305,16 @@ class Migration(Task[MigrationResult]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> MigrationResult:
-        """
-        Raises
+        """Raises
         ------
         SpaceError
-            Fewer than 25 pairs, pairs that do not pair, judgements without queries or of unknown ids, labels
-            that are missing.
+            Too few pairs or pairs that do not pair, judgements without known queries, missing labels.
         """
         report(0, 10, "checking the pairs")
         return self.answer(self.ground(spaces), spaces[0].vectors, report)
 
     def answer(self, ground: Ground, corpus: np.ndarray, report: Report = silent) -> MigrationResult:
-        """The result on this ground; adapters are chosen by the ranks of partners among the old rows
-        `corpus` (n, d_old).
-        """
+        """The result; adapters are chosen by ranks of partners among the old rows `corpus` (n, d_old)."""
         pairs, trial, state = ground.pairs, ground.trial, self.random_state
         report(1, 10, "choosing an adapter")
         candidates = choose(pairs, corpus, random_state=state) if self.adapter == AUTO else ()
@@ -420,9 +373,7 @@ class Migration(Task[MigrationResult]):
         )
 
     def ground(self, spaces: Sequence[LatentSpace], truth: str = "") -> Ground:
-        """What is fitted on and what is scored; raises as `run`. A `truth` that is known, as its result names
-        it, saves the checks of the pairs.
-        """
+        """What is fitted on and scored; raises as `run`. A known `truth` saves the checks of the pairs."""
         old, new = spaces[:2]
         paired, state = match(old, new), self.random_state
         new_rows, old_rows = paired.target.vectors, paired.source.vectors
@@ -453,8 +404,7 @@ class Migration(Task[MigrationResult]):
         return Ground(pairs, rows, which, truth, trial, queries, places, tuple(cautions))
 
 
-# The migration that comes with Relscope: 960 Wikipedia sentences, TF-IDF + SVD as the old model, MiniLM as
-# the new one.
+# The migration that comes with Relscope.
 
 GROUP = "migration-example"
 DATASET = EXAMPLES["sentences"].dataset
@@ -478,8 +428,7 @@ FEWEST = 5  # queries of a group
 
 
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
-    """One row per group with five queries or more, the greatest loss first; empty where there are fewer than
-    two.
+    """One row per group with five queries or more, the greatest loss first; empty below two groups.
 
     Columns: group, queries, change (mean over its queries), low and high (the 95 % band of random groups of
     that size), p (corrected for the number of groups).
@@ -516,13 +465,7 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
 def clusters_of(
     vectors: np.ndarray, ids: np.ndarray, n_clusters: int = CLUSTERS, random_state: int = 0
 ) -> np.ndarray:
-    """A cluster for each row, (q,), named after its most central row; by k-means on rows of length 1.
-
-    Parameters
-    ----------
-    vectors : array (q, d)
-    ids : array (q,)
-    """
+    """Clusters (q,) of rows (q, d) of length 1 by k-means, each named after its most central row."""
     from sklearn.cluster import KMeans
 
     rows = unit_rows(vectors)
@@ -547,16 +490,9 @@ _KNOTS = 256
 
 @dataclass(frozen=True, eq=False)
 class ScorePairs:
-    """Scores that two systems give to the same queries and rows.
+    """Cosines (q, n) of the same queries and rows in two systems; NaN for the row that is the query itself.
 
-    All rows, not the nearest ones: of rows that were chosen because one system likes them, the other's scores
-    are low, and the two would seem to disagree more than they do.
-
-    Attributes
-    ----------
-    old, new : arrays (q, n)
-        Cosine of each query and row, by the old system and by the new one; NaN for the row that is the query
-        itself.
+    All rows, not the nearest ones: of rows chosen by one system the other's scores are low.
     """
 
     old: np.ndarray
@@ -572,12 +508,9 @@ class ScorePairs:
 
 @dataclass(frozen=True, eq=False)
 class ScoreMap:
-    """A monotone map of new scores to the scale of old ones, linear between its knots.
+    """A monotone map of new scores to the scale of old ones, linear between its ascending knots (k,).
 
-    Attributes
-    ----------
-    new, old : arrays (k,) float64
-        Knots, both ascending. A score beyond the first or the last knot takes its value.
+    A score beyond the first or the last knot takes its value.
 
     Examples
     --------
@@ -599,9 +532,8 @@ class ScoreMap:
         """Isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted new
         ones.
 
-        Sorting first keeps the distribution, so that as many rows as before pass a threshold. Regressing each
-        old score on the new score of the same row would pull all scores towards their mean, and strict
-        thresholds would accept almost nothing.
+        Sorting first keeps the distribution, so that as many rows as before pass a threshold. Regression row
+        by row would pull scores towards their mean, and strict thresholds would accept almost nothing.
 
         Raises
         ------
@@ -638,14 +570,13 @@ class ScoreMap:
 class ThresholdOutcome:
     """What a change of model does to one threshold, and what the map restores, on held-out queries.
 
-    An error is the share of wrong decisions among the pairs of query and row that the old or the new decision
-    accepts (1 less the Jaccard index): of all pairs, nearly every one is rejected rightly.
+    Errors are shares of wrong decisions among the pairs of query and row that the old or the new decision
+    accepts (1 less the Jaccard index).
 
     Attributes
     ----------
     threshold, new_threshold : float
         The old one, and the new score that means the same.
-    map : ScoreMap
     old, new, mapped : arrays (101,)
         Percentiles of the scores.
     ks_before, ks_after : float
@@ -653,10 +584,9 @@ class ThresholdOutcome:
     error_before, error_after : float
         If the old threshold is applied to new scores, and to mapped ones.
     change : Difference
-        The error after less the error before, paired by query.
+        Of the errors, paired by query.
     chance, chance_low : float
-        The error after the map if each query's new scores belong to another query, its mean and its 2.5 %
-        quantile: a map that keeps nothing but the distribution does no better.
+        Mean and 2.5 % quantile of the error after the map if each query's new scores belong to another query.
     accepted_old, accepted_before, accepted_after : float
         Rows per query that pass.
     n_fitted, n_queries : int
@@ -709,7 +639,7 @@ def score_pairs(
     Parameters
     ----------
     old, new : (queries (q, d), rows (n, d)) of each system
-        As each one searches them; lengths do not matter.
+        Lengths do not matter.
     own : array (q,), optional
         The row that is the query itself.
     """
@@ -788,9 +718,7 @@ def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """One value per query, (q,): their mean is Σ wrong / Σ accepted by either, their spread that of the
-    ratio, linearised.
-    """
+    """Linearised ratio Σ wrong / Σ accepted by either, per query, (q,)."""
     wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
     if not either.any():
         return np.zeros(len(wrong))
@@ -806,15 +734,11 @@ def _derangement(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _dense_above(n: int) -> np.ndarray:
-    """At most 512 of n places, half of them evenly spaced, half ever denser towards the end, where
-    thresholds are.
-    """
+    """At most 512 of n places, half of them ever denser towards the end, where thresholds are."""
     even = np.linspace(0, n - 1, _KNOTS)
     dense = n - np.geomspace(1, n, _KNOTS)
     return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
 
-
-# ThresholdChange: what a migration does to a similarity threshold, as a task.
 
 MOST_JUDGED = 500  # with 20,000 rows, each matrix of scores is 40 MB
 MOST_SEARCHED = 20_000
@@ -824,8 +748,9 @@ SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdChange(Task[ThresholdOutcome]):
-    """A threshold of the old model, and the map that restores it after bridging or re-embedding; on the pairs
-    and the queries of a migration, whose result names `adapter` and `truth`.
+    """A threshold of the old model, and the map that restores it after bridging or re-embedding.
+
+    Takes the pairs and queries of a migration, whose result names `adapter` and `truth`.
     """
 
     kind: ClassVar[str] = "migration-threshold"
@@ -841,7 +766,6 @@ class ThresholdChange(Task[ThresholdOutcome]):
     system: str = setting("bridge", choices=SYSTEMS)
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores: a fit, and at most 20,000 rows and 500 queries."""
         n, m = min(len(spaces[1]), MOST_SEARCHED), self.migration.n_pairs or len(spaces[1])
         low, high = sorted(space.dimension for space in spaces[:2])
         return 0.3 + 1e-7 * MOST_JUDGED * n + 1e-9 * min(m, MOST_SEARCHED) * low * high
@@ -849,8 +773,7 @@ class ThresholdChange(Task[ThresholdOutcome]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> ThresholdOutcome:
-        """
-        Raises
+        """Raises
         ------
         SpaceError
             As `Migration.run`; re-embedding where rows lack a new vector; too few queries.
@@ -886,9 +809,6 @@ def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
     )
 
 
-# Figures of a migration from their recipes.
-
-
 @dataclass(frozen=True, kw_only=True)
 class MigrationChart(Recipe):
     figure: ClassVar[str] = "migration"
@@ -918,7 +838,7 @@ class ThresholdScores(Recipe):
             "after the map": outcome.mapped,
         }
         shares = np.linspace(0, 1, len(outcome.old))
-        lines = tuple(Line(name, one, shares) for name, one in scores.items())
+        lines = tuple(Line(name, values, shares) for name, values in scores.items())
         chart = Lines(
             lines,
             "similarity, cosine",
@@ -935,8 +855,8 @@ class ThresholdScores(Recipe):
 
 
 def chart_of(result: MigrationResult) -> Lines:
-    """Score against pairs: the curves of the chosen adapter, other adapters as bridges, and each option that
-    does not depend on the pairs as a level with its interval.
+    """Score against pairs: the chosen adapter's curves, other adapters as bridges, other options as
+    levels.
     """
     lines, curve = [], pd.DataFrame(map(vars, result.curve), columns=[*CurvePoint.__dataclass_fields__])
     for (adapter, option), part in curve.groupby(["adapter", "option"], sort=False):

@@ -1,4 +1,4 @@
-"""What was measured here: numbers with their settings and 95 % intervals."""
+"""The papers' rows, what was measured here, and whether each paper's pattern holds."""
 
 from __future__ import annotations
 
@@ -29,17 +29,12 @@ _CORRELATIONS = ("Pearson", "Spearman")
 
 @dataclass(frozen=True)
 class Number:
-    """One measured number.
+    """One measured number: ``Number("relative, Word2Vec → FastText", "Jaccard", 0.3)``.
 
     Attributes
     ----------
-    label, metric : str
-        Of what, and which: ``"relative, Word2Vec → FastText"``, ``"Jaccard"``.
-    value : float
     deviation : float, optional
         Sample standard deviation over `repeats`.
-    unit : str
-        Range or unit of the value.
     n, k : int, optional
         Rows that it is a mean over; neighbours.
     repeats : int
@@ -47,7 +42,7 @@ class Number:
     low, high : float, optional
         Ends of its 95 % interval.
     baseline : float, optional
-        The number to compare with: the chance level, or what `baseline_is` names.
+        The chance level, or what `baseline_is` names.
     group : str
         Part of a run that a single table or figure shows.
     """
@@ -67,10 +62,12 @@ class Number:
     group: str = ""
 
     def to_record(self) -> dict[str, Any]:
-        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
+        return {
+            part.name: value for part in fields(self) if (value := getattr(self, part.name)) != part.default
+        }
 
     def text(self) -> str:
-        """``"0.304 ± 0.002"``, as a paper's table prints it."""
+        """``"0.304 ± 0.002"``"""
         places = 3 if abs(self.value) < 100 else 1
         deviation = "" if self.deviation is None else f" ± {self.deviation:.{places}f}"
         return f"{self.value:.{places}f}{deviation}".replace("-", "−")
@@ -82,7 +79,6 @@ class Ours:
 
     Attributes
     ----------
-    run : str
     data : str
         What it was measured on.
     settings : dict
@@ -93,8 +89,6 @@ class Ours:
         Short hash of the checkout that measured it, with "+" if its code was not committed; "" unknown.
     run_version : int
         `PaperRun.version` when it was measured.
-    seconds : float
-    numbers : tuple of Number
     """
 
     run: str
@@ -118,12 +112,8 @@ def shipped() -> dict[str, Ours]:
 
 
 def read_ours(folder: Path) -> dict[str, Ours]:
-    """Run → what its file in the folder, ``words.json``, holds.
-
-    Raises
-    ------
-    SpaceError
-        A file that holds something else.
+    """Run → its file in the folder, such as ``words.json``; raises a SpaceError where one holds something
+    else.
     """
     what = "measured numbers"
     found = {
@@ -138,9 +128,7 @@ def read_ours(folder: Path) -> dict[str, Ours]:
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard error of a number, degrees of freedom behind it (inf: known), the ends of its 95 % interval,
-    and in words its source.
-    """
+    """A number's standard error, its degrees of freedom (inf: known), 95 % interval, and source in words."""
 
     error: float
     freedom: float
@@ -154,13 +142,11 @@ def spread_of(number: Number) -> Spread | None:
 
     In this order:
 
-    1. `low` and `high`, where the run found an interval itself (bootstrap over runs, Fisher's for a
-       correlation);
-    2. Student's interval of the mean, where there are two or more repeats that differ. It covers what differs
-       between repeats (anchors, weights, splits), not the choice of the test rows if those are fixed;
-    3. of a single measurement with a deviation over its n rows, that deviation ÷ √n;
-    4. else, of a mean over n rows between 0 and 1, or −1 and 1, the largest standard error that such a mean
-       can have: √(v (1 − v) ÷ n), or √((1 − v²) ÷ n). Of an accuracy this is the binomial standard error.
+    1. `low` and `high`, where the run found an interval itself; 2. Student's interval of the mean, of two or
+    more repeats that differ. It covers what differs between repeats    (anchors, weights, splits), not the
+    choice of fixed test rows; 3. of a single measurement with a deviation over its n rows, that deviation ÷
+    √n; 4. else, of a mean over n rows between 0 and 1, or −1 and 1, the largest standard error that such a
+    mean    can have: √(v (1 − v) ÷ n), or √((1 − v²) ÷ n).
     """
     value, n, least = number.value, number.n, _LEAST.get(number.unit)
     if number.low is not None and number.high is not None:
@@ -190,8 +176,7 @@ def quantile(freedom: float) -> float:
 
 
 def grouped(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
-    """The mean over repeats, with their sample deviation where there are two or more, of rows with equal
-    label and metric, in the order in which these first come.
+    """Mean and sample deviation over repeats of rows with equal label and metric.
 
     Each row has label, metric, value, and perhaps unit, n, k, baseline: those of the first, baselines
     averaged.
@@ -244,7 +229,6 @@ class PublishedTable:
         Data, anchors, k, seeds: what the numbers depend on.
     labels : tuple of str
         Names of the columns that say which line it is.
-    measures : tuple of NumberColumn
     rows : tuple of tuples of str
         The lines as printed: labels, then an entry for each measure.
     """
@@ -256,13 +240,7 @@ class PublishedTable:
 
     @property
     def lines(self) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:
-        """Labels and cells of each line.
-
-        Raises
-        ------
-        SpaceError
-            A text in a column of numbers.
-        """
+        """Labels and cells of each line; raises a SpaceError for a text in a column of numbers."""
         k = len(self.labels)
         for row in self.rows:
             entries = zip(row[k:], self.measures, strict=True)
@@ -281,28 +259,20 @@ def _cell(text: str, unit: str) -> Cell:
     return Cell(text, float(value), None if deviation is None else float(deviation))
 
 
-# What a paper's row asserts, as comparisons between labelled numbers, kept in relcore/data/papers beside the
-# row.
-
 CHANCE = "chance of "
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One comparison: `more` is larger than `times` × `than` + `plus`.
+    """One comparison: `more` is larger than `times` × `than` + `plus`; `says` is a sentence.
 
     Attributes
     ----------
-    says : str
-        The same in a sentence.
-    run : str
-        Whose numbers these are.
     more, than : str or float
-        ``"label | metric"`` of a number, ``"chance of label | metric"`` of its baseline, or a constant. A
-        label may have the wildcard ``*`` where it holds a value that a run finds; it must fit one number.
+        ``"label | metric"`` of a number of the run, ``"chance of label | metric"`` of its baseline, or a
+        constant. A label may have the wildcard ``*``; it must fit one number.
     times, plus : float
-        The margin. Where a paper says "about as well", it is the least favourable one in the paper's own
-        table.
+        The margin: for "about as well", the least favourable one in the paper's own table.
     """
 
     says: str
@@ -317,9 +287,7 @@ class Claim:
 
 
 def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
-    """Claims from their records; a record with ``over`` is one for each of its values, put where ``{}``
-    stands.
-    """
+    """Claims from their records; one with ``over`` is one for each of its values, put where ``{}`` stands."""
     claims = []
     for record in records:
         parts = {name: part for name, part in record.items() if name != "over"}
@@ -333,13 +301,7 @@ def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
 
 
 def number_of(side: str, numbers: Sequence[Number]) -> Number:
-    """The number that one side of a claim names.
-
-    Raises
-    ------
-    SpaceError
-        None fits, or more than one.
-    """
+    """The number that one side of a claim names; raises a SpaceError where none or several fit."""
     label, _, metric = side.removeprefix(CHANCE).partition(" | ")
     fitting = [
         number
@@ -374,8 +336,6 @@ class PaperRow:
     Attributes
     ----------
     kind, number : "Table" or "Figure", int
-    title, shows : str
-        Its topic in a few words; what it shows, in a sentence.
     published : PublishedTable, optional
         None where no numbers are printed; `note` then says so.
     page, tab : str
@@ -388,9 +348,7 @@ class PaperRow:
     needs : str
         What its own data or models take that is not here, and how to get it.
     why_not : str
-        Where nothing is measured here: why, in a sentence.
-    claims : tuple of Claim
-        What the paper's row asserts, as comparisons between numbers of its runs.
+        Why nothing is measured here.
     """
 
     paper: Paper
@@ -410,7 +368,7 @@ class PaperRow:
 
     @property
     def id(self) -> str:
-        """``"relative-table-1"``: what the command line takes."""
+        """``"relative-table-1"``"""
         return f"{self.paper.id}-{self.kind.lower()}-{self.number}"
 
     @property
@@ -432,13 +390,7 @@ def load_rows() -> tuple[PaperRow, ...]:
 
 
 def find_row(identifier: str) -> PaperRow:
-    """The row of this id.
-
-    Raises
-    ------
-    SpaceError
-        There is none.
-    """
+    """The row of this id; raises a SpaceError where there is none."""
     rows = {row.id: row for row in load_rows()}
     need_one_of("row", identifier, rows)
     return rows[identifier]
@@ -466,10 +418,9 @@ RULE = (
 
 @dataclass(frozen=True)
 class Decided:
-    """A claim with the two sides here, their difference with its 95 % interval, and whether it "holds",
-    "fails" or is open.
+    """A claim on the two sides here, their difference with its 95 % interval, and whether it holds.
 
-    `than` has the claim's margin in it already. NaN ends: a number has no interval.
+    `than` includes the claim's margin. NaN ends: a number has no interval.
     """
 
     claim: Claim
@@ -492,16 +443,18 @@ class ClaimVerdict:
     claims: tuple[Decided, ...]
 
     def counts(self) -> str:
-        outcomes = [one.outcome for one in self.claims]
+        outcomes = [claim.outcome for claim in self.claims]
         verb = "holds" if len(outcomes) == 1 else "hold"
         held = f"{outcomes.count(YES)} of {counted(len(outcomes), 'comparison')} {verb}"
-        return ", ".join([held, *(f"{outcomes.count(one)} {one}" for one in (NO, OPEN) if one in outcomes)])
+        return ", ".join(
+            [held, *(f"{outcomes.count(word)} {word}" for word in (NO, OPEN) if word in outcomes)]
+        )
 
 
 def verdict_of(row: PaperRow, found: Mapping[str, Ours]) -> ClaimVerdict | None:
     """The verdict on what was measured so far; None if no claim of the row can be decided yet.
 
-    A claim on a number that an older result of the store lacks is left out, like one whose run was not made.
+    Claims on numbers that an older result lacks are left out.
     """
     decided = []
     for claim in row.claims:
@@ -513,18 +466,12 @@ def verdict_of(row: PaperRow, found: Mapping[str, Ours]) -> ClaimVerdict | None:
             continue
     if not decided:
         return None
-    held = sum(one.outcome == YES for one in decided)
+    held = sum(claim.outcome == YES for claim in decided)
     return ClaimVerdict(HOLDS if held == len(decided) else PARTLY if held else DOES_NOT, tuple(decided))
 
 
 def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
-    """One claim on the numbers of its run.
-
-    Raises
-    ------
-    SpaceError
-        A side names no number, or several.
-    """
+    """One claim on the numbers of its run; raises a SpaceError where a side names no number, or several."""
     (more, more_error, more_freedom), (than, than_error, than_freedom) = (
         _side(side, numbers) for side in claim.sides()
     )
@@ -549,8 +496,6 @@ def _side(side: str | float, numbers: Sequence[Number]) -> tuple[float, float, f
     return (number.value, spread.error, spread.freedom) if spread else (number.value, float("nan"), inf)
 
 
-# All numbers as one table, printed and measured: for a spreadsheet, a paper or another program.
-
 _WRITTEN = ("value", "deviation", "unit", "repeats", "n", "k", "baseline")
 _RUN_FACTS = ("data", "run", "date", "version", "commit", "seconds")  # of an Ours
 COLUMNS = (
@@ -572,10 +517,9 @@ _SIGNS = {
 
 
 def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
-    """A line per number. `source` is "published" or "here"; `found` holds the results by run.
+    """A line per number, its `source` "published" or "here"; `found` holds the results by run.
 
-    Published numbers keep the unit in which they are printed; their `data` is the setting that the paper
-    names.
+    Published numbers keep their printed unit; their `data` is the setting that the paper names.
     """
     return pd.DataFrame(_lines(rows, found), columns=[*COLUMNS])
 
@@ -588,29 +532,25 @@ def as_latex(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
     """A longtable for booktabs: row, what, metric, published, here; numbers with their deviations."""
     table = pd.DataFrame(_lines(rows, found))
     table["row"] = table.get("paper", "") + ", " + table.get("row", "")
-    table = table.reindex(columns=_PRINTED)
-    text = table.to_latex(index=False, escape=True, na_rep="", longtable=True)
+    text = table.reindex(columns=_PRINTED).to_latex(index=False, escape=True, na_rep="", longtable=True)
     for sign, command in _SIGNS.items():
         text = text.replace(sign, command)
     return text.encode()
 
 
 def as_json(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    """A list of rows, each with its printed table, its results whole, and its decided claims."""
-    described = []
-    for row in rows:
-        verdict = verdict_of(row, found)
-        described.append(
-            {
-                "paper": row.paper.title,
-                "row": row.name,
-                "shows": row.shows,
-                "published": records.to_json(row.published),
-                "here": [records.to_json(found[name]) for name in row.run_names() if name in found],
-                "verdict": verdict and verdict.word,
-                "claims": [_claim(one) for one in verdict.claims] if verdict else [],
-            }
-        )
+    described = [
+        {
+            "paper": row.paper.title,
+            "row": row.name,
+            "shows": row.shows,
+            "published": records.to_json(row.published),
+            "here": [records.to_json(found[name]) for name in row.run_names() if name in found],
+            "verdict": (verdict := verdict_of(row, found)) and verdict.word,
+            "claims": [_claim(claim) for claim in verdict.claims] if verdict else [],
+        }
+        for row in rows
+    ]
     return (json.dumps(described, ensure_ascii=False, indent=2) + "\n").encode()
 
 

@@ -1,8 +1,6 @@
-"""The runs that stand beside the papers' numbers: their settings, and how studies measure some of them again.
+"""The runs beside the papers' numbers: their settings, and how studies measure some of them again.
 
-A run that names a study is that study with the run's settings as options: whoever has its runs in the store
-sees their numbers. The other runs were measured by an earlier Relscope, whose version and commit stand
-beside their numbers.
+Runs that name no study were measured by an earlier Relscope, whose version and commit stand beside them.
 """
 
 from __future__ import annotations
@@ -31,8 +29,6 @@ class PaperRun:
 
     Attributes
     ----------
-    title, data : str
-        What it does, and on which data.
     settings : dict
         JSON values; of a study, its options.
     study : str
@@ -79,14 +75,10 @@ def is_current(ours: Ours) -> bool:
 
 
 def ours_of(name: str, runs: StudyRuns, store: Store, commit: str = "") -> Ours:
-    """The numbers of the study's runs, which the store has all."""
     run, table = RUNS[name], runs.table(store)
     seconds, today = round(float(table.seconds.sum()), 1), date.today().isoformat()
     numbers = NUMBERS[run.study](runs, table)
     return Ours(name, run.data, dict(run.settings), today, __version__, seconds, numbers, commit, run.version)
-
-
-# From a study's table of runs to the numbers of a paper's row.
 
 
 def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
@@ -140,7 +132,6 @@ def _by_count(*measures: str) -> Callable[[StudyRuns, pd.DataFrame], tuple[Numbe
 
 
 def _quantisation(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
-    """Mean cosine distance of paired rows (the paper's score), Euclidean ones beside it, and MRR, by form."""
     units = {
         "cosine distance": ("cosine distance (the paper's)", "0 … 2"),
         "distance": ("Euclidean distance", "length"),
@@ -174,13 +165,11 @@ NUMBERS = {
 }
 
 
-# The commit of the project's own checkout: what code a number was measured with.
-
 _PROJECT = Path(__file__).parents[2]
 
 
 def commit_of(project: Path = _PROJECT) -> str:
-    """Short hash of HEAD, ``"a8e5362"``; with "+" behind it where tracked files under relcore differ from it.
+    """Short hash of HEAD, with "+" behind it where tracked files under relcore differ from it.
 
     "" where the folder is no checkout of its own (it may be inside someone else's), or git is not installed.
     """
@@ -194,5 +183,6 @@ def commit_of(project: Path = _PROJECT) -> str:
 
 
 def _git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    return subprocess.run(
+        ["git", *words], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()

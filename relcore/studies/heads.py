@@ -61,10 +61,9 @@ _GROUPS = ("not stitched", "same domain", "other domain")
 
 class AcrossDomains(Study):
     """A head trained on one look of the digits and one network classifies rows of another look and network.
-    The looks share the labels, and the anchors: digit 17 as scanned and digit 17 inverted are the same
-    anchor. The test rows are a fifth of the digits that no network was trained on; every network has weights
-    of its own. The bars are means without the diagonal: of encoding from each row, and of decoding into each
-    column.
+    The looks share labels and anchors: digit 17 as scanned and digit 17 inverted are the same anchor. The
+    test rows are a fifth of the digits that no network was trained on. The bars are means without the
+    diagonal: of encoding from each row, and of decoding into each column.
     """
 
     options = (
@@ -178,18 +177,9 @@ def _known_mean(values: np.ndarray, axis: int | None = None) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One domain through one encoder.
+    """One domain through one encoder, labelled, with row numbers `test` of the heads' test rows.
 
-    Attributes
-    ----------
-    domain, encoder : str
-        Distinct together.
-    space : LatentSpace
-        With a label for every row.
-    test : row numbers
-        Test rows of the heads, which are trained on all others.
-    anchors : array (m, d)
-        Rows to draw anchors from; row i is the same thing in every part.
+    `anchors` (m, d) are rows to draw anchors from; row i is the same thing in every part.
     """
 
     domain: str
@@ -204,7 +194,6 @@ class Part:
 
     @property
     def chance(self) -> float:
-        """Share of the test rows in the class that is most frequent in the part."""
         classes, counts = np.unique(self.space.labels, return_counts=True)
         return float(np.mean(self.space.labels[self.test] == classes[counts.argmax()]))
 
@@ -217,10 +206,10 @@ def cross_domain_matrices(
     settings: MethodSettings = _USUAL,
     head: str = "logistic",
 ) -> Mapping[str, np.ndarray]:
-    """For each method the accuracy (s, s) on the test rows of every part (rows) by the head of every part
-    (columns), through anchors drawn at random; a `head` is "logistic" or "mlp".
+    """Accuracy (s, s) of each method on every part's test rows (rows) by every part's head (columns).
 
-    NaN where the method needs equal widths. The diagonal is not stitched.
+    Anchors are drawn at random; a `head` is "logistic" or "mlp". NaN where the method needs equal widths; the
+    diagonal is not stitched.
 
     Raises
     ------
@@ -268,12 +257,11 @@ def cross_domain_matrices(
 def trained_parts(
     datasets: Sequence[DatasetSpec], encoders: Sequence[Encoder], store: Store, report: Report = silent
 ) -> list[Part]:
-    """Encode every dataset with every encoder, from the store where that is done. The datasets have the same
-    ids, row for row; on the second one encoders have the next random state, so that no two begin with the
-    same weights.
+    """Encode every dataset with every encoder; the datasets have the same ids, row for row.
 
-    Test rows are the fifth of each dataset that no small network is trained on; anchors are drawn from the
-    other rows.
+    On the second one encoders have the next random state, so that no two begin with the same weights. Test
+    rows are the fifth of each dataset that no small network is trained on; anchors are drawn from the other
+    rows.
     """
     parts: list[Part] = []
     for number, spec in enumerate(datasets):
@@ -289,9 +277,6 @@ def trained_parts(
     return parts
 
 
-# A head trained on rows of one encoder classifies the rows of another, through pairs of items that belong
-# to neither.
-
 _HEADS = ("relative", "whitened", "procrustes")
 _MEASURES = {name: METHODS[name].title for name in _HEADS}
 _NUMBERS = (20, 100, 438)
@@ -299,8 +284,8 @@ _NUMBERS = (20, 100, 438)
 
 class HeadAcross(Study):
     """Wikipedia sentences of 16 articles by TF-IDF + SVD and by MiniLM. A head trained on one classifies the
-    rows of the other; the two share only everyday sentences, which do not concern the task. The mean of both
-    directions. A row that both have is held out of both.
+    rows of the other; the two share only everyday sentences. The mean of both directions. A row that both
+    have is held out of both.
     """
 
     cost = 15.0
@@ -370,8 +355,6 @@ def sentence_side(encoder: Encoder, store: Store, report: Report) -> tuple[Laten
     return space, rows
 
 
-# Pictures and words: classify pictures by sentences (ASIF; Norelli et al. 2023).
-
 TEMPLATES = (
     "a hand-written {}",
     "a photo of the number {}",
@@ -388,9 +371,9 @@ _VISION = SmallVision("cnn")
 
 class PicturesAndWords(Study):
     """Digits through a CNN and sentences through an encoder of texts, trained apart. Some pictures have a
-    caption, "the digit seven"; a held-out picture is the class whose sentence, "a hand-written seven", which
-    is no caption, is most similar relative to these pairs. Captions are made of the labels, so none is wrong,
-    and the CNN saw the labels of other pictures, which helps the sentences and the head alike.
+    caption, "the digit seven"; a held-out picture is the class whose sentence, "a hand-written seven", is
+    most similar relative to these pairs. Captions are made of the labels, so none is wrong; the CNN saw the
+    labels of other pictures.
     """
 
     cost = 2.0
@@ -444,15 +427,15 @@ def zero_shot(
     exponent: float = 8.0,
     random_state: int = 0,
 ) -> dict[str, float]:
-    """Accuracy of the class whose first sentence is most similar to a held-out picture, by pictures with
-    captions alone; that of a head trained on the labels of all rows not held out; that of the most frequent
-    class.
+    """Accuracy on held-out pictures by captions alone, of a head trained on all other labels, and of the most
+    frequent class.
+
+    By captions a picture is of the class whose first sentence is most similar.
 
     Parameters
     ----------
     texts : array (C, T, d)
-        Rows of T sentences for each class, the classes sorted. The first is the query and no caption; the
-        others are captions in turn.
+        T sentences for each class, the classes sorted. The first is the query, the others are captions.
     test : array (t,)
         Row numbers of held-out pictures.
     n_pairs : int
@@ -461,7 +444,7 @@ def zero_shot(
     Raises
     ------
     SpaceError
-        As many classes as sentences for them are needed, and as many pictures as pairs.
+        Not a sentence for each class, or fewer pictures than pairs.
     """
     classes, targets = np.unique(images.labels.astype(str), return_inverse=True)
     rng = np.random.default_rng(random_state)
@@ -503,11 +486,11 @@ def zero_shot_similarities(
     keep: int = 100,
     exponent: float = 8.0,
 ) -> np.ndarray:
-    """Similarity of each image to each prompt through paired anchors (ASIF; Norelli et al. 2023).
+    """Similarity (n, C), 0 … 1, of each image to each prompt through paired anchors (ASIF; Norelli et al.
+    2023).
 
-    An image becomes its cosines to the image anchors, a prompt its cosines to the text anchors. The `keep`
-    largest cosines of each are raised to `exponent`, all others are 0. The similarity is the cosine of the
-    two.
+    Images and prompts become their cosines to their own anchors. The `keep` largest of each are raised to
+    `exponent`, all others are 0, and the cosine of the two is taken.
 
     Parameters
     ----------
@@ -517,11 +500,6 @@ def zero_shot_similarities(
         Row i is a picture and its caption.
     keep : int
         The paper keeps 800 of 1.6 million.
-    exponent : float
-
-    Returns
-    -------
-    array (n, C) float32, 0 … 1. The predicted class is the largest of a row.
     """
     return _sparse(images, image_anchors, keep, exponent) @ _sparse(prompts, text_anchors, keep, exponent).T
 
@@ -535,8 +513,6 @@ def _sparse(rows: np.ndarray, anchors: np.ndarray, keep: int, exponent: float) -
     return unit_rows(cosines**exponent)
 
 
-# Layer by layer: similarity of all layers of a model with all others, and heads that read other layers.
-
 PERMUTATIONS = 1000
 _LAYERS = tuple(range(7))
 _SIMILARITIES = ("cka", "debiased cka", "mutual knn")
@@ -546,7 +522,7 @@ _LAYER_NAMES = ("embedding", *(f"layer {layer}" for layer in _LAYERS[1:]))
 class Layers(Study):
     """Wikipedia sentences of 16 articles by MiniLM's embedding and its six layers. Left: similarity of the
     absolute spaces. Right: accuracy of each column's head, trained on relative rows of its own layer, on the
-    rows of each row's layer, through random anchors.
+    rows of each row's layer.
     """
 
     cost = 40.0
@@ -594,7 +570,6 @@ class Layers(Study):
         return {"layers": Matrices(tuple(panels), (0.0, 1.0), *texts, across=2)}
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        """Accuracy by the distance of the two layers, the mean of both directions."""
         return findings_table(
             [finding(f"accuracy, heads {apart} layers away", _apart(table, apart)) for apart in _LAYERS]
         )
@@ -621,11 +596,10 @@ def similarity_values(spaces: Sequence[LatentSpace], metric: str) -> dict[str, A
 
 
 def stitched_values(spaces: Sequence[LatentSpace], settings: Settings) -> dict[str, Any]:
-    """Accuracy of the heads of all spaces (columns) on all spaces (rows), as lists, and the best of the
-    stitched ones.
+    """Accuracy of the heads of all spaces (columns) on all spaces (rows), and the best stitched one.
 
-    The best stitched cell is compared with the same answers and permuted labels of the held-out rows, by one
-    permutation for all cells. The heads never saw these labels, so nothing has to be fitted again.
+    That one is compared with permuted labels of the held-out rows, by one permutation for all cells; the
+    heads never saw these labels.
     """
     method, state = settings["method"], settings["random_state"]
     result = stitch_matrix(

@@ -61,8 +61,7 @@ _LEVELS = ("procrustes", "not stitched", "most frequent class")
 class Pruning(Study):
     """Rows of a source are inverted through pruned anchors for each δ and ω, compared with the true rows of
     the target (cosine) and read by a logistic head of the target (accuracy). "Within": from the target's own
-    relative space, by the same prunings. With δ a pruning keeps fewer, more different anchors; ω prunings are
-    averaged.
+    relative space. With δ a pruning keeps fewer, more different anchors; ω prunings are averaged.
     """
 
     options = (
@@ -195,7 +194,7 @@ def inversion_sweep(
     """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
 
     The rows are a random sample of those that are not anchors. If both spaces have the same labels, a
-    logistic head trained on rows of the target classifies translated test rows, none of them an anchor.
+    logistic head of the target classifies translated test rows.
 
     "cells" has for each cell delta, omega, cosine (mean over the held-out rows), chance (the same over
     permuted rows), within, condition and kept (means over the prunings), accuracy; None if missing.
@@ -257,14 +256,8 @@ class BestCellChance:
     """Collects the cells' rows, one array (m, d) at a time, for the distribution of the best mean cosine by
     chance.
 
-    Each permutation of the true rows is applied to all cells alike, for cells of one grid resemble each
-    other: the best of 50 that agree is hardly better by chance than one of them, and permutations of their
-    own would widen the band. The permutations are single cycles, so no row stays with its own partner.
-
-    Parameters
-    ----------
-    true : array (m, d) float32
-        Unit rows.
+    Each permutation of the true unit rows (m, d) is applied to all cells alike, for cells of one grid
+    resemble each other. It is a single cycle, so no row stays with its own partner.
     """
 
     _at_once = 16  # cells, and permutations of the true rows, in memory
@@ -304,9 +297,6 @@ def _judge(
     n_rows: int,
     random_state: int,
 ) -> tuple[np.ndarray, Callable[[np.ndarray], float] | None, float | None]:
-    """Test rows, the accuracy of a head of the target on what they become, and that of the most frequent
-    class; no rows and None where the spaces have no labels for it.
-    """
     none = np.empty(0, dtype=np.int64), None, None
     if any(space.labels is None for space in spaces):
         return none
@@ -334,8 +324,6 @@ def _judge(
     return spaces[1].rows(shared.ids[test]), accuracy, chance
 
 
-# Is the raw cosine of translated rows mostly the common mean?
-
 COSINES = {
     "translated": "translated rows",
     "constant": "the target's mean for every row",
@@ -356,8 +344,8 @@ class CommonMean(Study):
     The raw cosine counts the mean that all rows of the target share. The paper's § 4.1 says that two
     unrelated English sentences have .93: the mean alone then scores about √.93 = .96 where Table 1 prints
     .97. Here the mean is taken over the rows that are not tested on, and permuted rows are averaged over all
-    pairs of different rows. A direction at cosine c explains c² of a row's squared length: the mean is most
-    of it where it has more than half of that of the translated rows.
+    pairs. A direction at cosine c explains c² of a row's squared length: the mean is most of it where it has
+    more than half of that of the translated rows.
     """
 
     options = (
@@ -416,8 +404,8 @@ class CommonMean(Study):
 
 
 def cosines(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> dict[str, float]:
-    """Mean cosines under the names of `COSINES`, −1 … 1: found and true rows (m, d), the mean (d,) that
-    both contain.
+    """Mean cosines under the names of `COSINES`, −1 … 1: found and true rows (m, d), and their common mean
+    (d,).
     """
     a, b = unit_rows(found), unit_rows(true)
     centred_a, centred_b = unit_rows(found, mean), unit_rows(true, mean)
@@ -437,9 +425,7 @@ def _paired(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _unpaired(a: np.ndarray, b: np.ndarray) -> float:
-    """Σ over i ≠ j of aᵢ·bⱼ, over m (m − 1): what permuting gives on average, without the rows that stay
-    in place.
-    """
+    """Σ over i ≠ j of aᵢ·bⱼ, over m (m − 1): the mean over derangements."""
     m = len(a)
     sums = a.sum(axis=0, dtype=np.float64) @ b.sum(axis=0, dtype=np.float64)
     return float((sums - np.vecdot(a, b).sum(dtype=np.float64)) / (m * (m - 1)))

@@ -1,6 +1,4 @@
-"""Do two trainings differ by an isometry only? Disparity on held-out rows over seeds, widths and networks,
-and its cost.
-"""
+"""Do two trainings differ by an isometry only? Disparity on held-out rows, and its cost."""
 
 from __future__ import annotations
 
@@ -73,11 +71,11 @@ class Isometry(Study):
     """Pairs of trainings on the digits that differ in their random state alone: classifiers' last layers,
     autoencoders' codes.
 
-    Disparity: centre both, fit the best isometry and one scale (orthogonal Procrustes) on all rows that the
-    networks were trained on, and divide the squared error on held-out rows by their squared distance from the
-    mean; the mean of both directions. 0: the spaces differ by an isometry and a scale only; 1: as far as the
-    mean itself. The loss is the accuracy of a logistic head on its own encoder less its accuracy on the other
-    one, through 300 anchors.
+    Disparity: centre both, fit the best isometry and one scale (orthogonal Procrustes) on all training rows,
+    and divide the squared error on held-out rows by their squared distance from the mean; the mean of both
+    directions. 0: the spaces differ by an isometry and a scale only; 1: as far as the mean itself. The loss
+    is the accuracy of a logistic head on its own encoder less its accuracy on the other one, through 300
+    anchors.
     """
 
     options = (
@@ -167,9 +165,7 @@ def trained_space(network: str, width: int, random_state: int, store: Store, rep
 def compared(
     source: LatentSpace, target: LatentSpace, test: np.ndarray, random_state: int = 0
 ) -> dict[str, float]:
-    """Disparities of two spaces over the same labelled rows, measured on the test rows, and the losses of
-    stitching them.
-    """
+    """Disparities of two spaces over the same labelled rows on the test rows, and the losses of stitching."""
     known = np.setdiff1d(np.arange(len(source)), test)
     order = np.random.default_rng(random_state).permutation(len(source))
     shuffled = source.vectors[order]
@@ -196,11 +192,9 @@ def compared(
 def disparity(
     source: np.ndarray, target: np.ndarray, known: np.ndarray, test: np.ndarray, kind: Any = None
 ) -> float:
-    """Σ ‖ŷ − y‖² / Σ ‖y − mean‖² over the test rows, ŷ carried by a map that was fitted on the known rows,
-    the mean theirs.
+    """Σ ‖ŷ − y‖² / Σ ‖y − mean‖² over the test rows, with map and mean fitted on the known rows.
 
-    0: an isometry and a scale (or what `kind` fits) explain all; 1: no better than the mean, which is also
-    what unrelated spaces give, but for a little more that the fit to chance costs.
+    0: an isometry and a scale (or what `kind` fits) explain all; 1: no better than the mean.
     """
     fitted = (kind or Procrustes()).fit(source[known], target[known])
     exponent, mean = brought(target)[1], mean_row(target[known])
@@ -208,9 +202,6 @@ def disparity(
     spread = centred(scaled(target[test], exponent), scaled(mean, exponent))
     return float(np.sum(errors**2, dtype=np.float64) / np.sum(spread**2, dtype=np.float64))
 
-
-# How many anchors, against the intrinsic dimension and the condition number of the spaces, on held-out
-# rows?
 
 COUNTS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 PLATEAU = 0.95
@@ -242,15 +233,12 @@ _PREDICTORS = {
 
 
 class AnchorDimension(Study):
-    """For each pair of spaces the number of anchors at which the held-out MRR of relative rows comes to 95 %
-    of its plateau.
+    """For each pair of spaces the number of random anchors, 2 to 512, at which the held-out MRR of relative
+    rows comes to 95 % of its plateau, its best value; means over the random states, logarithms interpolated.
 
-    Anchors are random rows, 2 to 512, and fewer are the first of more. The plateau is the best MRR over these
-    numbers, means over the random states; between two of them the logarithm of the number is interpolated.
     MRR is mutual among the held-out rows, k = 10. Intrinsic dimension (TwoNN), participation ratio and
-    condition number are those of the rows that are not tested on, the geometric mean of the two spaces. A
-    pair has no answer where the best MRR is less than three times what chance gives, or where it is still
-    growing at 512 anchors.
+    condition number are geometric means of the two spaces' other rows. A pair has no answer where the best
+    MRR is less than three times what chance gives, or where it is still growing at 512 anchors.
     """
 
     options = (
@@ -358,9 +346,6 @@ class AnchorDimension(Study):
 
 
 def spaces_of_pair(data: str, number: int, store: Store, report: Report) -> tuple[LatentSpace, LatentSpace]:
-    """Two spaces over the same rows: of the studied ones, or two trainings of one network that differ in
-    their random state.
-    """
     if data == "trainings":
         first, second = (trained_space(*_TRAINED[number], state, store, report) for state in (0, 1))
         return first, second
@@ -378,11 +363,9 @@ def reduced(space: LatentSpace, known: np.ndarray, width: int) -> LatentSpace:
 def needed(
     counts: Sequence[int], curve: Sequence[float], least: float, share: float = PLATEAU
 ) -> float | None:
-    """The number of anchors at which the curve first comes to this share of its best value, its logarithm
-    interpolated.
+    """The number of anchors at which the curve first comes to this share of its best value, interpolated.
 
-    None where the best value is below `least`, or where only the last number comes to that share: it has no
-    plateau yet.
+    None where the best value is below `least`, or where only the last number comes to that share.
     """
     values = np.asarray(curve, dtype=float)
     wanted = share * values.max()
@@ -397,9 +380,6 @@ def needed(
 
 
 def _by_pair(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each pair of spaces that has a plateau: the anchors it needs, and geometric means over the
-    random states.
-    """
     rows = []
     for (data, pair), part in table.groupby(["data", "pair"], sort=False):
         curve = [part[f"mrr, {count} anchors"].mean() for count in COUNTS]
@@ -423,8 +403,6 @@ def _geometric(values: pd.Series) -> Estimate:
     return Estimate(*np.exp([logs.value, logs.low, logs.high]).tolist(), logs.n)
 
 
-# Can a decoder read the codes of an encoder from another training run? Autoencoders of digits, crossed.
-
 _PLANE = "AE, two numbers"
 _CODES = {
     f"{family}, {code}": (code, family == "VAE") for family in ("AE", "VAE") for code in REPRESENTATIONS
@@ -436,10 +414,10 @@ _EXAMPLES = 10
 
 class Reconstruction(Study):
     """Two autoencoders that differ in their random state alone are trained on four fifths of the digits; then
-    the encoder of each is combined with the decoder of the other, without more training. Errors are
-    mean squared errors × 10³ over the other fifth. Absolute codes of two runs are not comparable; codes
-    relative to the same anchors are. Whitened codes are ours. Codes of two numbers are points of a plane: the
-    second run's plane is rotated or reflected, scaled and shifted onto the first one's.
+    the encoder of each is combined with the decoder of the other. Errors are mean squared errors × 10³ over
+    the other fifth. Absolute codes of two runs are not comparable; codes relative to the same anchors are.
+    Whitened codes are ours. Codes of two numbers are points of a plane: the second run's plane is rotated or
+    reflected, scaled and shifted onto the first one's.
     """
 
     options = (
@@ -575,8 +553,8 @@ def balanced_anchors(pictures: np.ndarray, labels: np.ndarray, n_anchors: int) -
 
 
 def plane_disparity(first: np.ndarray, second: np.ndarray) -> float:
-    """Procrustes disparity of paired codes (n, d) after the best rotation or reflection, scale and shift.
-    0: equal up to a similarity transformation; 1: as bad as the mean for every row.
+    """Procrustes disparity of paired codes (n, d): 0, equal up to a similarity transformation, … 1, no better
+    than the mean.
 
     Raises
     ------

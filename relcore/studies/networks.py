@@ -80,7 +80,7 @@ _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative,
 
 class TrainingRelative(Study):
     """Table 2: frozen features, a small network on top (two hidden layers of 256, AdamW at 1e-3, 30
-    epochs) trained on them.
+    epochs).
     """
 
     version = 2
@@ -139,8 +139,6 @@ class TrainingRelative(Study):
         )
 
 
-# How many anchors does a network need that is trained on relative representations from the start?
-
 _COUNTS = (2, 5, 10, 20, 50, 100, 200)
 _MEASURES = {
     "relative, same space": "relative, same space",
@@ -150,10 +148,7 @@ _MEASURES = {
 
 class TrainedCount(Study):
     """Fig. 6, left, on the digits: encoder, cosines to anchors encoded again at each step, LayerNorm, a
-    Linear head.
-
-    A second network of another random state is trained on the same anchors; its head reads the first one's
-    relative rows.
+    Linear head. The head of a second network with the same anchors reads the first one's relative rows.
     """
 
     version = 2
@@ -192,10 +187,8 @@ class TrainedCount(Study):
 
 # Networks trained with relative representations inside: the anchors are encoded again at each step, without a
 # gradient.
-#
-# As in the authors' code a LayerNorm stands between the relative rows and the head. Without it the head
-# learns the spread that the cosines have in its own network: measured on the digits with 200 anchors, it then
-# answers .51 of another network's rows rightly, and .94 with it.
+# As in the authors' code a LayerNorm stands between relative rows and head. Without it the head learns the
+# spread that the cosines have in its own network (digits, 200 anchors, stitched: .51 instead of .94).
 
 _BATCH = 64
 
@@ -205,9 +198,8 @@ def absolute_and_relative_accuracy(
 ) -> dict[str, float]:
     """Test accuracies of two networks that share `n_anchors` random training pictures.
 
-    "absolute": the first one with a head on its absolute rows; "relative, same space": with a head on its
-    relative ones; "relative, stitched": the first one's relative rows read by the second one's head; "chance"
-    and "test rows".
+    "absolute" and "relative, same space": the first one with a head on such rows; "relative, stitched": its
+    relative rows read by the second one's head; "chance" and "test rows".
     """
     import torch
 
@@ -262,7 +254,6 @@ def _trained(spec: SweptVision, anchors: np.ndarray | None, images, targets, tra
 
 
 def _optimise(optimiser, loss: Callable, rows, epochs: int, size: int) -> None:
-    """Steps on shuffled batches of these row numbers, whose loss is given."""
     import torch
 
     for _ in range(epochs):
@@ -272,8 +263,6 @@ def _optimise(optimiser, loss: Callable, rows, epochs: int, size: int) -> None:
             value.backward()
             optimiser.step()
 
-
-# Does a network that is alike a good one perform well? Similarity to a reference against accuracy.
 
 SIMILARITIES = ("similarity", "centred similarity")
 HELD_OUT = ", held-out rows"
@@ -300,10 +289,9 @@ class SimilarityPerformance(Study):
     """Figs. 3 and 8: networks of many settings, each compared after every epoch with the best epoch of a
     reference.
 
-    Similarity is the mean cosine between a network's relative rows and the reference's, of the same items
-    relative to the same anchors, fixed random items of the training part; "centred" subtracts each space's
-    mean first, the paper does not. Accuracy is that of the test rows (digits) or, as in the paper, of the
-    validation nodes (Cora).
+    Similarity is the mean cosine between relative rows of the network and the reference, relative to fixed
+    random items of the training part; "centred" subtracts each space's mean first, the paper does not.
+    Accuracy is that of the test rows (digits) or, as in the paper, of the validation nodes (Cora).
     """
 
     options = (
@@ -546,8 +534,6 @@ def model_label(row: dict[str, Any]) -> str:
     )
 
 
-# Lengths of rows: how much they vary, and whether answers change when rows are rescaled.
-
 ACTIVATIONS = ("relu", "tanh", "cosine")
 NETWORKS = {"relu": "ReLU", "tanh": "tanh", "cosine": "cosine", "layernorm": "normalised first"}
 _WIDTH, _EPOCHS, _HEAD_BATCH, _LEARNING_RATE = 128, 30, 128, 1e-3
@@ -562,7 +548,7 @@ Answer = Callable[[np.ndarray], np.ndarray]  # rows (m, d) → classes (m,)
 class RescaledRows(Study):
     """Small networks without normalisation are trained on labelled rows as they are, then classify held-out
     rows that were all brought to the length α. Where the curve is flat, the length does not matter.
-    "Normalised first" begins with a LayerNorm, so it ignores lengths.
+    "Normalised first" begins with a LayerNorm.
     """
 
     cost = 4.0
@@ -625,8 +611,8 @@ class RescaledRows(Study):
 
 class RescaledLayers(Study):
     """The output vectors of one layer at a time are brought to the length α, and the layers after it run
-    unchanged. A ReLU head that was trained without rescaling answers. In brackets: the layer's own mean
-    length; dotted: the α nearest to it.
+    unchanged. A ReLU head that was trained without rescaling answers. In brackets and dotted: the layer's own
+    mean length.
     """
 
     options = (
@@ -707,8 +693,9 @@ def rescaled_rows(
     test_ids: Sequence[str] = (),
     n_rows: int = _N_ROWS,
 ) -> dict[str, Any]:
-    """Train a network on rows as they are, and score it on held-out rows (those given, else a fifth) that all
-    have length α, for each α. At most `n_rows` are taken. "least …": over the lengths.
+    """Train a network on rows as they are, and score it on held-out rows (else a fifth) of each length α.
+
+    At most `n_rows` are taken. "least …": over the lengths.
 
     Raises
     ------
@@ -805,7 +792,6 @@ def _labelled_rows(space: LatentSpace) -> tuple[np.ndarray, np.ndarray]:
 def _split(
     held_out: np.ndarray, targets: np.ndarray, n_rows: int, random_state: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test rows, at most `n_rows` together; test rows are held-out ones, else a share of all."""
     order = np.random.default_rng(random_state).permutation(len(targets))
     n_test = max(1, round(_TEST_FRACTION * min(len(order), n_rows)))
     if held_out.any():
@@ -832,8 +818,7 @@ def rescaled_layers(
 ) -> dict[str, Any]:
     """Train a plain ReLU head on the network's encodings, then rescale the output of one layer at a time.
 
-    "accuracy" and "changed" are l layers × a lengths; "changed" is the share of items whose answer is right
-    here and wrong without rescaling, or wrong here and right without.
+    "accuracy" and "changed", the share of items that become right or wrong, are l layers × a lengths.
 
     Raises
     ------
@@ -916,8 +901,8 @@ def injected(module: nn.Module, alpha: float) -> Iterator[None]:
 def lost_by_layer(run: Mapping[str, Any]) -> list[Estimate]:
     """Accuracy lost at about each layer's mean length, with the interval of a difference of paired answers.
 
-    Of n items b are lost and c gained; the difference (b − c) / n has the standard error √(b + c − (b − c)² /
-    n) / n. One more item counts as changed, so that the interval has a width where none did.
+    Of n items b are lost and c gained; (b − c) / n has the standard error √(b + c − (b − c)² / n) / n. One
+    more item counts as changed, so that the interval has a width where none did.
     """
     n, estimates = int(run["test rows"]), []
     for own, accuracy, changed in zip(run["own lengths"], run["accuracy"], run["changed"], strict=True):
@@ -959,8 +944,6 @@ def _mean_lengths(network: OpenNetwork, items: Sequence[Any]) -> dict[str, float
     return {name: float(np.mean(lengths)) for name, lengths in measured.items() if lengths}
 
 
-# How much do the lengths of rows vary? No relative space holds them, so no inverse recovers them.
-
 _EDGES = np.linspace(0, 3, 61)  # of the lengths over their average
 _COUNT = {"digits": 4, "sentences": 4, "words": 2}
 _KINDS = {"centred": "length from the mean", "norm": "norm"}
@@ -968,8 +951,8 @@ _KINDS = {"centred": "length from the mean", "norm": "norm"}
 
 class RowLengths(Study):
     """The norm of each row, and its length from the mean of its space, which is what inversion works on: an
-    inverted row gets the mean length of the target's anchors, reduced by the part of its direction that they
-    do not span. "Varies by": the standard deviation over the mean.
+    inverted row gets the mean length of the target's anchors, less what they do not span. "Varies by": the
+    standard deviation over the mean.
     """
 
     cost = 1.0

@@ -57,9 +57,8 @@ class SeedCount(Study):
     """Word2Vec and FastText of one corpus: 300 anchors, seeds among them, the rest hidden, the target's rows
     shuffled.
 
-    English and French, trained on corpora of two languages: the seeds are drawn from the Swadesh list, 207
-    basic words, and the pairs of that list that are no seeds are asked for. There a word has its one listed
-    translation or is wrong.
+    English and French, of two corpora: the seeds are drawn from the Swadesh list, 207 basic words, and the
+    other pairs of that list are asked for. There a word has its one listed translation or is wrong.
     """
 
     options = (
@@ -131,9 +130,6 @@ class SeedCount(Study):
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        """Of the most rows: the fewest seeds with which a method finds nine tenths, or the best that it
-        does.
-        """
         rows, parts = int(table.rows.max()), []
         for method, part in table[table.rows == rows].groupby("method", sort=False):
             shares = {int(seeds): mean(some.found, bounded=True) for seeds, some in part.groupby("seeds")}
@@ -180,8 +176,6 @@ def _translated(settings: Settings, store: Store, report: Report) -> tuple[Boots
     return result, float(np.mean([linked[one] == other for one, other in hidden])), len(hidden)
 
 
-# What does an adapter between two models gain, by the number of pairs and by method?
-
 # Cranfield by three models: 1,400 abstracts, 225 questions and judgements, from the data folder
 # (RELSCOPE_DATA).
 
@@ -203,8 +197,8 @@ def cranfield_folder() -> Path | None:
 
 
 def cranfield(new: str, old: str, store: Store, report: Report = silent) -> Material:
-    """Abstracts and questions by two of `MODELS`, encoded now where the store does not have them, and the
-    judgements; two abstracts without text are left out.
+    """Abstracts and questions by two of `MODELS`, and the judgements; two abstracts without text are left
+    out.
 
     Raises
     ------
@@ -261,10 +255,10 @@ class MigrationQuality(Study):
     """Wikipedia sentences: held-out sentences are queries, those of the same article relevant. Cranfield:
     judged questions.
 
-    Each run draws its pairs at random. Every method is scored as a bridge; the chosen one also with
-    queries by both models. The verdict of the judgements (or labels) is compared with that of held-out pairs
-    alone; and the same pairs, shuffled, and shifted by one row, are shown to the check of pairs. On Cranfield
-    all rows are searched, among the sentences the held-out ones.
+    Each run draws its pairs at random. Every method is scored as a bridge; the chosen one also with queries
+    by both models. The verdict of the judgements (or labels) is compared with that of held-out pairs alone;
+    the same pairs, shuffled, and shifted by one row, are shown to the check of pairs. On Cranfield all rows
+    are searched, among the sentences the held-out ones.
     """
 
     options = (

@@ -91,9 +91,7 @@ _QUERIES = 2000
 
 
 class AnchorChoice(Study):
-    """The question that Moschella et al. leave open in their last section: strategies, and choices that
-    are poor on purpose.
-    """
+    """The question that Moschella et al. leave open: strategies, and choices that are poor on purpose."""
 
     version = 2
     cost: ClassVar = {"words": 4.0, "digits": 3.5, "sentences": 6.0}
@@ -183,9 +181,8 @@ class AnchorChoice(Study):
 def chosen_anchors(space: LatentSpace, n_anchors: int, choice: str, random_state: int = 0) -> list[str]:
     """Ids of anchors by any of `CHOICES` but "picked".
 
-    The strategies of `select_anchors`, and on purpose poor ones: "rare", at random among the tenth that is
-    least frequent; "one-class", the label of a random row, or without labels its nearest rows; "far", those
-    farthest from the space's mean.
+    Poor on purpose are "rare", random among the tenth that is least frequent; "one-class", the label of a
+    random row, or without labels its nearest rows; and "far", those farthest from the space's mean.
 
     Raises
     ------
@@ -223,16 +220,13 @@ def _one_class(space: LatentSpace, alive: np.ndarray, n_anchors: int, rng: np.ra
     return alive[np.argsort(-near, kind="stable")[:n_anchors]]
 
 
-# How many anchors does it take? Accuracy of relative heads, in the same space and stitched, by the number
-# of anchors.
-
 _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
 _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
 
 class AnchorCount(Study):
-    """Fig. 6: frozen encoders, logistic heads on relative and whitened rows; the anchors are random
-    training rows.
+    """Fig. 6: frozen encoders, logistic heads on relative and whitened rows; random training rows as
+    anchors.
     """
 
     version = 2
@@ -288,8 +282,6 @@ class AnchorCount(Study):
         )
 
 
-# Sets of anchors: the scores of each strategy by the number of anchors, and what each anchor adds.
-
 _NUMBERS = (10, 20, 50, 100, 200, 300)
 _METRICS = ("jaccard", "mrr", "cosine", "cka")
 _STRATEGIES = tuple(name for name in STRATEGIES if name != "class-balanced")  # words have no labels
@@ -297,9 +289,7 @@ _STATES = states("other anchors")
 
 
 class AnchorCurve(Study):
-    """Each strategy chooses 10 to 300 anchors among the rows that are not tested on. All sets are scored on
-    the same held-out rows, which are anchors of none.
-    """
+    """Each strategy chooses 10 to 300 anchors. All sets are scored on the same held-out rows."""
 
     options = (
         Option(
@@ -362,11 +352,7 @@ class AnchorCurve(Study):
         )
 
 
-# What each anchor adds to linear CKA and to the mean cosine, by exact deletion.
-#
-# Influence shows what an anchor contributes. It does not find wrong pairs: a ranking of 300 words by
-# influence on CKA finds 10, 30 and 100 wrong ones with a precision of .04, .09 and .29 (our measurement).
-# `relcore.represent.anchors` finds them.
+# What each anchor adds, by exact deletion. Influence does not find wrong pairs; `represent.anchors` does.
 
 _CHANGES = ("drop", "add")
 _N_CHANGED = 10
@@ -377,8 +363,8 @@ _ROUNDING = 1e-12  # of CKA, from its sums: less is no gain
 
 class AnchorInfluence(Study):
     """Half of the rows that are no anchors choose: each anchor's effect is the score with it less the score
-    without it, exactly, and the ten anchors whose deletion raises linear CKA most, one after the other, are
-    dropped; ten of 100 farthest-point rows are added in the same way. The other half scores the change.
+    without it. The ten anchors whose deletion raises linear CKA most are dropped, one after the other; ten of
+    100 farthest-point rows are added in the same way. The other half scores the change.
     """
 
     options = (
@@ -497,8 +483,7 @@ def halves(ids: np.ndarray, columns: np.ndarray) -> Split:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Squared entries of RᵀHS, RᵀHR and SᵀHS, each (m, m), of two relative spaces (n, m) over the same
-    anchors.
+    """Squared entries of RᵀHS, RᵀHR and SᵀHS, each (m, m), of relative spaces (n, m) over the same anchors.
 
     H centres the columns. Linear CKA of any subset of the columns is a ratio of sums over these entries.
     """
@@ -519,11 +504,9 @@ class Products:
         return float(cross / np.sqrt(source * target))
 
     def cka_changed(self, columns: np.ndarray) -> np.ndarray:
-        """Linear CKA after each of the m columns is taken out, where it is among `columns` (m,) bool, or else
-        added, (m,).
+        """Linear CKA after each of the m columns is taken out of `columns` (m,) bool, or else added, (m,).
 
-        Deleting an anchor deletes its row and column of each product, so all m values together cost three
-        sums over m².
+        All m values together cost three sums over m².
         """
         sums = []
         for M in (self.cross, self.source, self.target):
@@ -535,8 +518,11 @@ class Products:
             return np.where((source > 0) & (target > 0), cross / np.sqrt(source * target), np.nan)
 
     def greedy(self, columns: np.ndarray, allowed: np.ndarray, n: int) -> tuple[list[int], list[float]]:
-        """Up to n columns among `allowed` (m,) bool, changed one after the other, each the one that raises
-        CKA most, and CKA after each; fewer where nothing raises it or two columns would be left."""
+        """Up to n columns among `allowed` (m,) bool, each the one whose change raises CKA most, and CKA after
+        each.
+
+        Fewer where nothing raises it or two columns would be left.
+        """
         columns, allowed = columns.copy(), allowed.copy()
         steps, values, now = [], [], self.cka(columns)
         while len(steps) < n and allowed.any() and (columns.sum() > 2 or not columns[allowed].any()):
@@ -560,8 +546,6 @@ def cosine_without(R: np.ndarray, S: np.ndarray) -> tuple[float, np.ndarray]:
     return float(whole.mean()), without.mean(axis=0)
 
 
-# What harm do relative spaces bear? Noise in one space, fewer anchors, and anchors that are paired wrongly.
-
 HARMS = {
     "noise": "noise (share of the mean row's length)",
     "missing": "share of the anchors that are missing",
@@ -582,9 +566,7 @@ _HARM_QUERIES = 2000
 
 
 class Robustness(Study):
-    """Two word spaces; the target is harmed, the source stays unchanged. MRR and Jaccard at k = 10, the
-    paper's convention.
-    """
+    """Two word spaces; only the target is harmed. MRR and Jaccard at k = 10, the paper's convention."""
 
     version = 2  # held-out rows alone are scored
     cost = 5.0
@@ -640,9 +622,8 @@ def harmed(
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """The target (n, d) and the anchors' rows in both spaces, after harm; an amount of 0 changes nothing.
 
-    "noise": normal, its expected length the amount times the mean length of a row. "missing": this share of
-    the anchors is unknown to both, one always stays. "wrong": this share of the target's anchors is permuted
-    among each other, none stays where it was.
+    "noise": normal, its expected length in mean lengths of a row. "missing": this share of the anchors is
+    unknown to both. "wrong": this share of the target's anchors is permuted.
     """
     if harm == "noise":
         scale = amount * lengths(target).mean() / np.sqrt(target.shape[1])
@@ -656,8 +637,6 @@ def harmed(
     moved[chosen] = rows[1][np.roll(chosen, 1)]
     return target, [rows[0], moved]
 
-
-# Does quantisation bring two spaces closer, and at what price?
 
 _THRESHOLDS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
 _ROWS = 3000  # Ward clustering takes the square of the rows, in time and in memory
@@ -678,16 +657,13 @@ SCORES = {
 
 
 class Quantisation(Study):
-    """Ward clusters of unit rows, cut at t; t = 0 is the relative space as it is.
+    """Ward clusters of unit rows, cut at t; t = 0 is the relative space as it is. Clusters are those of the
+    rows that are not tested on, and a test row joins the nearest one; or, as published, of all rows together.
 
-    The clusters are those of the rows that are not tested on, and a test row joins the nearest one; or, as
-    published, of all rows together, which needs the test rows in advance, though no pair of them.
-
-    Distances are cosine distances (1 − cos) between the relative rows of the same held-out item in two
-    spaces, not centred, as in A.3. A space that collapses brings every row near every other one, so the
-    distance of permuted rows stands beside it: the share that is left of it, paired over permuted, says
-    whether the spaces became more similar. MRR and Jaccard are mutual, among the held-out rows, k = 10, ties
-    broken at random. Accuracy: a head on one encoder's rows reads another encoder's.
+    Distances are cosine distances (1 − cos) between relative rows of the same held-out item in two spaces,
+    not centred, as in A.3. A space that collapses brings all rows nearer, so the distance of permuted rows
+    stands beside: paired over permuted says whether the spaces became more similar. MRR and Jaccard are
+    mutual, k = 10, ties broken at random. Accuracy: a head on one encoder's rows reads another encoder's.
     """
 
     cost: ClassVar = {"words": 2.0, "digits": 6.0, "sentences": 10.0}
@@ -768,8 +744,8 @@ def projection_at(
 
 
 def distances_of(source: np.ndarray, target: np.ndarray) -> dict[str, float]:
-    """Cosine distances, 0 … 2, of paired rows (m, k): their mean, their 95th percentile, and the mean of
-    all other pairs.
+    """Cosine distances, 0 … 2, of paired rows (m, k): mean, 95th percentile, and the mean of all other
+    pairs.
     """
     a, b = unit_rows(source), unit_rows(target)
     cosines, m = np.vecdot(a, b).astype(np.float64), len(a)
@@ -810,9 +786,6 @@ def _accuracies(
 
 
 def _tightest(part: pd.DataFrame) -> str:
-    """Where the distance first falls below that of t = 0 for certain, and what is lost there; "" with too
-    few states.
-    """
     by_t = {t: rows.set_index("random_state") for t, rows in part.groupby("t")}
     if 0 not in by_t or len(by_t[0]) < 2 or len(by_t) < 2:
         return ""
@@ -835,9 +808,6 @@ def _tightest(part: pd.DataFrame) -> str:
     return text if np.isnan(heads[0]) else f"{text} and accuracy from {short(heads[0])} to {short(heads[1])}"
 
 
-# Does quantisation make spaces more similar? Points become the centroids of their clusters before they become
-# relative.
-
 FORMS = {
     "absolute": "absolute",
     "relative": "relative",
@@ -857,11 +827,10 @@ class QuasiIsometry(Study):
     """Fig. 7: Ward clusters of the unit rows and anchors cut at distance t, as the paper's code does it,
     without centring.
 
-    The paper's score is the mean cosine distance between paired rows, 1 − cosine (appendix A.3); its code
-    prints the Euclidean distance, which stands beside it. Quantised rows are shorter (their anchors are
-    centroids, no unit vectors), and shorter rows are nearer, so the Euclidean distance of unit rows is there,
-    too. MRR says what quantising costs: words of one cluster become one row, and none of them is found any
-    more. All on rows that are no anchors.
+    The paper's score is the mean cosine distance between paired rows (appendix A.3); its code prints the
+    Euclidean distance. Quantised rows are shorter, and so nearer, so the Euclidean distance of unit rows is
+    there, too. MRR says what quantising costs: words of one cluster become one row. All on rows that are no
+    anchors.
     """
 
     version = 2

@@ -1,15 +1,16 @@
-"""Study: a question, what can be chosen, its runs, and their numbers, charts and sentences; its material."""
+"""Study: a question, its options, runs, numbers, charts and sentences; and the material that studies
+share.
+"""
 
 from __future__ import annotations
 
-import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,8 +49,9 @@ NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval, NaN where there are too few values for one, and the number of
-    values n. ``f"{estimate:2}"`` is ``.93 (95 %: .90 to .95)``, ``f"{estimate}"`` has three decimals.
+    """A number of n values with its 95 % interval, NaN where there are too few.
+
+    ``f"{estimate:2}"`` is ``.93 (95 %: .90 to .95)``, ``f"{estimate}"`` has three decimals.
     """
 
     value: float = float("nan")
@@ -70,8 +72,8 @@ class Estimate:
         return f"{value} (95 %: {low} to {high})" if self.has_interval else value
 
 
-def _known(x: Sequence[float], y: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+def _known(*sides: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    x, y = (np.asarray(side, dtype=float) for side in sides)
     if x.shape != y.shape or x.ndim != 1:
         raise SpaceError(f"correlation: expected pairs of numbers, got {x.shape} and {y.shape}")
     known = ~(np.isnan(x) | np.isnan(y))
@@ -106,8 +108,10 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
 
 
 def mean(values: Iterable[float], bounded: bool = False) -> Estimate:
-    """Mean with a 95 % interval: Student's, or where the values are `bounded`, such as correlations, of 2,000
-    resamples. NaN and None are left out, and one value alone has no interval.
+    """Mean with Student's 95 % interval, or of 2,000 resamples where values are `bounded`, such as
+    correlations.
+
+    NaN and None are left out; one value alone has no interval.
     """
     values = np.array(list(values), dtype=float)
     values = values[~np.isnan(values)]
@@ -123,8 +127,8 @@ def mean(values: Iterable[float], bounded: bool = False) -> Estimate:
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
-    """Slope of the least-squares line of y on x, with Student's 95 % interval; NaN below three pairs or
-    for a constant x.
+    """Least-squares slope of y on x with Student's 95 % interval; NaN below three pairs or for a constant
+    x.
     """
     x, y = _known(x, y)
     n = len(x)
@@ -137,9 +141,7 @@ def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
 
 
 def share(flags: Iterable[bool]) -> Estimate:
-    """Share of n trials that succeed, 0 … 1, with Wilson's score interval, which holds for few trials and
-    for none or all of them.
-    """
+    """Share of n trials that succeed, 0 … 1, with Wilson's score interval."""
     flags = np.array(list(flags), dtype=bool)
     n = len(flags)
     if not n:
@@ -148,8 +150,6 @@ def share(flags: Iterable[bool]) -> Estimate:
     wilson = Estimate.around((p + z / 2) / (1 + z), np.sqrt(z * (p * (1 - p) + z / 4)) / (1 + z), n)
     return Estimate(p, max(0.0, wilson.low), min(1.0, wilson.high), n)
 
-
-# Means over the runs, which differ in their random state, by what was varied.
 
 STUDENT = "Student's t over random states"
 
@@ -163,8 +163,9 @@ def mean_at(table: pd.DataFrame, by: str, value: Any, column: str) -> Estimate:
 
 
 def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Estimate]:
-    """For each other value of column `by`: the mean over random states of `column` less that at `base`, in
-    the same state; those that have an interval.
+    """Mean of `column` less that at `base` in the same random state, for each other value of `by`.
+
+    Values whose mean has no interval are left out.
     """
     wide = table.pivot(index="random_state", columns=by, values=column).astype(float)
     others = [value for value in dict.fromkeys(table[by]) if value != base and base in wide]
@@ -174,11 +175,10 @@ def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Est
 
 def sentence(text: str, *estimates: Estimate) -> str:
     """The text with the estimates in its brackets; "" unless each has an interval."""
-    return text.format(*estimates) if all(one.has_interval for one in estimates) else ""
+    return text.format(*estimates) if all(estimate.has_interval for estimate in estimates) else ""
 
 
 def finding(what: str, estimate: Estimate, interval: str = STUDENT) -> dict[str, Any]:
-    """A row of `Study.findings`; `interval` says how it was found."""
     return {"what": what, **vars(estimate), "interval": interval if estimate.has_interval else ""}
 
 
@@ -189,8 +189,8 @@ def findings_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def findings_over(
     table: pd.DataFrame, by: str, measures: Mapping[str, str], names: Mapping[Any, str] | None = None
 ) -> list[dict[str, Any]]:
-    """A finding for each value of column `by` and each measured column; `names` are what people call the
-    values, which are numbers without them.
+    """A finding for each value of column `by` and each measured column; values without `names` are
+    numbers.
     """
     noun = by.removeprefix("n_")
     return [
@@ -202,14 +202,12 @@ def findings_over(
 
 
 def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list[Line]:
-    """A line for each measured column, under its name, over the numbers of column x; columns nowhere
-    measured are left out.
-    """
+    """A line for each measured column over the numbers of column x; unmeasured columns are left out."""
     lines = []
     for column, name in measures.items():
         part = table[[x, column]].astype(float).dropna() if column in table else table.iloc[:0]
         means = [mean(values) for _, values in part.groupby(x)[column]] if len(part) else []
-        ends = ([getattr(one, end) for one in means] for end in ("value", "low", "high"))
+        ends = ([getattr(value, end) for value in means] for end in ("value", "low", "high"))
         if means:
             lines.append(Line(name, sorted(set(part[x])), *ends))
     return lines
@@ -228,8 +226,9 @@ def chart(
     baselines: Mapping[str, str] | None = None,
     **look: Any,
 ) -> Lines:
-    """Lines, or points, with axis titles (x, y). `rows` says on what the numbers rest; `baselines` are
-    names and columns, of which the mean is drawn.
+    """Lines, or points, with axis titles (x, y).
+
+    `rows` says on what the numbers rest; `baselines` are names of columns whose mean is drawn.
     """
     drawn = "bars" if look.get("kind") == "points" else "bands"
     note = f"{rows}; {drawn}: 95 % over {table.random_state.nunique()} random states"
@@ -245,14 +244,14 @@ def points_chart(
     *more: Any,
     **look: Any,
 ) -> Lines:
-    """The same over choices that are no numbers: x is the place among `names`, the measures side by side."""
+    """As `chart`, over choices that are no numbers: x is the place among `names`, measures side by side."""
     choices = [choice for choice in names if choice in set(table[by])]
     lines = lines_over(table.assign(place=table[by].map(choices.index)), "place", measures)
     width = look.pop("width", 0.12)
     lines = [
         replace(line, x=line.x + (number - (len(lines) - 1) / 2) * width) for number, line in enumerate(lines)
     ]
-    return chart(table, lines, *more, kind="points", x_names=tuple(names[one] for one in choices), **look)
+    return chart(table, lines, *more, kind="points", x_names=tuple(map(names.get, choices)), **look)
 
 
 def count_of(table: pd.DataFrame, noun: str = "test rows", column: str = "test rows") -> str:
@@ -263,8 +262,6 @@ def listed(names: Iterable[Any]) -> str:
     *others, last = map(str, names)
     return f"{', '.join(others)} and {last}" if others else last
 
-
-# What can be chosen, and the runs: every run is a job of its own, whose result is kept the moment it is done.
 
 Settings = Mapping[str, Any]  # plain JSON, the random state among it
 Chart = Lines | Matrices | PictureGrid
@@ -279,11 +276,11 @@ def Option(
     help: str = "",
     names: Iterable[str] = (),
 ) -> Setting:
-    """A setting that the user chooses: one of the choices, or several where `many`; without choices, any list
-    of strings (such as ids). `names` are shown for the choices.
+    """A setting that the user chooses: one of the choices, or several where `many`.
+
+    Without choices, any list of strings. `names` are shown for the choices.
     """
-    named = dict(zip(choices, names or map(str, choices), strict=True))
-    item = type(choices[0]) if choices else str
+    item, named = type((*choices, "")[0]), dict(zip(choices, names or map(str, choices), strict=True))
     given = Setting(label=label, choices=named, help=help, distinct=many and bool(choices))
     return complete(given, name, tuple[item, ...] if many else item, default)
 
@@ -294,21 +291,22 @@ def states(draws: str, default: int = 3, choices: tuple[int, ...] = (3, 5, 10)) 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one run found: numbers (and words) by name, and curves by epoch or other arrays."""
+    """Numbers and words by name, and curves by epoch or other arrays."""
 
     values: dict[str, Any]
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 class Study(ABC):
-    """`kind` is its name among `names.STUDIES`. Raise `version` when a run would give another result. A
-    `table` is `StudyRuns.table` of one finished run or more.
+    """`kind` is its name among `names.STUDIES`. Raise `version` when a run would give another result.
+
+    A `table` is `StudyRuns.table` of one finished run or more. The docstring of a study is shown on its page.
 
     Attributes
     ----------
     by, measures, names
-        Of the usual findings: the column that is varied, the measured columns with their names, and the
-        names of the values of `by`, where they are no numbers.
+        Of the usual findings: the column that is varied, the measured columns with their names, and the names
+        of the values of `by`, where they are no numbers.
     cost : seconds, or by data
         Of a run on one core, where `seconds` does not compute them.
     """
@@ -343,11 +341,11 @@ class Study(ABC):
         """What to draw, by name; empty while there is too little."""
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        """The answer in numbers. Columns: what, value, low, high (95 %), n, interval (how it was found)."""
+        """Columns: what, value, low, high (95 %), n, interval (how it was found)."""
         return findings_table(findings_over(table, self.by, self.measures, self.names))
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        """The finding in one sentence, with its 95 % interval; "" while too few runs are done to say it."""
+        """The finding in one sentence, with its 95 % interval; "" while too few runs are done."""
         return ""
 
 
@@ -361,7 +359,7 @@ class StudySpec:
 
     @classmethod
     def of(cls, study: Study, options: Settings | None = None) -> StudySpec:
-        """The spec of these choices; what is not chosen takes its default.
+        """The spec of these choices, else defaults.
 
         Raises
         ------
@@ -415,33 +413,26 @@ class StudySpec:
 
 
 def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, Any]]:
-    """Settings of a run for each random state and each combination of what is varied, the last varied
-    fastest; with the options named in `shared`.
+    """Settings for each random state and each combination of what is varied, the last varied fastest.
+
+    `shared` names options that every run has.
     """
     named = {name: options[name] for name in shared.split()}
     same = {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
     return [
         {**same, **dict(zip(varied, chosen, strict=True)), "random_state": state}
-        for state, *chosen in itertools.product(range(options["n_states"]), *varied.values())
+        for state, *chosen in product(range(options["n_states"]), *varied.values())
     ]
 
 
 def study_of(kind: str) -> Study:
-    """The study of this name.
-
-    Raises
-    ------
-    SpaceError
-        There is none.
-    """
+    """The study of this name; raises a SpaceError where there is none."""
     if kind in FORMER_STUDIES:
         now = FORMER_STUDIES[kind]
         raise SpaceError(f"study {kind}: version 0.1.0 of Relscope opens it; now it is part of {now!r}")
     need_one_of("study", kind, STUDIES)
     return STUDIES[kind].load()(kind)
 
-
-# Every run is a job of its own, whose result is in the store the moment it is done.
 
 AFTER_OTHERS = -1  # a grid takes minutes: what somebody waits for goes before its next run
 _STATES = ("running", "queued", "failed")
@@ -506,9 +497,7 @@ class Standing:
 
 
 class StudyRuns:
-    """The runs of one spec: start, stop, status and table. All that lasts is in the store and the engine, so
-    another object of the same spec sees the same runs.
-    """
+    """The runs of one spec. All that lasts is in the store and the engine."""
 
     def __init__(self, study: Study, spec: StudySpec) -> None:
         self.study, self.spec = study, spec
@@ -533,9 +522,7 @@ class StudyRuns:
         return self.expected(store, n_workers, own).likely
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> Expected:
-        """Roughly how long the missing runs take, `n_workers` at a time, by the pace of the runs that are
-        done, else of the study's last runs of other settings.
-        """
+        """How long the missing runs take, by the pace of finished ones, else of earlier runs of the study."""
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
         seconds = max(sum(missing) / n_workers, max(missing, default=0.0))
         known = [entry.metadata for entry in map(store.summary, self.keys) if entry]
@@ -546,9 +533,7 @@ class StudyRuns:
         return Expected(_kind(self.study), seconds, slower, len(known))
 
     def start(self, engine: Engine, here: bool = False) -> None:
-        """Submit the missing runs; this also resumes a stopped study. With `here`, those that came with
-        Relscope, too.
-        """
+        """Submit or resume the missing runs; with `here`, those that came with Relscope, too."""
         for number, (settings, key) in enumerate(zip(self.settings, self.keys, strict=True), start=1):
             if not engine.store.has(key, own=here):
                 title = f"{self.study.title}: run {number} of {len(self)}"
@@ -592,7 +577,7 @@ class StudyRuns:
         Raises
         ------
         SpaceError
-            A run failed or was stopped: the others are kept, and the same call resumes.
+            A run failed or was stopped; the same call resumes.
         """
         if self.missing(engine.store):
             self.start(engine)
@@ -603,7 +588,7 @@ class StudyRuns:
         return self.table(engine.store)
 
     def table(self, store: Store) -> pd.DataFrame:
-        """A row per finished run: its settings, results, seconds and key; the index is the run's number."""
+        """A row per finished run: settings, results, seconds and key; the index is the run's number."""
         rows = {number: row for number, key in enumerate(self.keys) if (row := run_row(key, store))}
         return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -613,8 +598,7 @@ class StudyRuns:
 
 
 def run_row(key: str, store: Store) -> dict[str, Any] | None:
-    entry = store.summary(key)
-    if entry is None:
+    if (entry := store.summary(key)) is None:
         return None
     facts = entry.metadata
     settings = {name: _shown(value) for name, value in facts["settings"].items()}
@@ -628,16 +612,12 @@ def _shown(value: Any) -> Any:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}… ({len(value)})"
 
 
-# Figures of studies from their recipes: the runs come from the store, and what is missing is computed.
-
-
 @dataclass(frozen=True)
 class StudyChart(Recipe):
-    """One of a study's charts, default its first, of the finished runs; the study's conclusion stands above
-    the chart.
-
-    The result is the table of the runs; without it, all runs are computed. The findings are what LaTeX
+    """One of a study's charts, default its first, with the study's conclusion; the findings are what LaTeX
     prints.
+
+    The result is the table of the runs; without it, all runs are computed.
     """
 
     figure: ClassVar[str] = "study"
@@ -646,18 +626,14 @@ class StudyChart(Recipe):
     chart: str = ""
 
     def draw(self, result: pd.DataFrame | None = None) -> Exportable:
-        """
-        Raises
+        """Raises
         ------
         SpaceError
             No chart of this name, a run that fails, nothing finished in the table.
         """
         spec = StudySpec.from_json(self.study)
         study, settings = study_of(spec.kind), spec.settings
-        table = result
-        if table is None:
-            from relcore.runs.jobs import Engine  # only what is missing needs processes
-
+        if (table := result) is None:
             with closing(Engine()) as engine:
                 table = StudyRuns(study, spec).finish(engine)
         charts = study.charts(settings, table) if len(table) else {}
@@ -708,9 +684,6 @@ def data_option(*choices: str, default: Sequence[str] = ()) -> Setting:
     return Option("data", "On", choices, tuple(default or choices), many=True, help=explained)
 
 
-# Frozen encoders of labelled items.
-
-
 def dataset_of(data: str) -> DatasetSpec:
     if data == "digits":
         return DatasetSpec("digits")
@@ -743,17 +716,7 @@ def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
     return tuple(space.ids[held_out_rows(len(space))]) if data == "digits" else ()
 
 
-# Pairs of word spaces: bundled, or the session's.
-
-
 def _described(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
-    """Two specs with digests from their JSON, as a session gives them; none: the bundled ones.
-
-    Raises
-    ------
-    SpaceError
-        Not two, or no spaces in JSON.
-    """
     if not spaces:
         return [(spec, "") for spec in _WORDS]
     try:
@@ -768,7 +731,7 @@ def _described(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
 
 
 def word_pair(spaces: Sequence[str], store: Store) -> Match:
-    """The two spaces, paired by id.
+    """The two bundled word spaces, or those described in JSON as a session gives them, paired by id.
 
     Raises
     ------
@@ -789,16 +752,13 @@ def random_anchors(settings: Settings, pair: Match) -> list[str]:
     return select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"]).tolist()
 
 
-# Of the open questions: spaces over the same rows.
-
-
 def studied_spaces(data: str, store: Store, report: Report) -> list[LatentSpace]:
     if data == "words":
         pair = word_pair((), store)
         return [pair.source, pair.target]
     if data == "languages":
         sets = [DatasetSpec("parallel", language) for language in LANGUAGES]
-        return [encode(one, TfidfSvd(128, min_texts=1), store, report)[0] for one in sets]
+        return [encode(words, TfidfSvd(128, min_texts=1), store, report)[0] for words in sets]
     if data == "pooled":
         encoders = [PooledWords(words, "plain") for words in ("word2vec-novels", "fasttext-novels")]
         return [encode(dataset_of("sentences"), encoder, store, report)[0] for encoder in encoders]
@@ -812,9 +772,7 @@ def ordered_pairs(spaces: Sequence[LatentSpace]) -> list[tuple[int, int]]:
 def studied_split(
     data: str, space: LatentSpace, n_anchors: int, random_state: int, most_rows: int | None = None
 ) -> Split:
-    """Anchors, training rows and test rows; digits are tested on rows that the networks were not trained
-    on either.
-    """
+    """Anchors, training rows and test rows; digits are tested on rows that no network was trained on."""
     test_ids, labels = (test_ids_of(data, space), space.labels) if data in LABELLED else ((), None)
     return anchored_split(space.ids, n_anchors, test_ids, labels, most_rows, random_state)
 
@@ -827,8 +785,9 @@ def anchored_split(
     most_rows: int | None = None,
     random_state: int = 0,
 ) -> Split:
-    """Test rows as `Split.draw` draws them, and anchors at random among the others: fewer anchors are the
-    first of more. Of at most `most_rows` rows, drawn by their ids; the others are in no part.
+    """Test rows as by `Split.draw`, and random anchors among the others: fewer anchors are the first of more.
+
+    Takes at most `most_rows` rows, drawn by their ids; the others are in no part.
 
     Raises
     ------
@@ -848,8 +807,6 @@ def anchored_split(
     return Split(ids, train[order[:n_anchors]], np.sort(train[order[n_anchors:]]), test, random_state)
 
 
-# What a stitching of frozen encoders gives a study.
-
 OWN = "absolute, same space"
 MEASURES = {
     "relative, same space": "relative heads, same space",
@@ -861,9 +818,10 @@ BASELINES = {"absolute heads, not stitched": OWN, "chance": "chance"}
 
 
 def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, Any]:
-    """Mean accuracy of each method of the spec, ``"<method>, same space"`` over the encoders and
-    ``"<method>, stitched"`` over the pairs, None where there is none; "chance", always the most frequent
-    class.
+    """Mean accuracy of each method, ``"<method>, same space"`` over encoders and ``"<method>, stitched"``
+    over pairs.
+
+    None where there is none; "chance": always the most frequent class.
     """
     result, values = stitch_matrix(spaces, spec), {}
     stitched = ~np.eye(len(spaces), dtype=bool)
