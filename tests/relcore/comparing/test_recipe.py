@@ -74,7 +74,7 @@ def without(name):
     [
         (
             [],
-            "expected a JSON object whose \"figure\" is one of .* names, such as '.*, got None",
+            'expected a JSON object whose "figure" is one of .* names, such as \'.*, got None',
         ),
         (without("anchors"), "recipe of comparison: the setting 'anchors' is missing"),
         (BARE | {"colour": "red"}, "recipe of comparison: expected settings among .* got 'colour'"),
