@@ -35,17 +35,10 @@ def out_of_range(given: np.ndarray) -> str:
     return f"expected numbers {expected}; divide all numbers by {largest:.0e}"
 
 
-def exponents(X: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """The e for which the largest |x| 2⁻ᵉ is in ½ … 1: of all numbers, or of each row (`axis` = 1); 0
-    where all are zero.
-    """
-    largest = np.maximum(X.max(axis=axis), -X.min(axis=axis))
-    return np.frexp(np.where(np.isfinite(largest), largest, 0))[1]
-
-
 def brought(X: np.ndarray) -> tuple[np.ndarray, int]:
     """X · 2⁻ᵉ and e; X itself and 0 where its largest number is between 2⁻¹³ and 2¹²."""
-    exponent = int(exponents(X))
+    largest = max(X.max(), -X.min())
+    exponent = int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
     return (X, 0) if abs(exponent) <= 12 else (scaled(X, exponent), exponent)
 
 
@@ -116,5 +109,6 @@ def scaled_rows(X: np.ndarray, mean: np.ndarray | None = None) -> tuple[np.ndarr
     Float64 holds every difference of float32 numbers with digits to spare.
     """
     rows = X.astype(np.float64) if mean is None else X.astype(np.float64) - mean
-    exponent = exponents(rows, axis=1)
+    largest = np.abs(rows).max(axis=1)
+    exponent = np.frexp(np.where(np.isfinite(largest), largest, 0))[1]
     return np.ldexp(rows, -exponent[:, None]).astype(np.float32), exponent

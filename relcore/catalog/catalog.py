@@ -430,10 +430,15 @@ def _json(text: str, expected: str = "encoding: expected a dataset and an encode
         raise SpaceError(f"{expected} as JSON, got {text!r:.80}") from error
 
 
-def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
+def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> LatentSpace:
     """The space that the spec names; errors as in `need_access`, `load_words`, `load_space` and
-    `load_encoding` (from `store`, else the environment's).
+    `load_encoding` (from `store`, else the environment's). With `again`, as for a recipe, an encoding that
+    the store has not got is made again, also under other ids.
     """
+    if again and spec.source == "encoding":
+        from relcore.catalog.encoding import encode_again  # most recipes do without, and a start should
+
+        encode_again(spec, store or Store())
     need_access(spec, store)
     options = dict(spec.options)
     if spec.source == "file":
@@ -454,7 +459,7 @@ def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
         return load_encoding(store, key)
     if spec.source == "sample":
         return _sample(store, spec.name, key)
-    base = load(base_of(spec), store)
+    base = load(base_of(spec), store, again)
     return _numbered(base, spec.name) if key == _BY_ROW else _renamed(base, store, key, spec.name)
 
 
@@ -474,23 +479,6 @@ def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
         raise SpaceError(f"ignore: expected a list of columns as JSON, got {spec.option('ignore')!r:.80}")
     return tuple(names)
-
-
-def load_again(spec: SpaceSpec) -> LatentSpace:
-    """The space of a recipe; an encoding that the store has not got is made again, also under other ids.
-
-    Raises
-    ------
-    SpaceError
-        It cannot be loaded, or what it was made of is gone or has changed.
-    """
-    if spec.source == "encoding":
-        from relcore.catalog.encoding import encode_again  # most recipes do without, and a start should
-
-        encode_again(spec, Store())
-    elif spec.source == "renamed":
-        load_again(base_of(spec))
-    return load(spec)
 
 
 def need_access(spec: SpaceSpec, store: Store | None = None) -> None:

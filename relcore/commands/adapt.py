@@ -22,7 +22,7 @@ COPY = "none"
 
 
 @dataclass
-class Own:
+class AdaptOptions:
     corpus: bool = setting(
         False,
         help="The rows are vectors of the old model, for adapters that project them; else new queries.",
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help=text)
     text = "where they go, written the same way; it must be new"
     parser.add_argument("target", metavar="TARGET", nargs="?", help=text)
-    add(parser, Own, Shards)
+    add(parser, AdaptOptions, Shards)
     parser.epilog = (
         "example:\n"
         "  relscope adapt bridge\n"

@@ -16,7 +16,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.libraries import missing_library
 from relcore.base.settings import setting
 from relcore.base.text import visible
-from relcore.catalog.catalog import SpaceSpec, is_address, load_again
+from relcore.catalog.catalog import SpaceSpec, is_address, load
 from relcore.catalog.row_tables import joined
 from relcore.commands.arguments import SPACE_HELP, add, space_specs
 from relcore.commands.output import Bar
@@ -27,7 +27,7 @@ from relcore.stores.index import parse_place
 
 
 @dataclass
-class Own:
+class AppOptions:
     port: int | None = setting(
         None, low=0, high=65535, help="Where the app listens; default 8501, or the next free port."
     )
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C."
     )
     parser.add_argument("spaces", metavar="SPACE", nargs="*", help=SPACE_HELP)
-    add(parser, Own)
+    add(parser, AppOptions)
     parser.epilog = (
         "example:\n"
         "  relscope app first.npy second.parquet\n"
@@ -133,7 +133,7 @@ def opened(names: list[str], options: argparse.Namespace | None = None) -> list[
         specs += (options and _sample(options, name)) or space_specs(name)
     specs = joined(specs)
     for spec in specs:
-        load_again(spec)
+        load(spec, again=True)
     return [_with_full_paths(spec) for spec in specs]
 
 

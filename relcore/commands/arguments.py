@@ -20,7 +20,7 @@ from relcore.base.portable import finder, with_paths
 from relcore.base.records import read_file
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines
-from relcore.catalog.catalog import SpaceSpec, is_address, load_again, stored_encoding_spec
+from relcore.catalog.catalog import SpaceSpec, is_address, load, stored_encoding_spec
 from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, is_one_space, parts_of, series_of, shape_of
@@ -337,7 +337,7 @@ def data_folders() -> list[Path]:
 def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], Match]:
     """SOURCE and TARGET, and their rows paired by id."""
     specs = space_spec(options.source), space_spec(options.target)
-    return specs, match(load_again(specs[0]), load_again(specs[1]))
+    return specs, match(load(specs[0], again=True), load(specs[1], again=True))
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:

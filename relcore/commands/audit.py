@@ -9,7 +9,7 @@ from pathlib import Path
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
-from relcore.catalog.catalog import load_again
+from relcore.catalog.catalog import load
 from relcore.commands.arguments import (
     DrawnAnchors,
     Pair,
@@ -30,7 +30,7 @@ _MOST_LISTED = 20
 
 
 @dataclass
-class Own:
+class AuditOptions:
     pair_list: Path = setting(
         None,
         metavar="FILE",
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " together is suspect. Pairs agree as mismatched pairs do where they are wrong."
     )
     output = "Write the pairs that are not suspect (.tsv): source and target."
-    add(parser, Pair, DrawnAnchors, Own, PairAudit, Results, Scheduler, output=output)
+    add(parser, Pair, DrawnAnchors, AuditOptions, PairAudit, Results, Scheduler, output=output)
     parser.epilog = (
         "example:\n  relscope audit word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv"
     )
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     need_suffix(options.output, [".tsv"])
     specs = [space_spec(name) for name in (options.source, options.target)]
-    spaces = [load_again(spec) for spec in specs]
+    spaces = [load(spec, again=True) for spec in specs]
     if options.pair_list:
         anchors, partners = zip(*read_seeds(options.pair_list, "--pair-list"), strict=True)
     else:

@@ -20,7 +20,7 @@ _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
 
 
 @dataclass
-class Own:
+class AvailableOptions:
     data: Path = setting(
         None,
         metavar="FOLDER",
@@ -31,7 +31,7 @@ class Own:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "a vector file or a folder of them: show rows and dimensions; of a table, what each of its columns"
     parser.add_argument("file", nargs="?", metavar="FILE", help=f"{text} is read as")
-    add(parser, Own)
+    add(parser, AvailableOptions)
     parser.description += (
         " Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
         " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the"

@@ -27,7 +27,7 @@ _MOST_LISTED = 20
 
 
 @dataclass
-class Own:
+class BootstrapOptions:
     seeds: str = setting(
         "15",
         metavar="N|FILE|none",
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f" for spaces without common ids. “paper” takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}"
     )
     output = "Write the pairs (.tsv): source, target, and how each was found."
-    add(parser, Pair, Own, BootstrapSpec, Results, Sample, skip=["hide"], output=output)
+    add(parser, Pair, BootstrapOptions, BootstrapSpec, Results, Sample, skip=["hide"], output=output)
     parser.epilog = "example:\n  relscope bootstrap word2vec-novels fasttext-novels --seeds 15 -o pairs.tsv"
 
 

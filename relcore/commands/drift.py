@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, short
 from relcore.base.settings import setting
-from relcore.catalog.catalog import SpaceSpec, load_again
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.commands.arguments import (
     SPACE_HELP,
     Results,
@@ -48,7 +48,7 @@ _MOST_LISTED = 20
 
 
 @dataclass
-class Own:
+class DriftOptions:
     gate: str = setting(
         "either", choices=tuple(GATES), help="Which situation decides the exit code: an alarm in it."
     )
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "print the default thresholds as a TOML file, and exit"
     parser.add_argument("--print-thresholds", action=_Printed, nargs=0, help=text)
-    add(parser, Own, DriftCheck, Reports, Scheduler)
+    add(parser, DriftOptions, DriftCheck, Reports, Scheduler)
     parser.epilog = (
         "example:\n"
         "  relscope drift v1.npz v2.npz --gate everything-new --format markdown > drift.md\n"
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
     task, gate = DriftCheck(**values_of(options, DriftCheck)), GATES[options.gate]
     versions = versions_of(options)
-    loaded = [load_again(spec) for spec in versions]
+    loaded = [load(spec, again=True) for spec in versions]
     specs, spaces = versions[-2:], loaded[-2:]
     if options.format == "table" and len(versions) > 2:
         series = computed(DriftSeries(**values_of(options, DriftSeries)), versions, loaded, options)

@@ -34,7 +34,7 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 @dataclass
-class Own:
+class EncodeOptions:
     limit: int | None = setting(
         None, help="Use at most N items: the first ones, or equally many of each class."
     )
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder"
     parser.add_argument("--encoder", metavar="NAMES", action="append", required=True, help=text)
     output = "Also write the space (.npz, .safetensors or .parquet); of several file-1.npz, file-2.npz, …"
-    add(parser, Own, Results, Scheduler, output=output)
+    add(parser, EncodeOptions, Results, Scheduler, output=output)
     group = parser.add_argument_group("settings of encoders")
     for dest, owners in _settings().items():
         text = "; ".join(f"{name}: {described(one)}" for name, one in owners.items())

@@ -15,7 +15,7 @@ from relcore.commands.output import need_suffix
 
 
 @dataclass
-class Style:
+class PrintOptions:
     width: float = setting(6.75, low=2, high=12, metavar="INCHES", help="3.25 for a column, 6.75 for a page.")
     dpi: int = setting(
         300, low=72, high=1200, help="Resolution of png, and of points that pdf and svg hold as pixels."
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " .csv (the plotted numbers), .tex (a small table), .json (the recipe with all settings). Default: a"
         " PDF in this folder."
     )
-    add(parser, Style, FullPaths, output=output)
+    add(parser, PrintOptions, FullPaths, output=output)
     several = {"action": "append", "default": []}
     text = (
         "where the recipe's files are, up to two folders below; can be given several times. They are also"

@@ -18,7 +18,7 @@ from relcore.migrate.migration import TITLES, Migration, MigrationResult
 
 
 @dataclass
-class Own:
+class MigrateOptions:
     old: str = setting(metavar="OLD", help=f"the old vectors of the corpus: {SPACE_HELP}")
     new: str = setting(
         metavar="NEW", help="the new model's vectors of some or all of these rows, by the same ids"
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " Rows that both models have embedded are the pairs; they belong together by id. Without judgements,"
         f" pairs that are held out from the adapter are the queries.{SHARDS_HELP}"
     )
-    add(parser, Own, Migration, Results, Sample, skip=["relevance"])
+    add(parser, MigrateOptions, Migration, Results, Sample, skip=["relevance"])
     parser.epilog = (
         "example:\n"
         "  relscope migrate old.npy new.npy --export adapter\n"

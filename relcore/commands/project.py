@@ -9,7 +9,7 @@ from pathlib import Path
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
-from relcore.catalog.catalog import load_again
+from relcore.catalog.catalog import load
 from relcore.commands.arguments import (
     SHARDS_HELP,
     SPACE_HELP,
@@ -28,7 +28,7 @@ from relcore.spaces.space import LatentSpace
 
 
 @dataclass
-class Own:
+class ProjectOptions:
     space: str = setting(metavar="SPACE", help=SPACE_HELP)
     whiten: bool = setting(False, help="Decorrelate the similarities by (K + λI)^(-1/2); cosine only.")
     save_anchors: Path = setting(
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "the file to write: .npz, .safetensors or .parquet; of shards the new folder, or its address"
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help=text)
-    add(parser, DrawnAnchors, ProjectionSpec, Own, Shards)
+    add(parser, DrawnAnchors, ProjectionSpec, ProjectOptions, Shards)
     parser.epilog = (
         "example:\n"
         "  relscope project word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz\n"
@@ -70,7 +70,7 @@ def _whole(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[str, tupl
     """What was written where, the anchors, and what the passes took."""
     goal = Path(options.output)
     need_suffix(goal)
-    space = load_again(space_spec(options.space))
+    space = load(space_spec(options.space), again=True)
     anchors = shared_anchors(anchors_of(options, space), space)
     projection = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors))
     relative, name = projection.transform(space.vectors), f"{space.name}, relative"

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, load_again
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.commands.arguments import by_shard, number_or_ids, space_spec
 from relcore.commands.output import Bar
 from relcore.runs.digest import StoreError
@@ -199,7 +199,7 @@ def samples(
     sharded = [by_shard(options, place) for place in places]
     if not any(sharded):
         specs = [space_spec(place) for place in places]
-        return specs, [load_again(spec) for spec in specs], []
+        return specs, [load(spec, again=True) for spec in specs], []
     if not all(sharded):
         raise SpaceError(
             "expected folders of shards only, or none, got both; write all spaces in shards, or none"

@@ -41,7 +41,7 @@ from relcore.stitch.stitching import (
 
 
 @dataclass
-class Own:
+class StitchOptions:
     test_fraction: float | None = setting(
         None,
         above=0,
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}"
     )
     add(parser, StitchSpec, skip=["strategy", "test_fraction"])
-    add(parser, Anchors, Own, Results, Sample)
+    add(parser, Anchors, StitchOptions, Results, Sample)
     parser.epilog = (
         "example:\n  relscope stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
     )

@@ -21,7 +21,7 @@ from relcore.studies.study import Study, StudyRuns, StudySpec, study_of
 
 
 @dataclass
-class Own:
+class StudyOptions:
     spec: Path = setting(None, metavar="FILE", help="Read the study and its options from a .json file.")
     table: bool = setting(False, help="Show finished runs only; do not start any.")
     chart: str = setting("", help="The chart for --recipe; default: the study's first.")
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help=text)
     text = "set an option of the study; separate several values by commas; can be given several times"
     parser.add_argument("--grid", action="append", default=[], metavar="OPTION=VALUE", help=text)
-    add(parser, Own, Results, Scheduler, output="Write the table of runs (.csv).")
+    add(parser, StudyOptions, Results, Scheduler, output="Write the table of runs (.csv).")
     parser.epilog = (
         "example:\n  relscope study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
     )

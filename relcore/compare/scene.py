@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import SEARCHES
 from relcore.base.numbers import counted
 from relcore.base.settings import check, setting
-from relcore.catalog.catalog import SpaceSpec, load_again
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import row_texts
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
 from relcore.compare.scoring import (
@@ -174,7 +175,7 @@ def comparison_scene(
 ) -> Scene:
     """A recipe as a picture; `oriented` turns maps as `orient_pairs` does."""
     matched = matched or load_pair(recipe)
-    cells = cells_of(recipe.source, recipe.target, load_again)
+    cells = cells_of(recipe.source, recipe.target, partial(load, again=True))
     view = colored(
         matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells
     )
@@ -197,7 +198,7 @@ def comparison_scene(
     clusters = texts = None
     if look.named and needs_clusters(view, second):
         if matched.source.labels is None:
-            texts = row_texts((recipe.source, recipe.target), load_again)
+            texts = row_texts((recipe.source, recipe.target), partial(load, again=True))
         clusters = named_clusters(matched.source, view.rows, scene.panes[0].coordinates, texts)
     return dressed(scene, look, second, clusters)
 

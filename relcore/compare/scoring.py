@@ -169,7 +169,17 @@ class ExactScores(Task[FoundScores]):
         lists, recall = NeighbourLists(
             rows, searches, labelled, self.search, self.target_recall, parts
         ).search(report)
-        found = SearchedPair(source, target, split, self.k, self.convention, None, labels, lists)
+        found = SearchedPair(
+            source,
+            target,
+            split,
+            self.k,
+            self.convention,
+            None,
+            labels,
+            source.shape[1] == target.shape[1],
+            lists,
+        )
         scores = {name: METRICS[name].load()().score(found) for name in metrics}
         return {
             name: Score(float(score), **vars(score) | {"recall": recall})

@@ -23,7 +23,7 @@ from zlib import crc32
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.magnitude import exponents, lengths, scaled
+from relcore.base.magnitude import lengths, scaled
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 from relcore.scores.neighbours import nearest_directions, neighbours_within, without_itself
 
@@ -116,7 +116,7 @@ class _Centred:
 
     @classmethod
     def of(cls, vectors: np.ndarray, name: str) -> _Centred:
-        n, exponent = len(vectors), int(exponents(vectors))
+        n, exponent = len(vectors), int(np.frexp(max(vectors.max(), -vectors.min()))[1])
         blocks = list(row_blocks(n, _ROWS))
         mean = sum(scaled(vectors[block].astype(np.float64), exponent).sum(axis=0) for block in blocks) / n
         centred = cls(vectors, exponent, mean, 0.0)

@@ -359,12 +359,13 @@ def readable(n_bytes: int) -> str:
 
 def stacked(path: Path, blocks: Blocks, max_bytes: int) -> tuple[np.ndarray, dict[str, Any]]:
     """The blocks as a read-only matrix (n, d), and what their generator returns. Raises as `check_size`."""
-    values, n, d, columns = np.empty((0, 0), np.float32), 0, 0, {}
-
-    def kept() -> Generator[np.ndarray, None, None]:
-        columns.update((yield from blocks) or {})
-
-    for block in kept():
+    values, n, d = np.empty((0, 0), np.float32), 0, 0
+    while True:
+        try:
+            block = next(blocks)
+        except StopIteration as end:
+            columns = end.value or {}
+            break
         d = d or block.shape[1]
         check_size(path, n + len(block), d, max_bytes)
         if n + len(block) > len(values):

@@ -130,7 +130,7 @@ STALLED = 1e-3  # a gain of the mean CSLS below this is none
 MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 
 
-class Place(NamedTuple):
+class SchedulePlace(NamedTuple):
     """The position of self-learning: stage, rounds done in it, share of similarities that take part, best
     mean CSLS.
     """
@@ -140,14 +140,14 @@ class Place(NamedTuple):
     keep: float = 1.0
     best: float | None = None
 
-    def after(self, mean: float, most_rounds: int) -> Place:
+    def after(self, mean: float, most_rounds: int) -> SchedulePlace:
         """The place after a round of this mean CSLS; a round without gain doubles the share."""
         stalled = self.best is not None and mean - self.best < STALLED
         keep = min(1.0, 2 * self.keep) if stalled else self.keep
         if (stalled and self.keep >= 1) or self.done + 1 == most_rounds:
-            return Place(self.stage + 1, 0, keep)
+            return SchedulePlace(self.stage + 1, 0, keep)
         best = None if stalled else max(mean, mean if self.best is None else self.best)
-        return Place(self.stage, self.done + 1, keep, best)
+        return SchedulePlace(self.stage, self.done + 1, keep, best)
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -162,13 +162,13 @@ def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray
 
 def first_rotation(
     source: np.ndarray, target: np.ndarray, seeds: np.ndarray, stage: Stage, k: int = 10
-) -> tuple[np.ndarray, Place]:
+) -> tuple[np.ndarray, SchedulePlace]:
     """From the seeds, or without seeds from similarities within each space (Artetxe et al. 2018, § 3.2).
 
     A row's sorted similarities to its own space do not depend on the axes, so rows with like profiles match.
     """
     if len(seeds[0]):
-        return rotation_between(source[seeds[0]], target[seeds[1]]), Place()
+        return rotation_between(source[seeds[0]], target[seeds[1]]), SchedulePlace()
     X, Y = source[stage[0]], target[stage[1]]
     if max(len(X), len(Y)) > MOST_ROWS:
         raise SpaceError(
@@ -177,7 +177,7 @@ def first_rotation(
         )
     n = min(len(X), len(Y))
     rows, others = match_csls(_profile(X, n), _profile(Y, n), k).pairs
-    return rotation_between(X[rows], Y[others]), Place(keep=FIRST_KEEP)
+    return rotation_between(X[rows], Y[others]), SchedulePlace(keep=FIRST_KEEP)
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
@@ -199,8 +199,8 @@ def self_learn(
     *,
     k: int = 10,
     random_state: int = 0,
-    place: Place,
-) -> Iterator[tuple[Place, np.ndarray, Stage, Matching]]:
+    place: SchedulePlace,
+) -> Iterator[tuple[SchedulePlace, np.ndarray, Stage, Matching]]:
     """Rounds over each stage, of unit rows (n, d_source) and (m, d_target), until the mean CSLS stops rising.
 
     Match by CSLS, keep the mutual pairs, add the weighted seeds, rotate again. Yields the next round's place
@@ -617,7 +617,7 @@ class _Bootstrap:
             rotation, place = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
             state = State({"rotation": rotation}, place._asdict(), ())
         history, pairs, begun = state.history, state.arrays.get("pairs"), state.arrays["rotation"]
-        settings = self.settings | {"place": Place(**state.numbers)}
+        settings = self.settings | {"place": SchedulePlace(**state.numbers)}
         rounds = self_learn(self.X, self.Y, begun, self.seeds, stages, **settings)
         for place, rotation, stage, matching in rounds:
             partner = np.full(len(self.source), -2)

@@ -243,16 +243,6 @@ def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
     return axes
 
 
-def whitener(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
-    """(K + ridge · I)^(−1/2), the symmetric root, K = A Aᵀ; (k, d) → (k, k) float32, worked out in
-    float64.
-    """
-    axes, rest = AnchorAxes.of(unit_anchors), 1 / np.sqrt(ridge)  # of the directions in which K is 0
-    root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + ridge) - rest)) @ axes.basis.T
-    root[np.diag_indices_from(root)] += rest
-    return root.astype(np.float32)
-
-
 class Similarity:
     """How alike each row is to each anchor, as `RelativeProjection` asks for it.
 
@@ -287,8 +277,11 @@ class Cosine(Similarity):
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         self.anchors_ = unit_rows(anchors, mean)
         self.basis_ = self.anchors_.T
-        if settings.whiten:
-            self.basis_ = self.basis_ @ whitener(self.anchors_, settings.ridge)
+        if settings.whiten:  # times (K + λ · I)^(−1/2), the symmetric root, K = A Aᵀ, worked out in float64
+            axes, rest = AnchorAxes.of(self.anchors_), 1 / np.sqrt(settings.ridge)
+            root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + settings.ridge) - rest)) @ axes.basis.T
+            root[np.diag_indices_from(root)] += rest  # of the directions in which K is 0
+            self.basis_ = self.basis_ @ root.astype(np.float32)
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
-from relcore.base.magnitude import brought, centred, scaled, spread_and_offset, within
+from relcore.base.magnitude import brought, centred, scaled, within
 from relcore.base.numbers import short
 from relcore.represent.similarity import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
 from relcore.scores.score import CENTRE, Null, Score
@@ -287,7 +287,6 @@ def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 # From rows.
 
-_NEAR_ZERO = 64  # times the spread of the rows
 _FEW = 256  # rows that stay in cache between their passes
 
 
@@ -309,7 +308,7 @@ class OwnMoments(SpaceSums):
         n, weighted, product = len(X), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
         lengths, buffer = np.empty(n), np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = _mean_row(scaled(X, exponent))
+            mean = mean_row(scaled(X, exponent))
             for block in row_blocks(n):
                 part = buffer[: block.stop - block.start]
                 for few in row_blocks(len(part), _FEW):
@@ -398,20 +397,6 @@ def _unbiased(biased: float, left: OwnMoments, right: OwnMoments) -> float:
     """n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
     n, p, q = len(left.lengths), left.lengths, right.lengths
     return biased - n / (n - 2) * (p @ q) + p.sum() * q.sum() / ((n - 1) * (n - 2))
-
-
-def _mean_row(X: np.ndarray) -> np.ndarray:
-    """Float32 within blocks, float64 between them: half the time of float64 throughout.
-
-    The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of
-    squares, unless the rows lie far from zero.
-    """
-    ones, total = np.ones(512, dtype=np.float32), np.zeros(X.shape[1])
-    for block in row_blocks(len(X), len(ones)):
-        total += ones[: block.stop - block.start] @ X[block]
-    mean = (total / len(X)).astype(np.float32)
-    spread, offset = spread_and_offset(X, mean)
-    return mean if offset <= _NEAR_ZERO * spread else mean_row(X)
 
 
 def cosine_sums(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:

@@ -72,7 +72,9 @@ class ExactSearch:
             return nearest(queries, self._kept, k)
         best, numbers = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         for block, rows in self._rows.blocks():
-            products, nearer = nearest_with_products(queries, apart(rows, self._common), min(k, len(rows)))
+            products, nearer = nearest_with_products(
+                queries, apart(rows, self._common), min(k, len(rows)), "cpu"
+            )
             best = np.concatenate([best, products], axis=1)
             numbers = np.concatenate([numbers, nearer + block.start], axis=1)
             order = np.argsort(-best, axis=1, kind="stable")[:, :k]

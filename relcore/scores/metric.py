@@ -17,7 +17,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.magnitude import brought, centred
 from relcore.represent.similarity import mean_row, unit_rows
-from relcore.scores.cka import OwnMoments, cka_influence, cka_value, linear_cka, mean_cosine
+from relcore.scores.cka import OwnMoments, cka_influence, cka_value, cosine_score, cosine_sums, linear_cka
 from relcore.scores.neighbours import (
     Neighbours,
     find_neighbours,
@@ -56,6 +56,8 @@ class AlignedPair:
         Number of test rows to draw as queries; default all.
     labels : array (t,), optional
         The class of each test row; "" where it has none.
+    same_width : bool
+        Whether the two spaces have one.
     """
 
     source: np.ndarray
@@ -65,6 +67,7 @@ class AlignedPair:
     convention: str = "paper"
     n_queries: int | None = None
     labels: np.ndarray | None = None
+    same_width: bool = True
 
     @classmethod
     def of(
@@ -90,11 +93,8 @@ class AlignedPair:
                 f" {len(target):,}"
             )
         pair = (source, target) if len(split.test) == n else (source[split.test], target[split.test])
-        return cls(*pair, split, **settings, labels=None if labels is None else labels[split.test])
-
-    @property
-    def same_width(self) -> bool:
-        return self.source.shape[1] == self.target.shape[1]
+        settings["labels"] = None if labels is None else labels[split.test]
+        return cls(*pair, split, same_width=source.shape[1] == target.shape[1], **settings)
 
     @cached_property
     def neighbours(self) -> Neighbours:
@@ -111,7 +111,7 @@ class AlignedPair:
         return linear_cka(self.source, self.target, ids=self.split.ids[self.split.test])
 
     def mean_cosine(self) -> Score:
-        return mean_cosine(self.neighbours.source, self.neighbours.target, of_unit_length=True)
+        return cosine_score(**cosine_sums(self.neighbours.source, self.neighbours.target))
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """These test rows (m,) of both spaces, each space perhaps turned, moved and scaled: enough for

@@ -39,42 +39,43 @@ _ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
 
 
 def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
-    """Rows of `base` (n, d) with the largest inner product to each query (m, d), nearest first: (m, k) int64.
+    """Rows of `base` (n, d) with the largest inner product to each query (m, d), nearest first: (m, k) int64;
+    exact.
+    """
+    return nearest_with_products(queries, base, k, device)[1]
 
-    Exact. faiss on the CPU, torch on a GPU; in blocks of queries, so that memory stays at block × n.
+
+def nearest_with_products(
+    queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto"
+) -> tuple[np.ndarray, np.ndarray]:
+    """The inner products (m, k) float32, largest first, and the rows of `nearest` (m, k) int64: by faiss on
+    the CPU, by torch on a GPU; in blocks of queries, so that memory stays at block × n.
     """
     if k > len(base):
         raise SpaceError(
             f"k: expected at most {len(base)}, the rows there are, got {k}; choose fewer neighbours"
         )
+    queries, base = np.ascontiguousarray(queries), np.ascontiguousarray(base)
     if device == "auto":
         device = "cuda" if len(queries) * len(base) > _FEW_PRODUCTS and gpu_name() else "cpu"
-    if device == "cpu":
-        return nearest_with_products(queries, base, k)[1]
-    import torch
+    if device != "cpu":
+        import torch
 
-    transposed = torch.from_numpy(np.ascontiguousarray(base)).to(device).T
-    rows = np.empty((len(queries), k), dtype=np.int64)
-    for block in row_blocks(len(queries)):
-        similarity = torch.from_numpy(np.ascontiguousarray(queries[block])).to(device) @ transposed
-        rows[block] = torch.topk(similarity, k, dim=1).indices.cpu().numpy()
-    return rows
-
-
-def nearest_with_products(queries: np.ndarray, base: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """`nearest` on the CPU: the inner products (m, k) float32, largest first, and the rows (m, k) int64."""
+        transposed = torch.from_numpy(base).to(device).T
+        products, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
+        for block in row_blocks(len(queries)):
+            similarity = torch.from_numpy(queries[block]).to(device) @ transposed
+            best = torch.topk(similarity, k, dim=1)
+            products[block], rows[block] = best.values.cpu().numpy(), best.indices.cpu().numpy()
+        return products, rows
     import faiss
 
     try:
-        for name, value in _FAISS.items():
-            _USUAL.setdefault(
-                name, getattr(faiss.cvar, name)
-            )  # first: another thread may be searching with ours
+        for name, value in _FAISS.items():  # the usual ones first: another thread may be searching with ours
+            _USUAL.setdefault(name, getattr(faiss.cvar, name))
             setattr(faiss.cvar, name, value)
         # Not an index: it would copy the base, which for a few queries takes as long as the search.
-        return faiss.knn(
-            np.ascontiguousarray(queries), np.ascontiguousarray(base), k, metric=faiss.METRIC_INNER_PRODUCT
-        )
+        return faiss.knn(queries, base, k, metric=faiss.METRIC_INNER_PRODUCT)
     finally:
         for name, value in _USUAL.items():
             setattr(faiss.cvar, name, value)
@@ -88,7 +89,9 @@ def nearest_directions(queries: np.ndarray, base: np.ndarray, k: int, device: st
     common row, which are exact, order them in the same way: |x − y|² = |x|² − 2 (x·y − |y|² / 2).
     """
     common = common_direction(base[:: max(1, len(base) // _SAMPLED_ROWS)])
-    return nearest(apart(queries, common, queries=True), apart(base, common), k, device)
+    if common is not None:
+        queries, base = apart(queries, common, queries=True), apart(base, common)
+    return nearest_with_products(queries, base, k, device)[1]
 
 
 def common_direction(sample: np.ndarray) -> np.ndarray | None:
@@ -359,7 +362,11 @@ class Neighbours:
         if n_permutations > 1 and m > 1:
             draws = np.empty(number_of_draws(m, n_permutations))
             for draw in range(len(draws)):
-                draws[draw] = self._permuted_overlap(rng)
+                if self.convention == "paper":  # query i gets the list of query π(i), never its own
+                    other = self.other[without_fixed_points(m, rng)]
+                else:
+                    other = self._renamed(rng)
+                draws[draw] = jaccard_rows(self.own, other).mean()
             if self.convention == "paper":  # of all n rows one in n stays where it is, of those drawn none
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
             null = Null.from_draws(draws)
@@ -395,14 +402,10 @@ class Neighbours:
             note=self.note,
         )
 
-    def _permuted_overlap(self, rng: np.random.Generator) -> float:
-        """Mean overlap once the rows of one space are permuted by π; no new search is needed.
-
-        "paper": query i gets the list of query π(i), never its own; with few queries its own would come too
-        often. "mutual": the rows of one space are renamed, so that row π(i) bears the name of row i.
+    def _renamed(self, rng: np.random.Generator) -> np.ndarray:
+        """The lists `other` once the rows of one space are renamed by a permutation π, so that row π(i) bears
+        the name of row i; no new search is needed.
         """
-        if self.convention == "paper":
-            return jaccard_rows(self.own, self.other[without_fixed_points(len(self.queries), rng)]).mean()
         order, (rows, places, asked, strangers) = rng.permutation(len(self.queries)), self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
         renamed[~strangers] = self.queries[np.argsort(order)][asked]
@@ -415,7 +418,7 @@ class Neighbours:
             else:  # permuting many rows takes long, so only the names of those that are listed are drawn
                 drawn = rng.choice(n_others, np.count_nonzero(strangers), replace=False)
             renamed[strangers] = drawn + np.searchsorted(queries - np.arange(len(order)), drawn, side="right")
-        return jaccard_rows(self.own, renamed[places[order]]).mean()
+        return renamed[places[order]]
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

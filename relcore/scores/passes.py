@@ -949,7 +949,7 @@ class PassedPair(AlignedPair):
     ) -> None:
         question = seen.plan.question
         self.split, self.k, self.convention, self.labels = split, question.k, question.convention, labels
-        self.n_queries = len(seen.plan.roles.queries)
+        self.n_queries, self.same_width = len(seen.plan.roles.queries), seen.plan.same_width(form)
         self.seen, self.form, self.passes, self._rows, self.known = seen, form, passes, rows, {}
 
     @cached_property
@@ -959,10 +959,6 @@ class PassedPair(AlignedPair):
     @cached_property
     def target(self) -> np.ndarray:
         return self._rows()[1][self.split.test]
-
-    @property
-    def same_width(self) -> bool:
-        return self.seen.plan.same_width(self.form)
 
     @cached_property
     def neighbours(self) -> Neighbours:

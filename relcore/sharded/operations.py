@@ -545,7 +545,7 @@ class ShardedInversion:
 
 
 @dataclass(frozen=True, eq=False)
-class Inversion:
+class FittedInversion:
     """A map of the source's rows, and the anchors (row numbers), which are not scored."""
 
     rows: InversionMap
@@ -562,7 +562,7 @@ class Recovered(ShardWork):
     inversion: str
 
     def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
-        inversion, nothing = read(store, self.inversion, Inversion), np.empty((0, shards[1].width))
+        inversion, nothing = read(store, self.inversion, FittedInversion), np.empty((0, shards[1].width))
         sums = cosine_sums(nothing, nothing)
         mean = inversion.rows.means[1]
         for _, _, rows, (X, true) in live_rows(shards, report, _MAPPED_ROWS):
@@ -605,7 +605,7 @@ def invert_shards(
     spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
     rows = InversionMap(tuple(vectors), tuple(means), spec)
     rows.function(vectors[0][:1])  # refuses anchors that the method cannot use
-    work = Recovered(keep(runner.store, Inversion(rows, np.sort(chosen))))
+    work = Recovered(keep(runner.store, FittedInversion(rows, np.sort(chosen))))
     sums = runner.run(work, parts, "invert").arrays
     if goal:
         write_mapped(source, rows, goal, form, runner, "write")

@@ -16,7 +16,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, need_strings, quote
 from relcore.base.names import FIGURES, FORMER_FIGURES
 from relcore.base.records import need_plain
-from relcore.catalog.catalog import SpaceSpec, load_again
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
@@ -71,7 +71,7 @@ def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) ->
         raise SpaceError(
             f"recipe of {figure}: expected {len(specs)} digests, one per space, got {len(digests)}"
         )
-    spaces = [load_again(spec) for spec in specs]
+    spaces = [load(spec, again=True) for spec in specs]
     for space, digest in zip(spaces, digests, strict=True):
         need_same_content(space, digest)
     return spaces
@@ -113,7 +113,7 @@ class ComparisonRecipe:
 
 def load_pair(recipe: ComparisonRecipe) -> Match:
     """Load and match the two spaces; SpaceError where one is gone or has changed."""
-    matched = match(load_again(recipe.source), load_again(recipe.target))
+    matched = match(load(recipe.source, again=True), load(recipe.target, again=True))
     for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
         need_same_content(space, digest)
     return matched

@@ -10,7 +10,6 @@ from relcore.represent.similarity import (
     RelativeProjection,
     negative_distance,
     unit_rows,
-    whitener,
 )
 
 
@@ -52,4 +51,5 @@ def test_the_axes_of_anchors_are_their_singular_values_and_vectors(rng, shape, a
         products = (vectors * axes.stretch).T @ (vectors * axes.stretch)
         np.testing.assert_allclose(products, np.diag(axes.stretch**2), atol=1e-7)
     expected = fractional_matrix_power(anchors @ anchors.T + 0.3 * np.eye(len(anchors)), -0.5)
-    np.testing.assert_allclose(whitener(anchors, 0.3), expected, atol=1e-5)
+    fitted = RelativeProjection(center=False, whiten=True, ridge=0.3).fit(anchors, anchors=anchors)
+    np.testing.assert_allclose(fitted.similarity_.basis_, anchors.T @ expected, atol=1e-5)
