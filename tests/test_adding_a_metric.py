@@ -25,7 +25,7 @@ METRIC = '''
 import numpy as np
 
 from relcore.scores.score import Null, Score
-from relcore.scores.metric import Metric
+from relcore.scores.comparison import Metric
 
 
 class SameSign(Metric):

@@ -20,8 +20,7 @@ from app import compute, session
 from app.workspace import MOST_ANCHORS
 from relcore.base.access import shared
 from relcore.spaces.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection, to_line
-from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import row_keys
+from relcore.spaces.space import LatentSpace, row_keys
 
 LIMIT_HELP = (
     f"The app takes at most {MOST_ANCHORS:,} anchors. These are drawn at random, the same ones each time."

@@ -49,7 +49,7 @@ class Method(Named):
 
 @dataclass(frozen=True)
 class MetricName(Named):
-    """A `scores.metric.Metric`.
+    """A `scores.comparison.Metric`.
 
     Attributes
     ----------
@@ -124,23 +124,23 @@ METHODS = {
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
 
 METRICS = {
-    "jaccard": MetricName("Jaccard", ".scores.metric:Jaccard", of=("pair",)),
-    "mrr": MetricName("MRR", ".scores.metric:MeanReciprocalRank", of=("pair",)),
+    "jaccard": MetricName("Jaccard", ".scores.comparison:Jaccard", of=("pair",)),
+    "mrr": MetricName("MRR", ".scores.comparison:MeanReciprocalRank", of=("pair",)),
     "class agreement": MetricName(
         "class agreement",
-        ".scores.metric:ClassAgreement",
+        ".scores.comparison:ClassAgreement",
         "share of rows whose nearest neighbours in the other space have mostly their class",
         of=("pair",),
     ),
-    "cosine": MetricName("cosine", ".scores.metric:MeanCosine", of=("pair",)),
+    "cosine": MetricName("cosine", ".scores.comparison:MeanCosine", of=("pair",)),
     "cka": MetricName(
         "linear CKA",
-        ".scores.metric:LinearCKA",
+        ".scores.comparison:LinearCKA",
         "similarity of the absolute spaces' Gram matrices, 0 to 1",
     ),
     "debiased cka": MetricName(
         "debiased CKA",
-        ".scores.metric:DebiasedCKA",
+        ".scores.comparison:DebiasedCKA",
         "linear CKA without its bias for few rows: the chance level is 0",
         of=("spaces",),
     ),
@@ -153,7 +153,7 @@ METRICS = {
     ),
     "mutual knn": MetricName(
         "mutual kNN",
-        ".scores.metric:MutualKNN",
+        ".scores.comparison:MutualKNN",
         "share of a row's nearest neighbours that are the same in both absolute spaces",
         of=("spaces",),
         needs=("k", "n_queries"),

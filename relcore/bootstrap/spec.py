@@ -34,8 +34,7 @@ from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair, score_table
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import Split
+from relcore.spaces.space import LatentSpace, Split
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 

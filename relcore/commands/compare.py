@@ -10,6 +10,7 @@ from functools import partial
 import pandas as pd
 
 from relcore.base.errors import SpaceError
+from relcore.base.names import METRICS
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.commands.arguments import (
@@ -55,7 +56,8 @@ class Queries:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += f" The scores are those of the Compare page.{SHARDS_HELP}"
+    titles = [metric.title for metric in METRICS.values() if "pair" in metric.of]
+    parser.description += f" The scores are those of the Compare page: {', '.join(titles)}.{SHARDS_HELP}"
     add(parser, Pair, DrawnAnchors, ExactScores, Queries, Shards, Results)
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 

@@ -26,8 +26,7 @@ from relcore.commands.arguments import (
 )
 from relcore.commands.output import Lines, show, write_recipe
 from relcore.commands.running import computed, samples
-from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import TEST_FRACTION
+from relcore.spaces.space import TEST_FRACTION, LatentSpace
 from relcore.stitch.stitching import (
     SharedRows,
     StitchResult,

@@ -22,8 +22,7 @@ from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import LatentSpace, match
-from relcore.spaces.split import Split
+from relcore.spaces.space import LatentSpace, Split, match
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 

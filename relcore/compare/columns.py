@@ -18,8 +18,7 @@ from relcore.figures.scene import EDGES, Clusters, ColorScale, number_text
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec
 from relcore.represent.similarity import mean_of, mean_row, unit_rows
 from relcore.scores.neighbours import jaccard_rows, own_neighbours
-from relcore.spaces.space import LatentSpace, Match
-from relcore.spaces.split import row_keys
+from relcore.spaces.space import LatentSpace, Match, row_keys
 
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarray]:

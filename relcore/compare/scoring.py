@@ -20,6 +20,8 @@ from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import (
+    MeanCosine,
+    Metric,
     ProjectionSpec,
     class_labels,
     held_out,
@@ -28,14 +30,12 @@ from relcore.scores.comparison import (
     representation_maps,
     score_pair,
 )
-from relcore.scores.metric import MeanCosine, Metric
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS, need_k
 from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
 from relcore.scores.pair_scores import PairScores, best_by_chance
 from relcore.scores.score import Null, Score
-from relcore.spaces.space import LatentSpace, Match, distinct_names, match
-from relcore.spaces.split import Split
+from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, match
 from relcore.tasks.task import Task
 
 if TYPE_CHECKING:

@@ -40,8 +40,7 @@ from relcore.drift.measures import (
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels
-from relcore.spaces.space import LatentSpace, Match, distinct_names, match, shared_ids
-from relcore.spaces.split import Split
+from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, match, shared_ids
 from relcore.tasks.task import Task
 
 # How much may change beyond the noise level before the drift gate alarms.

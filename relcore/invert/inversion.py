@@ -41,8 +41,7 @@ from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
 from relcore.scores.neighbours import Neighbours, nearest
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, Match, agreed_labels, distinct_names, shared_ids
-from relcore.spaces.split import Split
+from relcore.spaces.space import LatentSpace, Match, Split, agreed_labels, distinct_names, shared_ids
 from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair
 from relcore.tasks.task import Task
 

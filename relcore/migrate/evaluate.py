@@ -23,8 +23,7 @@ from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import row_blocks, rows_among, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.scores.neighbours import nearest
-from relcore.spaces.space import LatentSpace, Match, match
-from relcore.spaces.split import TEST_FRACTION, drawn_rows, row_keys, smallest_keys
+from relcore.spaces.space import TEST_FRACTION, LatentSpace, Match, drawn_rows, match, row_keys, smallest_keys
 
 K = 10
 MOST_JUDGEMENTS = 2_000_000

@@ -52,8 +52,7 @@ from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
 from relcore.scores.score import Difference, mean_difference
-from relcore.spaces.space import LatentSpace, match
-from relcore.spaces.split import row_keys
+from relcore.spaces.space import LatentSpace, match, row_keys
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 

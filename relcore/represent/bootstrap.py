@@ -14,8 +14,7 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import band, short
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
-from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import Split, row_keys
+from relcore.spaces.space import LatentSpace, Split, row_keys
 
 BLOCK_BYTES = 64 * 2**20  # one block of similarities; two are never alive at once
 Stage = tuple[np.ndarray, np.ndarray]

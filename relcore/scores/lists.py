@@ -16,7 +16,7 @@ from relcore.represent.similarity import row_blocks, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
-from relcore.scores.metric import AlignedPair
+from relcore.scores.comparison import AlignedPair
 from relcore.scores.neighbours import (
     SEEDING_ROWS,
     Neighbours,

@@ -35,6 +35,7 @@ from relcore.scores.cka import (
 )
 from relcore.scores.comparison import (
     REPRESENTATIONS,
+    AlignedPair,
     ProjectionSpec,
     differences_of,
     held_out,
@@ -43,7 +44,6 @@ from relcore.scores.comparison import (
     scores_of,
 )
 from relcore.scores.device import Array, Device, NumpyDevice, device_of, in_threads, on_device
-from relcore.scores.metric import AlignedPair
 from relcore.scores.neighbours import (
     Neighbours,
     TopRows,
@@ -53,8 +53,7 @@ from relcore.scores.neighbours import (
     without_itself,
 )
 from relcore.scores.score import Difference, Null, Score
-from relcore.spaces.space import Match
-from relcore.spaces.split import Split
+from relcore.spaces.space import Match, Split
 
 NO_ROWS = np.empty(0, dtype=np.int64)
 

@@ -20,8 +20,13 @@ from relcore.runs.entries import Entry
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import cosine_score, cosine_sums
-from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec, scores_of
-from relcore.scores.metric import LabelledNeighbours
+from relcore.scores.comparison import (
+    LIVE_QUERIES,
+    REPRESENTATIONS,
+    LabelledNeighbours,
+    ProjectionSpec,
+    scores_of,
+)
 from relcore.scores.neighbours import CONVENTIONS, need_k
 from relcore.scores.passes import (
     NO_ROWS,

@@ -21,8 +21,7 @@ from relcore.represent.methods import MethodSettings, Side, carrier, representat
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.scores.neighbours import find_neighbours
 from relcore.scores.score import Null, Score
-from relcore.spaces.space import LatentSpace, Match, match
-from relcore.spaces.split import Split
+from relcore.spaces.space import LatentSpace, Match, Split, match
 from relcore.tasks.recipe import Recipe, load_all
 
 METRICS = {"first": "found first", "mrr": "MRR", "jaccard": "Jaccard"}

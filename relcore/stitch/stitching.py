@@ -23,8 +23,7 @@ from relcore.represent.methods import MethodSettings, Rows, Side, carrier, repre
 from relcore.represent.similarity import mean_row
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, agreed_labels, distinct_names, shared_ids
-from relcore.spaces.split import TEST_FRACTION, Split
+from relcore.spaces.space import TEST_FRACTION, LatentSpace, Split, agreed_labels, distinct_names, shared_ids
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 

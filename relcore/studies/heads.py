@@ -27,8 +27,7 @@ from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.score import Null
-from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import Split
+from relcore.spaces.space import LatentSpace, Split
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.study import (
     Estimate,

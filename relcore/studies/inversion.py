@@ -20,8 +20,7 @@ from relcore.represent.translation import InverseRelativeProjection, Procrustes,
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.score import Null
-from relcore.spaces.space import LatentSpace, Match, match
-from relcore.spaces.split import Split, row_keys
+from relcore.spaces.space import LatentSpace, Match, Split, match, row_keys
 from relcore.stitch.stitching import share_rows
 from relcore.studies.study import (
     DATA,

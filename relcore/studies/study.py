@@ -39,8 +39,7 @@ from relcore.runs.jobs import Engine, Job
 from relcore.runs.progress import Context, Expected, Report, expect, note_pace
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
-from relcore.spaces.space import LatentSpace, Match, match
-from relcore.spaces.split import Split, row_keys
+from relcore.spaces.space import LatentSpace, Match, Split, match, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.tasks.recipe import Recipe
 

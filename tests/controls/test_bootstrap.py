@@ -11,8 +11,7 @@ from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors, fit_
 from relcore.represent.similarity import unit_rows
 from relcore.scores.comparison import ProjectionSpec, represent, score_pair
 from relcore.scores.score import Z95
-from relcore.spaces.space import LatentSpace, match
-from relcore.spaces.split import Split
+from relcore.spaces.space import LatentSpace, Split, match
 
 # Rows, dimensions, draws.
 SLOW = pytest.mark.slow

@@ -16,8 +16,7 @@ from relcore.scores.comparison import (
     score_differences,
     score_pair,
 )
-from relcore.spaces.space import LatentSpace, match
-from relcore.spaces.split import Split
+from relcore.spaces.space import LatentSpace, Split, match
 
 # Draws, and how many of them may lie above their band. 2.5 % do: 4 or more of 10 come once in 12,000 times, 8 or more
 # of 60 once in 4,000. On rows with the anchors among them it is all.

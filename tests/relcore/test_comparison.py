@@ -18,8 +18,7 @@ from relcore.scores.comparison import (
     score_pair,
 )
 from relcore.scores.neighbours import jaccard, mrr
-from relcore.spaces.space import match
-from relcore.spaces.split import Split
+from relcore.spaces.space import Split, match
 
 D = 6
 TURN = ortho_group.rvs(D, random_state=2)

@@ -6,8 +6,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.compare.scoring import AllPairs, metrics_among_spaces
 from relcore.scores.cka import linear_cka, mean_cosine
-from relcore.scores.comparison import ProjectionSpec, held_out, represent
-from relcore.scores.metric import AlignedPair
+from relcore.scores.comparison import AlignedPair, ProjectionSpec, held_out, represent
 from relcore.scores.neighbours import jaccard
 from relcore.spaces.space import match
 

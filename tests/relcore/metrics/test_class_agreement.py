@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from relcore.represent.similarity import unit_rows
-from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
-from relcore.scores.metric import AlignedPair, ClassAgreement
-from relcore.spaces.space import LatentSpace, match
-from relcore.spaces.split import Split
+from relcore.scores.comparison import (
+    AlignedPair,
+    ClassAgreement,
+    ProjectionSpec,
+    class_labels,
+    held_out,
+    represent,
+    score_pair,
+)
+from relcore.spaces.space import LatentSpace, Split, match
 
 
 def agreement(source, target, labels, k=5, convention="paper", n_queries=None):
