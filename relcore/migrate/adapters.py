@@ -90,13 +90,8 @@ class Adapter(Estimator):
     """New queries and old vectors in one space that is searched by cosine, learned from m paired rows.
 
     Rows are brought to length 1 first: retrieval is by cosine, and lengths break every centred method.
-
-    Attributes
-    ----------
-    query_steps_ : tuple of Step
-        From a new model's row to the space that is searched, (d_new,) → (d,), of length 1 at the end.
-    corpus_steps_ : tuple of Step
-        From an old model's row to it, (d_old,) → (d,); only `Unit()` where these are searched as they are.
+    `query_steps_` map a new model's row to that space, `corpus_steps_` an old model's; only `Unit()` where
+    these are searched as they are.
     """
 
     _needs_target: ClassVar[bool] = True
@@ -106,12 +101,8 @@ class Adapter(Estimator):
         """Steps of queries and of the corpus between the two `Unit()`, from float32 rows of length 1."""
 
     def fit(self, new: np.ndarray, old: np.ndarray) -> Adapter:
-        """Learn from paired rows, new (m, d_new) and old (m, d_old).
-
-        Raises
-        ------
-        SpaceError
-            Row counts that differ, fewer than two, or numbers that are not finite.
+        """Learn from paired rows (m, d_new), (m, d_old); raises a SpaceError for fewer than two, or not
+        finite ones.
         """
         new, old = matrix(new, "new"), matrix(old, "old")
         if len(new) != len(old) or len(new) < 2:
@@ -327,12 +318,7 @@ class WhitenedRelativeAdapter(RelativeAdapter):
     few.
 
     As Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ, results come in the order of
-    `RelativeProjection(whiten=True)`.
-
-    Parameters
-    ----------
-    ridge : float
-        λ, above 0; λ = 1 counts as much as one average anchor.
+    `RelativeProjection(whiten=True)`. `ridge` is λ, above 0; 1 counts as much as one average anchor.
     """
 
     _center: ClassVar[bool] = True
@@ -347,12 +333,7 @@ class WhitenedInverseAdapter(InPlaceAdapter):
     """The whitened inverse relative projection: y = ‖a_y‖ xW / ‖xW‖ + mean_y.
 
     W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened",
-    lengths="mean")`, by decompositions whose work is linear in the number of pairs.
-
-    Parameters
-    ----------
-    ridge : float
-        λ, above 0; λ = 1 counts as much as one average anchor.
+    lengths="mean")`, by decompositions whose work is linear in the number of pairs. `ridge` is λ, above 0.
     """
 
     ridge: float = 1.0
@@ -376,18 +357,10 @@ class CardScore:
 
 @dataclass(frozen=True)
 class Card:
-    """What an adapter is, what it was learned from, and how it scored.
+    """What an adapter, of `relcore.base.names.ADAPTERS`, was learned from, and how it scored.
 
-    Attributes
-    ----------
-    adapter : str
-        A name of `relcore.base.names.ADAPTERS`.
-    new_width, old_width, width : int
-        Dimensions of the new model, of the old one, and of the space that is searched.
-    new_digest, old_digest : str
-        `relcore.runs.digest.digest_of` of the paired rows as float32 arrays.
-    commit, version : str
-        Of Relscope; the commit is "" outside a checkout.
+    Widths are those of the new model, of the old one, and of the space that is searched; digests are
+    `digest_of` of the paired rows as float32 arrays; the commit is "" outside a checkout.
     """
 
     adapter: str
@@ -476,10 +449,7 @@ class LoadedAdapter(Adapter):
 def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
     """Write the file as a whole or not at all; equal adapters and cards give equal bytes.
 
-    Raises
-    ------
-    SpaceError
-        A card of other widths, or numbers that are not finite.
+    Raises a SpaceError for a card of other widths, or numbers that are not finite.
     """
     from safetensors.numpy import save
 
@@ -505,10 +475,7 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
 def load(path: Path) -> LoadedAdapter:
     """The adapter in a file, or in a folder that `export` wrote.
 
-    Raises
-    ------
-    SpaceError
-        Another or damaged file, shapes that do not fit, numbers that are not finite, a later layout.
+    Raises a SpaceError for another or damaged file, shapes that do not fit, or a later layout.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -595,14 +562,9 @@ _LEAST_LENGTH = 1e-30  # a shorter row counts as zero, which stays zero
 
 
 def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
-    """The steps of one side, ``"queries"`` or ``"corpus"``, as a checked ONNX graph.
+    """The steps of one side, ``"queries"`` or ``"corpus"``, as a checked ONNX graph; needs the package onnx.
 
     Input ``rows``, float32 (n, d) for any n; output ``mapped``, float32 (n, width) of length 1.
-
-    Raises
-    ------
-    SpaceError
-        The package onnx is not installed.
     """
     with extra("onnx"):
         from onnx import TensorProto, checker, helper, numpy_helper
@@ -773,16 +735,13 @@ def adapt(
     ----------
     adapter : Adapter, optional
         None copies the rows as they are.
-    side : "queries" or "corpus"
-        Rows of the new model, or of the old one.
     add : bool
         Whether rows may be added to a collection or table that is there.
 
     Raises
     ------
     SpaceError
-        Rows of another width than the adapter's, NaN or infinite values; a goal that is taken; as
-        `open_index`.
+        Rows of another width, or not finite; a goal that is taken; as `open_index`.
     """
     if source == goal:
         expected = "a target other than the source, got the same; choose another"

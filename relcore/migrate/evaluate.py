@@ -34,9 +34,7 @@ _LISTED = 3
 def relevance_matrix(
     query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int
 ) -> csr_array:
-    """Relevant rows of each query: grades (n_queries, n_rows), those above 0 stored; no pair may occur
-    twice.
-    """
+    """Grades (n_queries, n_rows) of relevant rows, those above 0 stored; no pair may occur twice."""
     kept = np.asarray(grade) > 0
     return csr_array((grade[kept].astype(float), (query[kept], row[kept])), shape=(n_queries, n_rows))
 
@@ -55,12 +53,8 @@ def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
 
     .. math:: \mathrm{DCG} = \sum_{i=1}^{k} g_i / \log_2(i + 1)
 
-    over that of the best order (Järvelin and Kekäläinen 2002, linear gains as in trec_eval).
-
-    Parameters
-    ----------
-    lists : rows (n_queries, ≥ k) in the order of the search, −1 for none
-    relevance : as from `relevance_matrix`
+    over that of the best order (Järvelin and Kekäläinen 2002, linear gains as in trec_eval). Takes rows
+    (n_queries, ≥ k) in the order of the search, −1 for none, and a `relevance_matrix`.
     """
     discount, counts = 1 / np.log2(np.arange(2, k + 2)), counts_of(relevance)
     gains = _grades(lists[:, :k], relevance)
@@ -83,9 +77,8 @@ def recall(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
-    """The k rows of `corpus` (n, d) with the largest product with each query (m, d), (m, k); −1 for none.
-
-    `own` (m,) is the corpus row that each query is itself, which is left out.
+    """The k rows of `corpus` (n, d) nearest to each query (m, d), (m, k), without its `own` row (m,); −1 for
+    none.
     """
     lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)))
     if own is not None:
@@ -137,10 +130,7 @@ def relevance_of(
 ) -> tuple[csr_array, Mapping[str, int]]:
     """Judgements as `relevance_matrix`, and how many name an unknown query or row.
 
-    Raises
-    ------
-    SpaceError
-        No known row is relevant to a known query.
+    Raises a SpaceError where no known row is relevant to a known query.
     """
     query = pd.Index(queries).get_indexer([item.query for item in judgements])
     row = pd.Index(rows).get_indexer([item.row for item in judgements])
@@ -188,10 +178,10 @@ _UNIT = 1e-2
 
 @dataclass(frozen=True)
 class Pairing:
-    """Mean reciprocal rank of held-out rows' partners, with its mean and standard error for unrelated rows.
+    """Mean reciprocal rank of held-out rows' partners, with its mean and standard error by chance.
 
-    `behind` is the mean share of rows behind the partner (.5 by chance), n the number of rows tried. `shift`
-    is by how many rows further down partners rank best, and `shifted` the score there.
+    `behind` is the mean share of rows behind the partner (.5 by chance). `shift` is by how many rows further
+    down partners rank best, and `shifted` the score there.
     """
 
     score: float
@@ -211,7 +201,7 @@ class Pairing:
         )
 
     def need(self) -> None:
-        """Raise a SpaceError where the pairs do not pair, with the shift where one is found."""
+        """Raise a SpaceError where the pairs do not pair, with the shift."""
         score = f"mean reciprocal rank {short(self.score)}"
         if self.shift:
             place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
@@ -233,16 +223,8 @@ def check_pairs(
 ) -> Pairing:
     """Whitened relative coordinates of each half of the pairs, tried on the other half, at eleven shifts.
 
-    Parameters
-    ----------
-    new, old : arrays (m, d_new), (m, d_old)
-        In the order of their files: a shift by s pairs new row i with old row i + s.
-    names : of the old and the new space, for the error
-
-    Raises
-    ------
-    SpaceError
-        Fewer than 25 pairs.
+    A shift by s pairs new row i (m, d_new) with old row i + s (m, d_old), in the order of their files;
+    `names` are for the error. Raises a SpaceError below 25 pairs.
     """
     m, reach = len(new), max(SHIFTS)
     if m < FEWEST:
@@ -310,14 +292,10 @@ MOST_FITTED = 20_000
 
 
 class PairSplit(NamedTuple):
-    """Row numbers of the pairs.
+    """Row numbers of the pairs to fit on and, ascending, held out, without `n_repeated` copies of fitted
+    rows.
 
-    Attributes
-    ----------
-    fitted : array (m,)
-        Neither queries nor searched: an adapter finds rows that it was fitted on too well.
-    held_out : array (h,)
-        Ascending, without the `n_repeated` rows that repeat a fitted one to the last bit.
+    Fitted rows are neither queries nor searched: an adapter finds rows that it was fitted on too well.
     """
 
     fitted: np.ndarray
@@ -328,19 +306,8 @@ class PairSplit(NamedTuple):
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
     """Pairs to fit on, chosen by the strategy in the old space, and held-out pairs, drawn by their ids.
 
-    Parameters
-    ----------
-    paired : Match
-        Its source is the old space.
-    n_pairs : int
-        0 takes all that are not held out.
-    judged : bool
-        With judged queries no pair needs to be held out.
-
-    Raises
-    ------
-    SpaceError
-        Too few pairs for both parts.
+    The source of `paired` is the old space. `n_pairs` 0 takes all that are not held out; where queries are
+    `judged`, no pair needs to be. Raises a SpaceError for too few pairs.
     """
     n, least = len(paired), 0 if judged else FEWEST
     if 0 < n_pairs < FEWEST or max(n_pairs, FEWEST) > n - least:
@@ -399,12 +366,8 @@ def added_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Queries and corpus whose products order rows by z_old + weight · z_new.
 
-    Parameters
-    ----------
-    old, new : arrays (m, d_old), (m, d)
-        The old queries, and the bridged ones.
-    corpora : arrays (n, d_old), (n, d)
-        What each of them searches; the same object where both search the old vectors.
+    `old` (m, d_old) and bridged `new` (m, d) search the corpora (n, d_old), (n, d): the same object where
+    both search the old vectors.
     """
     shared = corpora[0] is corpora[1]
     spread = covariance(corpora[0])
@@ -617,14 +580,8 @@ def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str
 def neighbours_of(truth: str, old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int) -> csr_array:
     """The k nearest rows of each query by the new model, the old one, or both.
 
-    Ranks of both are added, not z-scores: a model whose best scores stand out more would count for more.
-
-    Parameters
-    ----------
-    old, new : arrays (n, d_old), (n, d_new)
-        The corpus by both models, of length 1.
-    queries : array (q,)
-        Rows of it.
+    Corpora (n, d_old), (n, d_new) have unit rows; queries (q,) are rows of them. Ranks of both are added, not
+    z-scores: a model whose best scores stand out more would count for more.
     """
     if truth == "both":
         lists = search_by_both(old[queries], new[queries], (old, new), k, fusion="reciprocal", own=queries)
@@ -645,10 +602,7 @@ def judged_trial(
 ) -> tuple[Trial, tuple[str, ...], list[str]]:
     """Judged queries on at most 100,000 rows of the old corpus, pairs included; their ids, and cautions.
 
-    Raises
-    ------
-    SpaceError
-        No queries, no relevant row among known ids.
+    Raises a SpaceError without queries or relevant rows among known ids.
     """
     if len(spaces) != 4:
         raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
@@ -683,11 +637,7 @@ def held_out_trial(
     """At most 2,000 held-out pairs as queries that search the held-out rows.
 
     `relevance` "neighbours" takes the k rows of `neighbours_of`, "labels" all rows of the query's label.
-
-    Raises
-    ------
-    SpaceError
-        No labels, or labels that no two held-out rows share; too few held-out rows.
+    Raises a SpaceError for missing or unshared labels, and for too few held-out rows.
     """
     if len(parts.held_out) < FEWEST:
         got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
@@ -730,16 +680,11 @@ AUTOMATIC = tuple(name for name in ADAPTERS if name not in ("affine", "relative"
 
 @dataclass(frozen=True)
 class Candidate:
-    """An adapter in cross-validation.
+    """An adapter in cross-validation; its score is the geometric mean of the other two, 0 … 1.
 
-    Attributes
-    ----------
-    score : float
-        The geometric mean of the other two.
-    partner : float
-        Mean reciprocal rank, 0 … 1, of held-out new rows' partners among old rows of the whole corpus.
-    neighbours : float
-        nDCG@10, 0 … 1, of held-out new rows on the pairs' old rows; the truth: neighbours in the new model.
+    `partner` is the mean reciprocal rank of held-out new rows' partners among old rows of the whole corpus,
+    `neighbours` the nDCG@10 of held-out new rows on the pairs' old rows, with neighbours in the new model as
+    truth.
     """
 
     adapter: str
@@ -782,15 +727,10 @@ def choose(
     adapters: Sequence[str] = AUTOMATIC,
     random_state: int = 0,
 ) -> tuple[Candidate, ...]:
-    """Adapters, the best first, by five folds of the pairs.
+    """Adapters, the best first, by five folds of the pairs; `corpus` (n, d_old) is searched for partners.
 
     The score joins two measures. In 54 cases on Cranfield it chose an adapter within .01 nDCG@10 of the best
     one in all; partners alone did so in 51, neighbours alone in 43.
-
-    Parameters
-    ----------
-    corpus : array (n, d_old)
-        Old rows among which partners are searched; the pairs' own ones need not be there.
     """
     pairs = pairs.sample(random_state)
     others = corpus[drawn_rows(len(corpus), MOST_CHOICE_ROWS, random_state)]

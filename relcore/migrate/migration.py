@@ -73,14 +73,8 @@ class Verdict:
 def decide(scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, worth: float = 0.0) -> tuple[str, bool]:
     """The option, a dearer one only where it is clearly better; and whether it differs from all others.
 
-    Options that find the same for every query are not compared.
-
-    Parameters
-    ----------
-    scores : option → array (q,)
-        nDCG of each query; options that are not measured are left out.
-    worth : float
-        The 95 % interval of a dearer option's gain must lie above this.
+    `scores` are nDCG of each query (q,) by measured option; those that find the same are not compared. The 95
+    % interval of a dearer option's gain must lie above `worth`.
     """
     chosen = OPTIONS[0]
     for dearer in OPTIONS[1:]:
@@ -429,14 +423,8 @@ FEWEST = 5  # queries of a group
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
     """One row per group with five queries or more, the greatest loss first; empty below two groups.
 
-    Columns: group, queries, change (mean over its queries), low and high (the 95 % band of random groups of
-    that size), p (corrected for the number of groups).
-
-    Parameters
-    ----------
-    change : array (q,)
-        Score of an option less that of another, per query.
-    groups : q strings, "" for none
+    `change` (q,) is one score less another; groups are "" for none. Columns: group, queries, change (mean),
+    low and high (the 95 % band of random groups of that size), p (corrected for the number of groups).
     """
     groups = np.asarray(groups, dtype=object)
     names, sizes = np.unique(groups[groups != ""].astype(str), return_counts=True)
@@ -635,12 +623,8 @@ def score_pairs(
 ) -> ScorePairs:
     """Scores of every query with every row, or with 4,000 rows at random.
 
-    Parameters
-    ----------
-    old, new : (queries (q, d), rows (n, d)) of each system
-        Lengths do not matter.
-    own : array (q,), optional
-        The row that is the query itself.
+    Each system has queries (q, d) and rows (n, d) of any length; `own` (q,) is the row that is the query
+    itself.
     """
     n = len(old[1])
     rows = np.arange(n)
@@ -662,10 +646,7 @@ def usual_threshold(pairs: ScorePairs, per_query: float = 10) -> float:
 def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
     """Fit the map on half of the queries, by a hash of their numbers, and judge it on the other half.
 
-    Raises
-    ------
-    SpaceError
-        Fewer than 10 queries on each side; a threshold beyond −1 … 1.
+    Raises a SpaceError for fewer than 10 queries on each side, or a threshold beyond −1 … 1.
     """
     if not -1 <= threshold <= 1:
         raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
