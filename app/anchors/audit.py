@@ -98,8 +98,14 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
             ("Remove", ":material/delete:", session.remove_anchors),
             ("Show in panes", ":material/visibility:", session.select),
         ):
-            look = {"key": f"audit.{label.split()[0].lower()}", "icon": icon, "disabled": not chosen}
-            st.button(f"{label} {len(chosen) or ''}", on_click=call, args=(chosen,), **look)
+            st.button(
+                f"{label} {len(chosen) or ''}",
+                key=f"audit.{label.split()[0].lower()}",
+                icon=icon,
+                disabled=not chosen,
+                on_click=call,
+                args=(chosen,),
+            )
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
@@ -121,10 +127,10 @@ def _scores(outcome: AuditOutcome) -> None:
             row |= {KEPT: short(after[metric]), "change, 95 %": change.describe() if change else "–"}
         rows.append(row)
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
-    one = next(iter(before.values()))
+    rows_scored = counted(next(iter(before.values())).n, "held-out row")
     st.caption(
-        f"Relative scores on the same {counted(one.n, 'held-out row')}, no anchor among them. The change has"
+        f"Relative scores on the same {rows_scored}, no anchor among them. The change has"
         " the 95 % interval of the paired difference."
         if after
-        else f"Relative scores on {counted(one.n, 'held-out row')}, no anchor among them."
+        else f"Relative scores on {rows_scored}, no anchor among them."
     )

@@ -198,7 +198,7 @@ def _choose(side: str, workspace: Workspace, pair: Match) -> tuple[str, tuple[st
     if chosen == _CURRENT:
         return chosen, workspace.anchors
     if chosen in named:
-        return chosen, tuple(one for one in named[chosen] if one in pair.source.index)
+        return chosen, tuple(anchor for anchor in named[chosen] if anchor in pair.source.index)
     most = min(len(pair) // 3, MOST_ANCHORS)
     usual = min(max(len(workspace.anchors), 1), most) if workspace.anchors else min(300, most)
     key, state_key = f"sets.number-{side}-{most}", f"sets.state-{side}"
@@ -231,8 +231,8 @@ def _difference(
         st.markdown(f"**No clear difference between A and B**: {sign}{size} {form}.")
     table = pd.DataFrame(
         [
-            {"score": METRICS[one].title, "A less B, 95 %": change.describe(), "clear": change.is_clear}
-            for one, change in changes.items()
+            {"score": METRICS[name].title, "A less B, 95 %": change.describe(), "clear": change.is_clear}
+            for name, change in changes.items()
         ]
     )
     st.dataframe(table, hide_index=True, width="content")
@@ -257,7 +257,7 @@ def _difference(
 def contradiction(first: Difference, changes: Mapping[str, Difference], worse: str) -> str:
     other = [
         METRICS[name].title
-        for name, one in changes.items()
-        if one.is_clear and (one.value > 0) != (first.value > 0)
+        for name, change in changes.items()
+        if change.is_clear and (change.value > 0) != (first.value > 0)
     ]
     return f" But {worse} has the higher {' and '.join(other)}." if other else ""

@@ -69,10 +69,15 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         modes = [mode for mode in _MODES if experiments or mode == "real"]
         mode = segments("Purpose", modes, "bootstrap.mode", help=_MODE_HELP, format_func=_MODES.get)
-        starts = [one for one in _SEEDS if experiments or one in ("typed", "none")]
-        starts = [one for one in starts if one != "random" or mode == "hide"]
-        look = {"help": _SEEDS_HELP, "format_func": _SEEDS.get}
-        start = segments("Seeds (known pairs)", starts, f"bootstrap.start-{'-'.join(starts)}", **look)
+        starts = [seeds for seeds in _SEEDS if experiments or seeds in ("typed", "none")]
+        starts = [seeds for seeds in starts if seeds != "random" or mode == "hide"]
+        start = segments(
+            "Seeds (known pairs)",
+            starts,
+            f"bootstrap.start-{'-'.join(starts)}",
+            help=_SEEDS_HELP,
+            format_func=_SEEDS.get,
+        )
         method = setting_widget(fields["method"], "bootstrap.method")
         numbers = st.popover("Numbers", icon=":material/tune:")
     with numbers:
@@ -84,9 +89,8 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
             most = max(3, n_anchors - 1)
             settings["n_seeds"] = number("n_seeds", f"seeds-{most}", 3, most, min(15, most))
         if method == "paper":
-            look = {"format": "%.3f"}
             settings["learning_rate"] = number(
-                "learning_rate", "learning-rate", 0.001, 1.0, LEARNING_RATE, **look
+                "learning_rate", "learning-rate", 0.001, 1.0, LEARNING_RATE, format="%.3f"
             )
         settings["random_state"] = number("random_state", "random-state", 0, 10_000, 0)
     pairs: tuple[tuple[str, str], ...] = ()
@@ -96,7 +100,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
                 "At least three anchors are needed. Choose some in the sidebar, or other seeds.",
                 ":material/star:",
             )
-        pairs = tuple((one, one) for one in workspace.anchors[: settings["n_seeds"]])
+        pairs = tuple((anchor, anchor) for anchor in workspace.anchors[: settings["n_seeds"]])
     elif start == "typed":
         text = kept(
             st.text_area,
@@ -174,8 +178,8 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         return
     result = outcome.result
     show, icon = _SHOWN[result.verdict]
-    told, button = st.columns([3, 1], vertical_alignment="center")
-    with told:
+    verdict, button = st.columns([3, 1], vertical_alignment="center")
+    with verdict:
         show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
     button.button(
         "Use them everywhere",
@@ -254,7 +258,7 @@ def use(setup: BootstrapSetup, outcome: Outcome) -> None:
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · paired")
     spaces = workspace.spaces if renamed in workspace.spaces else (*workspace.spaces, renamed)
     pair = compute.matched(setup.source_spec, renamed)
-    anchors = tuple(one for one, _ in result.anchors if one in pair.source.index)
+    anchors = tuple(anchor for anchor, _ in result.anchors if anchor in pair.source.index)
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(
         anchors, BOOTSTRAPPED
     )

@@ -36,11 +36,20 @@ def all_pairs(workspace: Workspace) -> None:
     titles, keep = metrics_among_spaces(), {"persist_state": "session"}
     picture, choosers = st.columns([2.6, 1], gap="large")
     with choosers:
-        captions = [METRICS[name].help for name in titles]
-        look = {"format_func": titles.get, "captions": captions, "key": "all-pairs.metric"}
-        metric = st.radio("Score", titles, **look, **keep)
-        explained = "Orders the spaces by average-linkage clustering of 1 − score, so that similar ones meet."
-        grouped = st.toggle("Group similar spaces", key="all-pairs.grouped", help=explained, **keep)
+        metric = st.radio(
+            "Score",
+            titles,
+            format_func=titles.get,
+            captions=[METRICS[name].help for name in titles],
+            key="all-pairs.metric",
+            **keep,
+        )
+        grouped = st.toggle(
+            "Group similar spaces",
+            key="all-pairs.grouped",
+            help="Orders the spaces by average-linkage clustering of 1 − score, so that similar ones meet.",
+            **keep,
+        )
     settings = {
         "anchors": workspace.anchors,
         "projection": workspace.projection,
@@ -52,8 +61,9 @@ def all_pairs(workspace: Workspace) -> None:
             messages.no_anchors()
             return
         label = f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}"
-        task = AllPairs.of(metric, **settings)
-        result = results.computed(task, specs, label=label, spaces=spaces, slower=2.0)
+        result = results.computed(
+            AllPairs.of(metric, **settings), specs, label=label, spaces=spaces, slower=2.0
+        )
         if result is None:
             return
         _heat_map(workspace, dict(zip(result.names, specs, strict=True)), result, grouped)

@@ -70,7 +70,6 @@ def color_name(color_by: str) -> str:
 
 
 _FITS = {"first": "one map, fitted on the first space", "apart": "separate maps"}
-_LOWER = {"relative": "relative", "whitened": "whitened"}
 
 
 def view_choosers(workspace: Workspace, pair: Match) -> None:
@@ -101,7 +100,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             "view.panes",
             workspace.panes[1],
             lambda value: session.edit(f"show {value}", panes=(workspace.panes[0], value)),
-            options=list(_LOWER),
+            options=["relative", "whitened"],
             required=True,
         )
         bound(
@@ -147,16 +146,14 @@ def _further_choosers(workspace: Workspace) -> None:
     def change(label: str, field: str, name: str) -> Any:
         return lambda value: session.edit_spec(label, field, **{name: value})
 
-    bound(
-        st.number_input,
-        "Neighbours of each pivot",
-        "view.n_nearest",
-        view.n_nearest,
-        change("neighbours of each pivot", "view", "n_nearest"),
-        min_value=1,
-        max_value=2000,
-        step=50,
-    )
+    def number(
+        label: str, name: str, low: float, high: float, step: float | None = None, of: str = "reduction"
+    ) -> None:
+        value, limits = getattr(getattr(workspace, of), name), {"min_value": low, "max_value": high}
+        title = f"{label[0].upper()}{label[1:]}"
+        bound(st.number_input, title, f"view.{name}", value, change(label, of, name), **limits, step=step)
+
+    number("neighbours of each pivot", "n_nearest", 1, 2000, 50, of="view")
     bound(
         st.toggle,
         "Show all anchors",
@@ -209,35 +206,10 @@ def _further_choosers(workspace: Workspace) -> None:
         required=True,
     )
     if reduction.method == "umap":
-        bound(
-            st.number_input,
-            "UMAP neighbours",
-            "view.n_neighbors",
-            reduction.n_neighbors,
-            change("UMAP neighbours", "reduction", "n_neighbors"),
-            min_value=2,
-            max_value=200,
-        )
-        bound(
-            st.number_input,
-            "UMAP minimum distance",
-            "view.min_dist",
-            reduction.min_dist,
-            change("UMAP minimum distance", "reduction", "min_dist"),
-            min_value=0.0,
-            max_value=1.0,
-            step=0.05,
-        )
+        number("UMAP neighbours", "n_neighbors", 2, 200)
+        number("UMAP minimum distance", "min_dist", 0.0, 1.0, 0.05)
     if reduction.method == "tsne":
-        bound(
-            st.number_input,
-            "Perplexity",
-            "view.perplexity",
-            reduction.perplexity,
-            change("perplexity", "reduction", "perplexity"),
-            min_value=2.0,
-            max_value=200.0,
-        )
+        number("perplexity", "perplexity", 2.0, 200.0)
 
 
 def _choose_pivots(pair: Match, pivots: list[str]) -> None:

@@ -31,9 +31,11 @@ _JOB_SECONDS = 60.0  # jobs up to this cost start without a click
 
 def differences(workspace: Workspace, pair: Match) -> None:
     recipe, spaces = _recipe(workspace, pair), (pair.source, pair.target)
-    task, look = recipe.task, {"label": "Compare the groups", "unasked_seconds": _JOB_SECONDS}
+    task = recipe.task
     try:
-        result = results.computed(task, spaces=spaces, **look)
+        result = results.computed(
+            task, spaces=spaces, label="Compare the groups", unasked_seconds=_JOB_SECONDS
+        )
     except SpaceError as error:
         messages.error(error)
         return
@@ -64,10 +66,12 @@ def differences(workspace: Workspace, pair: Match) -> None:
     picture, detail = st.columns([1.2, 1], gap="medium")
     with picture:
         number = st.column_config.NumberColumn(format="%.3f", width="small")
-        look = {"height": min(420, 38 * (len(table) + 1))}
-        look["column_config"] = dict.fromkeys(("agreement", "expected"), number)
-        key = f"differences.table-{results.place_of((workspace.source, workspace.target), task)}"
-        chosen = chosen_rows(table, key, **look)
+        chosen = chosen_rows(
+            table,
+            f"differences.table-{results.place_of((workspace.source, workspace.target), task)}",
+            height=min(420, 38 * (len(table) + 1)),
+            column_config=dict.fromkeys(("agreement", "expected"), number),
+        )
     with detail:
         _detail(workspace, pair, result, chosen[0] if chosen else 0)
 
@@ -87,11 +91,25 @@ def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
         )
         n_clusters, most = Differences.n_clusters, max(2, min(200, len(pair) // LEAST_ROWS))
         if kind == "clusters":
-            look = {"key": f"differences.clusters-{most}", "width": 160}
-            n_clusters = kept(st.number_input, "Number of clusters", 2, most, min(n_clusters, most), **look)
+            n_clusters = kept(
+                st.number_input,
+                "Number of clusters",
+                2,
+                most,
+                min(n_clusters, most),
+                key=f"differences.clusters-{most}",
+                width=160,
+            )
         usual, most = max(1, min(NEIGHBOURS, len(pair) // 10)), max(1, min(200, len(pair) - 1))
-        look = {"key": f"differences.k-{usual}", "width": 180}
-        k = kept(st.number_input, "Neighbours of each row", 1, most, usual, **look)
+        k = kept(
+            st.number_input,
+            "Neighbours of each row",
+            1,
+            most,
+            usual,
+            key=f"differences.k-{usual}",
+            width=180,
+        )
     specs = (workspace.source, workspace.target)
     settings = {"anchors": workspace.anchors, "projection": workspace.projection, "groups": kind}
     settings |= {"representation": form, "n_clusters": int(n_clusters), "k": int(k)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from app import compute
 from app.jobs import scores
@@ -12,7 +12,6 @@ from relcore.scores.score import Score
 from relcore.spaces.space import Match
 
 _FORMS = ("absolute", "relative", "whitened")
-_Found = Mapping[str, Mapping[str, Score]]
 
 
 def headline(workspace: Workspace, pair: Match) -> str:
@@ -51,7 +50,7 @@ def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
     return scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
 
 
-def _numbers(found: _Found, metric: str, forms: tuple[str, ...] = _FORMS) -> str:
+def _numbers(found: Mapping[str, Mapping[str, Score]], metric: str, forms: Sequence[str] = _FORMS) -> str:
     """``relative <b>.930</b> ± .028, whitened …; chance level .102``, of representations with this score."""
     scored, parts = {form: found[form][metric] for form in forms if metric in found[form]}, []
     for form, score in scored.items():

@@ -66,8 +66,8 @@ def search_box(pair: Match, key: str) -> None:
 
     def find(query: str) -> tuple[list[SearchAnswer], str]:
         best, n = rows.find(query)
-        told = f"{SHOWN} of {n:,} matches; type more." if n > len(best) else "" if n else "No row matches."
-        return [SearchAnswer(rows.ids[row], *_shown(rows, row)) for row in best], told
+        note = f"{SHOWN} of {n:,} matches; type more." if n > len(best) else "" if n else "No row matches."
+        return [SearchAnswer(rows.ids[row], *_shown(rows, row)) for row in best], note
 
     def pick(identifier: str) -> None:
         if identifier in pair.source.index:
@@ -171,8 +171,14 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
 def _neighbours(pair: Match, identifier: str) -> None:
     workspace, form = session.workspace(), "absolute"
     if workspace.anchors:
-        look = {"key": "inspector.form", "format_func": "{} spaces".format, "label_visibility": "collapsed"}
-        form = st.selectbox("Neighbours in", FORMS, persist_state="session", **look)
+        form = st.selectbox(
+            "Neighbours in",
+            FORMS,
+            format_func="{} spaces".format,
+            label_visibility="collapsed",
+            key="inspector.form",
+            persist_state="session",
+        )
     k = min(workspace.k, len(pair) - 1)
     anchors = compute.needed_anchors(form, workspace.anchors)
     st.html(neighbours_html(pair, neighbours_of(pair, identifier, k, form, anchors, workspace.projection)))
@@ -281,8 +287,15 @@ def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items |
         ),
         ("Clear", "clear", None, False, session.select, ((),)),
     ):
-        look = {"key": f"inspector.{key}", "help": help_text, "disabled": disabled, "width": "stretch"}
-        st.button(label, on_click=call, args=given, **look)
+        st.button(
+            label,
+            on_click=call,
+            args=given,
+            key=f"inspector.{key}",
+            help=help_text,
+            disabled=disabled,
+            width="stretch",
+        )
     if items is not None and not items.problem:
         # Not the first ones: where rows stand by class, these would be of one class.
         step = -(-len(chosen) // MOST_SHOWN)

@@ -62,18 +62,20 @@ def draw(workspace: Workspace) -> None:
 def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
     labels = space_labels(workspace.spaces)
     with choosers:
-        usual = list(labels)[:MOST_VERSIONS]
-        look = {
-            "key": f"drift.versions-{results.place_of(workspace.spaces)}",
-            "max_selections": MOST_VERSIONS,
-        }
-        look |= {"default": usual, "format_func": labels.get}
-        specs = tuple(kept(st.multiselect, "Versions, in their order", list(labels), **look))
+        versions = kept(
+            st.multiselect,
+            "Versions, in their order",
+            list(labels),
+            default=list(labels)[:MOST_VERSIONS],
+            format_func=labels.get,
+            key=f"drift.versions-{results.place_of(workspace.spaces)}",
+            max_selections=MOST_VERSIONS,
+        )
         against = segments("Compare with", AGAINST, "drift.against", "previous")
-    if len(specs) < 2:
+    if len(versions) < 2:
         messages.info("Choose two versions or more.", icon=":material/timeline:")
         return
-    task, label = DriftSeries(), f"Compare {len(specs)} versions"
+    specs, task, label = tuple(versions), DriftSeries(), f"Compare {len(versions)} versions"
     drift = results.computed(task, specs, label=label, unasked_seconds=_STARTS_ITSELF)
     if drift is None:
         return
@@ -184,11 +186,25 @@ def thresholds_of() -> Thresholds:
                 quantity = QUANTITIES[name.removeprefix("class_")]
                 label = f"{quantity.title}, each class" if name.startswith("class_") else quantity.title
                 explained = f"{quantity.help[0].upper()}{quantity.help[1:]}."
-                look = {"key": f"drift.{situation}.{name}", "help": explained, "format": "%.3f"}
-                values[name] = kept(column.number_input, label, 0.0, 1.0, share, 0.01, **look)
+                values[name] = kept(
+                    column.number_input,
+                    label,
+                    0.0,
+                    1.0,
+                    share,
+                    0.01,
+                    key=f"drift.{situation}.{name}",
+                    help=explained,
+                    format="%.3f",
+                )
             tables[situation] = type(usual)(**values)
         thresholds = Thresholds(**tables)
-        look = {"help": "relscope drift OLD NEW --thresholds thresholds.toml"}
-        file = as_toml(thresholds), "thresholds.toml", "application/toml", "drift.thresholds-file"
-        exports.download("Download for the command", *file, **look)
+        exports.download(
+            "Download for the command",
+            as_toml(thresholds),
+            "thresholds.toml",
+            "application/toml",
+            "drift.thresholds-file",
+            help="relscope drift OLD NEW --thresholds thresholds.toml",
+        )
     return thresholds

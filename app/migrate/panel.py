@@ -85,8 +85,10 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
             specs = (old, new, *queries)
             settings = _settings(specs, (old, new) == example, bool(judgements))
     if old == new:
-        text = "Choose two different spaces: the old model's vectors and the new model's."
-        messages.info(text, icon=":material/info:")
+        messages.info(
+            "Choose two different spaces: the old model's vectors and the new model's.",
+            icon=":material/info:",
+        )
         return None
     spaces = tuple(compute.load_space(spec) for spec in specs)
     return MigrateSetup(specs, spaces, Migration(**settings, judgements=judgements))
@@ -95,15 +97,17 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
 def _judged(queries: Sequence[SpaceSpec | None]) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
     """The queries and their judgements; nothing until all three are there."""
     uploaded = st.file_uploader("Judgements (qrels)", ["txt", "qrels", "tsv", "test"], key="migrate.qrels")
-    missing = [one is None for one in (*queries, uploaded)]
+    missing = [item is None for item in (*queries, uploaded)]
     if any(missing):
         if not all(missing):
-            text = "All three are needed; until then, held-out rows are the queries."
-            messages.info(text, icon=":material/info:")
+            messages.info(
+                "All three are needed; until then, held-out rows are the queries.", icon=":material/info:"
+            )
         return (), ()
     if uploaded.size > MOST_QRELS:
-        expected = f"at most {MOST_QRELS // 10**6} MB"
-        raise SpaceError(f"{uploaded.name}: expected {expected}, got {uploaded.size:,} bytes")
+        raise SpaceError(
+            f"{uploaded.name}: expected at most {MOST_QRELS // 10**6} MB, got {uploaded.size:,} bytes"
+        )
     return tuple(queries), _read(str(keep_upload(uploaded, session.uploads_folder())))
 
 
@@ -153,23 +157,15 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
         st.caption("Too close to call; judge more queries.")
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
-    table = {
-        "option": [],
-        result.metric: [],
-        "95 %": [],
-        f"recall@{result.k}": [],
-        "to keep": [],
-        "to re-embed": [],
-    }
-    for one, title in zip(result.options, result.table().option, strict=True):
+    lines, columns = [], ["option", result.metric, "95 %", f"recall@{result.k}", "to keep", "to re-embed"]
+    for option, title in zip(result.options, result.table().option, strict=True):
         gains = [
             f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–"
-            for gain in (one.to_keep, one.to_reembed)
+            for gain in (option.to_keep, option.to_reembed)
         ]
-        cells = (title, short(one.value), band(one.low, one.high), short(one.recall), *gains)
-        for column, cell in zip(table.values(), cells, strict=True):
-            column.append(cell)
-    st.dataframe(pd.DataFrame(table), hide_index=True, key="migrate.table")
+        interval = band(option.low, option.high)
+        lines.append((title, short(option.value), interval, short(option.recall), *gains))
+    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.table")
     queries = counted(len(result.queries), "query", "queries")
     how = f"chosen by cross-validation among {len(result.candidates)}" if result.candidates else "as set"
     what = "judged queries" if result.truth == "judgements" else "held-out rows, none of them a pair"

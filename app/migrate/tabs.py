@@ -46,9 +46,18 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
     titles = {"bridge": "After bridging", "re-embed": "After re-embedding"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         system = segments("Scores", {name: titles[name] for name in SYSTEMS}, "threshold.system", "bridge")
-        look = {"key": "threshold.value", "placeholder": "Ten rows per query", "width": 240}
-        look["help"] = "Rows with at least this cosine count as found. Empty: what ten rows per query reach."
-        threshold = kept(st.number_input, "Threshold of the old model", -1.0, 1.0, None, 0.01, **look)
+        threshold = kept(
+            st.number_input,
+            "Threshold of the old model",
+            -1.0,
+            1.0,
+            None,
+            0.01,
+            key="threshold.value",
+            placeholder="Ten rows per query",
+            width=240,
+            help="Rows with at least this cosine count as found. Empty: what ten rows per query reach.",
+        )
     settings = {"migration": setup.task, "adapter": result.adapter, "truth": result.truth}
     task = ThresholdChange(**settings, system=system, threshold=threshold)
     try:
@@ -78,12 +87,14 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
         " ones pass changes with the model."
     )
     knots = pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})
-    csv, explained = (
+    exports.download(
+        "Download the map (CSV)",
         knots.to_csv(index=False, lineterminator="\n"),
-        "numpy.interp(score, new, old) applies it.",
+        "score-map.csv",
+        "text/csv",
+        "threshold.download",
+        help="numpy.interp(score, new, old) applies it.",
     )
-    file = csv, "score-map.csv", "text/csv", "threshold.download"
-    exports.download("Download the map (CSV)", *file, help=explained)
 
 
 def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -179,8 +190,14 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         f" {setup.new.dimension:,}-dimensional new queries to the space in which the"
         f" {setup.old.dimension:,}-dimensional old vectors are searched."
     )
-    file = lambda: archive(setup, result), "adapter.zip", "application/zip", "export-adapter.zip"
-    exports.download("Download the adapter (ZIP)", *file, type="primary")
+    exports.download(
+        "Download the adapter (ZIP)",
+        lambda: archive(setup, result),
+        "adapter.zip",
+        "application/zip",
+        "export-adapter.zip",
+        type="primary",
+    )
     st.caption(
         "adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with"
         f" intervals, date and commit. {SNIPPET} applies it with NumPy alone. {' and '.join(GRAPHS.values())}"

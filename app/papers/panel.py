@@ -172,8 +172,7 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-_ASSETS = Path(__file__).parents[2] / "assets"
-STYLE = _ASSETS / "papers.css"
+STYLE = Path(__file__).parents[2] / "assets" / "papers.css"
 PAGES = {
     "compare": "Compare",
     "stitch": "Stitch",

@@ -214,10 +214,18 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
         most, key = max(2, n - usual.k - 1), f"languages.anchors-{n}"
         known = min(usual.n_anchors, max(2, 2 * n // 3))
         n_anchors = int(kept(st.slider, "Known pairs", 2, most, known, key=key, width=320))
-        look = {"key": "languages.state", "width": 140, "help": "Draws the known pairs."}
-        state = int(kept(st.number_input, "Random state", 0, 9999, 0, **look))
+        state = kept(
+            st.number_input,
+            "Random state",
+            0,
+            9999,
+            0,
+            key="languages.state",
+            width=140,
+            help="Draws the known pairs.",
+        )
     k = min(usual.k, max(1, n - n_anchors - 1))
-    spec = RetrievalSpec(n_anchors=n_anchors, k=k, random_state=state)
+    spec = RetrievalSpec(n_anchors=n_anchors, k=k, random_state=int(state))
     result = _retrieved(pair, (pair.source.name, pair.target.name), spec)
     messages.lead(lead(result))
     recipe = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs)

@@ -211,12 +211,19 @@ def _settings(
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         head = setting_widget(settings_of(StitchSpec)["head"], "stitch.head-kind")
         strategies = [name for name in STRATEGIES if name != "most-frequent" or has_counts]
-        look = {"format_func": str.capitalize, "key": "stitch.strategy", "width": 190}
-        strategy = kept(st.selectbox, "Anchors", [*strategies, _SESSION], **look)
+        strategy = kept(
+            st.selectbox,
+            "Anchors",
+            [*strategies, _SESSION],
+            format_func=str.capitalize,
+            key="stitch.strategy",
+            width=190,
+        )
         if strategy != _SESSION:
             usual = min(2 * max(space.dimension for space in rows.spaces), n_train // 2)
-            look = {"key": f"stitch.anchors-{place}", "width": 130}
-            number = kept(st.number_input, "How many", 1, n_train, usual, 16, **look)
+            number = kept(
+                st.number_input, "How many", 1, n_train, usual, 16, key=f"stitch.anchors-{place}", width=130
+            )
             anchors = {"strategy": strategy, "n_anchors": int(number)}
         states = kept(
             st.segmented_control,
@@ -230,7 +237,7 @@ def _settings(
     with st.expander("More", icon=":material/tune:"):
         declared = settings_of(MethodSettings).items()
         settings = MethodSettings(
-            **{name: setting_widget(one, f"stitch.{name.replace('_', '-')}") for name, one in declared}
+            **{name: setting_widget(field, f"stitch.{name.replace('_', '-')}") for name, field in declared}
         )
         order = _order(rows.classes, place)
     if strategy == _SESSION and not workspace.anchors:
@@ -244,8 +251,12 @@ def _settings(
 
 
 def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
-    explained = "For example the stars of a review. Errors are then also counted in steps (MAE)."
-    if not kept(st.toggle, "Labels have an order", key=f"stitch.ordered-{place}", help=explained):
+    if not kept(
+        st.toggle,
+        "Labels have an order",
+        key=f"stitch.ordered-{place}",
+        help="For example the stars of a review. Errors are then also counted in steps (MAE).",
+    ):
         return ()
 
     def natural(label: str) -> list:  # "2" before "10"
@@ -267,7 +278,7 @@ def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: Stitch
     else:
         again = ", drawn again for each random state" if len(spec.random_states) > 1 else ""
         tested = f"tested on **{len(split.test):,}** held-out rows{again}"
-        encoders = [(one.rows_of.encoder, compute.load_space(one)) for one in specs]
+        encoders = [(spec.rows_of.encoder, compute.load_space(spec)) for spec in specs]
         if any(encoder and len(encoder.seen_rows(space)) for encoder, space in encoders):
             optimistic = (
                 " Some encoders saw labels of the test rows in training, so the scores of all methods are"
@@ -284,8 +295,13 @@ def draw(setup: StitchSetup | None) -> None:
     if setup is None:
         st.caption("Choose two or more encoders to score every encoder with every head.")
         return
-    look = {"label": f"Stitch {len(setup.specs) * (len(setup.specs) - 1)} pairs", "slower": 1.5}
-    result = results.computed(setup.spec, setup.specs, unasked_seconds=UNASKED_SECONDS, **look)
+    result = results.computed(
+        setup.spec,
+        setup.specs,
+        label=f"Stitch {len(setup.specs) * (len(setup.specs) - 1)} pairs",
+        unasked_seconds=UNASKED_SECONDS,
+        slower=1.5,
+    )
     if result is None:
         return
     sentence, choosers = st.columns([1.45, 1], gap="medium")
@@ -386,8 +402,7 @@ def _one_pair(setup: StitchSetup, result: StitchResult, cell: Cell) -> None:
             _CELL,
             strict=True,
         ):
-            look = {"format_func": shown, "key": key, "width": 260, "persist_state": "session"}
-            st.selectbox(label, list(options), **look)
+            st.selectbox(label, list(options), format_func=shown, key=key, width=260, persist_state="session")
     mean, same = result.matrix(method)[0], encoder == head
     if np.isnan(mean[encoder, head]):
         messages.info(

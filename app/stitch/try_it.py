@@ -60,8 +60,14 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
     if key not in st.session_state:
         _put_text(dataset, stitching, 0)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        look = {"placeholder": "Type a sentence; every pair answers as you type", "max_chars": 2000}
-        kept(st.text_input, "A sentence", key=key, live="200ms", **look)
+        kept(
+            st.text_input,
+            "A sentence",
+            key=key,
+            live="200ms",
+            placeholder="Type a sentence; every pair answers as you type",
+            max_chars=2000,
+        )
         st.button(
             "Another test sentence",
             key="stitch.try-another",

@@ -42,8 +42,7 @@ def choose_study() -> Study:
 
 
 def choose_options(study: Study, workspace: Workspace) -> StudySpec:
-    chosen = {option.name: _choose(study, option, workspace) for option in study.options}
-    return StudySpec.of(study, chosen)
+    return StudySpec.of(study, {option.name: _choose(study, option, workspace) for option in study.options})
 
 
 def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
@@ -75,9 +74,8 @@ def _described(spec: SpaceSpec) -> str:
 
 
 def introduce(study: Study) -> None:
-    name = STUDIES[study.kind]
-    st.subheader(name.help, anchor=False)
-    st.caption(" ".join((study.__doc__ or name.paper).split()))
+    st.subheader(STUDIES[study.kind].help, anchor=False)
+    st.caption(" ".join((study.__doc__ or STUDIES[study.kind].paper).split()))
 
 
 def control(runs: StudyRuns) -> None:
@@ -122,19 +120,25 @@ def _follow(runs: StudyRuns) -> None:
     if not standing.under_way:
         st.rerun()
     left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
-    told = f" · {standing.message}" if standing.message else ""
+    message = f" · {standing.message}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         total = counted(standing.total, "run")
-        st.progress(standing.done / standing.total, text=f"{standing.done:,} of {total}{left}{plain(told)}")
+        st.progress(
+            standing.done / standing.total, text=f"{standing.done:,} of {total}{left}{plain(message)}"
+        )
         st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=runs.stop, args=(engine(),))
 
 
 def offer_files(spec: StudySpec) -> None:
     with st.popover("Study file", icon=":material/description:", key="studies.file"):
         text = json.dumps(without_paths(spec.to_json()), indent=2) + "\n"
-        look = {"help": "A JSON file; relscope study takes it, too"}
         exports.download(
-            "Save these choices", text, f"{spec.kind}.json", "application/json", "studies.save", **look
+            "Save these choices",
+            text,
+            f"{spec.kind}.json",
+            "application/json",
+            "studies.save",
+            help="A JSON file; relscope study takes it, too",
         )
         given = st.file_uploader("Open a study file", type="json", key="studies.upload", max_upload_size=1)
         if given is not None:
@@ -193,8 +197,7 @@ def _results(runs: StudyRuns, live: bool) -> None:
     if not findings.empty and (chart or not live):
         numbers = {"value": "value", "low": "95 % from", "high": "to"}
         look = {name: st.column_config.NumberColumn(title, format="%.3f") for name, title in numbers.items()}
-        key = f"studies.findings-{runs.study.kind}"
-        st.dataframe(findings, hide_index=True, column_config=look, key=key)
+        st.dataframe(findings, hide_index=True, column_config=look, key=f"studies.findings-{runs.study.kind}")
     if not live:
         _runs(runs, table)
 
@@ -226,8 +229,14 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
     names = list(charts)
     chart = names[0]
     if len(names) > 1:
-        look = {"key": f"studies.{runs.study.kind}.chart", "label_visibility": "collapsed"}
-        chart = st.segmented_control("Chart", names, default=chart, required=True, **look)
+        chart = st.segmented_control(
+            "Chart",
+            names,
+            default=chart,
+            required=True,
+            key=f"studies.{runs.study.kind}.chart",
+            label_visibility="collapsed",
+        )
         chart = chart if chart in names else names[0]
     figure = chart_exportable(charts[chart]).interactive(exports.theme())  # the conclusion stands above it
     exports.chart(figure, f"studies.figure-{chart}")

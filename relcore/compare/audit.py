@@ -98,8 +98,8 @@ class AuditOutcome:
         """
         share = np.interp(self.agreement, self.mismatched, _QUANTILES)
         suspect = np.isin(np.arange(len(self.anchors)), self.suspects)
-        table = pd.DataFrame({"anchor": self.anchors, "partner": self.partners, "agreement": self.agreement})
-        table = table.assign(mismatched=share, suspect=suspect)
+        pairs = {"anchor": self.anchors, "partner": self.partners, "agreement": self.agreement}
+        table = pd.DataFrame({**pairs, "mismatched": share, "suspect": suspect})
         return table.sort_values("agreement", kind="stable", ignore_index=True)
 
 
@@ -158,28 +158,28 @@ class PairAudit(Task[AuditOutcome]):
         partners = shared_anchors(self.partners or self.anchors, target)
         rows = source.rows(anchors), target.rows(partners)
         directions = _directions(source, target, rows)
-        found = audit_pairs(*directions, self.method, self.false_share)
+        audited = audit_pairs(*directions, self.method, self.false_share)
         report(1, 2, "scoring with and without the suspects")
         # Rows in either space of the ids that both have and that are in no pair.
         places = target.index.get_indexer(source.index)
         taken = np.isin(np.arange(len(source)), rows[0]) | np.isin(places, rows[1])
         free = np.flatnonzero((places >= 0) & ~taken)
         others = free, places[free]
-        scores, differences = self._scored(source, target, rows, others, found.suspects)
+        scores, differences = self._scored(source, target, rows, others, audited.suspects)
         alike = float("nan")
-        if self.method == "procrustes" and len(found.suspects) and len(free):
+        if self.method == "procrustes" and len(audited.suspects) and len(free):
             some = Split.held_out(source.ids[free]).queries(_COMPARED)
             compared = _directions(source, target, (free[some], others[1][some]))
-            agreement = agreement_of_others(*directions, found.trusted, *compared)
-            alike = float(np.mean(agreement <= found.of_pairs[found.suspects].max()))
+            agreement = agreement_of_others(*directions, audited.trusted, *compared)
+            alike = float(np.mean(agreement <= audited.of_pairs[audited.suspects].max()))
         return AuditOutcome(
             tuple(anchors),
             tuple(partners),
-            found.of_pairs,
-            found.suspects,
-            np.quantile(found.mismatched, _QUANTILES),
-            found.n_wrong,
-            found.decided,
+            audited.of_pairs,
+            audited.suspects,
+            np.quantile(audited.mismatched, _QUANTILES),
+            audited.n_wrong,
+            audited.decided,
             alike,
             scores,
             differences,

@@ -53,14 +53,14 @@ def neighbours_of(
     """
     row, k = match.source.rows([identifier]), min(k, len(match) - 1)
     if made is None:
-        found, spaces = centred_neighbours(match, row, k), (match.source.vectors, match.target.vectors)
+        near, spaces = centred_neighbours(match, row, k), (match.source.vectors, match.target.vectors)
         means = [mean_of(match.source), mean_of(match.target)]
     else:
-        found, spaces, means = [own_neighbours(X, None, row, k) for X in made], made, [None, None]
+        near, spaces, means = [own_neighbours(X, None, row, k) for X in made], made, [None, None]
     columns: dict[str, np.ndarray] = {}
-    for side, space, mean, (near,) in zip(("source", "target"), spaces, means, found, strict=True):
-        columns[side] = match.ids[near]
-        columns[f"{side} cosine"] = unit_rows(space[near], mean) @ unit_rows(space[row], mean)[0]
+    for side, space, mean, (nearest,) in zip(("source", "target"), spaces, means, near, strict=True):
+        columns[side] = match.ids[nearest]
+        columns[f"{side} cosine"] = unit_rows(space[nearest], mean) @ unit_rows(space[row], mean)[0]
     columns["source shared"] = np.isin(columns["source"], columns["target"])
     columns["target shared"] = np.isin(columns["target"], columns["source"])
     return pd.DataFrame(columns)
@@ -119,14 +119,14 @@ def colored(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None
     name = spec.color_by.removeprefix(COLUMN)
     if cells is None:
         raise SpaceError(f"color_by: expected spaces with a column {name!r:.80}, got spaces without a table")
-    found = cells(name)
-    found = found[~found.index.duplicated()].reindex(pd.Index(match.ids[view.rows], dtype=object))
-    numbers = numbers_in(list(found))
+    column = cells(name)
+    column = column[~column.index.duplicated()].reindex(pd.Index(match.ids[view.rows], dtype=object))
+    numbers = numbers_in(list(column))
     if numbers is not None:
         known = np.unique(numbers[np.isfinite(numbers)])
         if len(known) > WHOLE_CLASSES or not np.array_equal(known, np.round(known)):
             return _on_scale(view, numbers, name)
-    categories, kept, about = classes_of(list(map(_class, found)))
+    categories, kept, about = classes_of(list(map(_class, column)))
     return View(view.rows, categories, kept, about=f"{name}: {about}" if about else "")
 
 
@@ -179,17 +179,15 @@ def _empty(cell: Any) -> bool:
 
 def agreement_rows(n: int) -> int:
     """How many of n rows have their neighbourhoods compared: fewer where each takes longer."""
-    least, most = AGREEMENT_ROWS
-    return int(np.clip(_COMPARED // n, least, most))
+    return int(np.clip(_COMPARED // n, *AGREEMENT_ROWS))
 
 
 def _agreement(match: Match, rows: np.ndarray) -> np.ndarray:
     compared, most = rows, agreement_rows(len(match))
     if len(rows) > most:
         compared = rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]
-    found = neighbour_agreement(match, compared)
-    values = np.full(len(match), np.nan)
-    values[found.row] = found.overlap
+    table, values = neighbour_agreement(match, compared), np.full(len(match), np.nan)
+    values[table.row] = table.overlap
     return values[rows]
 
 
@@ -299,8 +297,11 @@ _TERM = re.compile(r"[^\W\d_]{3,}")
 
 def needs_clusters(view: View, second: View | None) -> bool:
     """Whether a colouring leaves rows without a name."""
-    views = [one for one in (view, second) if one is not None]
-    return any(one.scale is not None or np.mean(np.asarray(one.categories) < 0) > _FREE for one in views)
+    return any(
+        drawn.scale is not None or np.mean(np.asarray(drawn.categories) < 0) > _FREE
+        for drawn in (view, second)
+        if drawn is not None
+    )
 
 
 def named_clusters(

@@ -71,8 +71,8 @@ def agreement_under_noise(
         moved = rng.standard_normal(spaces[side].shape, dtype=np.float32)
         moved *= level * spreads[side]
         moved += spaces[side]
-        found = neighbours_within(unit_rows(represent(moved)), queries[which], own[side].shape[1])
-        return jaccard_rows(own[side][which], found)
+        near = neighbours_within(unit_rows(represent(moved)), queries[which], own[side].shape[1])
+        return jaccard_rows(own[side][which], near)
 
     levels = []
     for side in (0, 1):
@@ -122,21 +122,21 @@ def moved_beyond_noise(
     """
     shared = groups[groups >= 0]
     sizes = np.bincount(shared)
-    found, expected, variances = [], [], []
+    tests, expected, variances = [], [], []
     for draws in (under_noise[::2], under_noise[1::2]):
         under = draws.mean(axis=0, dtype=np.float64)
         variances.append(_between(draws, groups))
         residual = agreement - under
-        found.append(lowest_groups(residual, groups, between=variances[-1], random_state=random_state))
+        tests.append(lowest_groups(residual, groups, between=variances[-1], random_state=random_state))
         expected.append(np.bincount(shared, under[groups >= 0]) / sizes + residual.mean())
-    sides, every = np.argmax([test.z for test in found], axis=0), np.arange(len(sizes))
+    sides, every = np.argmax([test.z for test in tests], axis=0), np.arange(len(sizes))
     return NoiseTest(
-        z=np.maximum(*(test.z for test in found)),
-        p=np.maximum(*(test.p for test in found)),
+        z=np.maximum(*(test.z for test in tests)),
+        p=np.maximum(*(test.p for test in tests)),
         expected=np.array(expected)[sides, every],
-        reach=np.array([test.reach for test in found])[sides, every],
+        reach=np.array([test.reach for test in tests])[sides, every],
         between=max(variances),
-        n_permutations=found[0].n_permutations,
+        n_permutations=tests[0].n_permutations,
     )
 
 
@@ -364,11 +364,13 @@ def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -
         centres = [directions[found.belongs == place].mean(axis=0) for place in range(len(found.groups))]
         order = np.argsort(-(np.array(centres) @ stars.T), axis=1, kind="stable")[:, :_ANCHORS]
         nearest[f"{side}_anchors"] = [tuple(anchors[place] for place in row) for row in order.tolist()]
-    groups = (
-        replace(group, **{side: lists[place] for side, lists in nearest.items()})
-        for place, group in enumerate(found.groups)
+    return replace(
+        found,
+        groups=tuple(
+            replace(group, **{side: lists[place] for side, lists in nearest.items()})
+            for place, group in enumerate(found.groups)
+        ),
     )
-    return replace(found, groups=tuple(groups))
 
 
 SHOWN = 30  # groups with a name beneath that can still be read
@@ -388,7 +390,7 @@ class GroupDifferences(DifferenceSettings, Recipe):
 
     @property
     def task(self) -> Differences:
-        settings = {one.name: getattr(self, one.name) for one in fields(DifferenceSettings)}
+        settings = {item.name: getattr(self, item.name) for item in fields(DifferenceSettings)}
         if self.representation == "absolute":
             del settings["anchors"], settings["projection"]
         return Differences(**settings)
@@ -456,13 +458,12 @@ def differences_table(found: FoundDifferences) -> pd.DataFrame:
 
 
 def printed_table(found: FoundDifferences) -> pd.DataFrame:
-    groups = found.groups
     return pd.DataFrame(
         {
-            "group": [group.name for group in groups],
-            "n": [group.n_queries for group in groups],
-            f"agreement, k = {found.k}": [f"{group.agreement:.3f}" for group in groups],
-            "chance (95 %)": [f"{group.low:.3f} to {group.high:.3f}" for group in groups],
-            "p": ["< .001" if group.p < 0.001 else f"{group.p:.3f}" for group in groups],
+            "group": [group.name for group in found.groups],
+            "n": [group.n_queries for group in found.groups],
+            f"agreement, k = {found.k}": [f"{group.agreement:.3f}" for group in found.groups],
+            "chance (95 %)": [f"{group.low:.3f} to {group.high:.3f}" for group in found.groups],
+            "p": ["< .001" if group.p < 0.001 else f"{group.p:.3f}" for group in found.groups],
         }
     )

@@ -103,8 +103,8 @@ def _listed(name: str, given: Any, what: str) -> tuple:
 
 def _spaces(source: Shown, target: Shown) -> list[LatentSpace]:
     """Both as spaces; an array takes the ids of the other one."""
-    given = [load_words(one) if isinstance(one, str | Path) else one for one in (source, target)]
-    known = next((one for one in given if isinstance(one, LatentSpace)), None)
+    given = [load_words(side) if isinstance(side, str | Path) else side for side in (source, target)]
+    known = next((side for side in given if isinstance(side, LatentSpace)), None)
     for side, name in enumerate(("source", "target")):
         if isinstance(given[side], LatentSpace):
             continue

@@ -248,11 +248,10 @@ class Panes(Recipe, ComparisonRecipe):
     look: MapLook | None = None
 
     def draw(self, result: Scene | None = None) -> Exportable:
-        scene = result
-        if scene is None:
-            made = comparison_scene(self, oriented=self.oriented, look=self.look)
-            scene = replace(made, stars=self.stars or StarLook())
-        return scene_exportable(scene, self.to_json(), "relscope-panes")
+        if result is None:
+            scene = comparison_scene(self, oriented=self.oriented, look=self.look)
+            result = replace(scene, stars=self.stars or StarLook())
+        return scene_exportable(result, self.to_json(), "relscope-panes")
 
 
 def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:
@@ -333,9 +332,9 @@ class Spectrum(Recipe, ComparisonRecipe):
         if result is None:
             pair = load_pair(self)
             spaces = pair.source, pair.target
-            found = (diagnose_anchors(space, self.anchors) for space in spaces)
-            result = dict(zip(distinct_names(spaces), found, strict=True))
-        spectra = {name: found.singular_values for name, found in result.items()}
+            diagnostics = (diagnose_anchors(space, self.anchors) for space in spaces)
+            result = dict(zip(distinct_names(spaces), diagnostics, strict=True))
+        spectra = {name: anchors.singular_values for name, anchors in result.items()}
         return spectrum_exportable(spectra, self.to_json(), "relscope-anchor-spectrum")
 
 
@@ -396,5 +395,5 @@ def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[f
 
     store = store or Store()
     encode_again(spec, store)
-    found = store.summary(spec.option("key"))
-    return curve_of(found.metadata.get("training", {})) if found else {}
+    entry = store.summary(spec.option("key"))
+    return curve_of(entry.metadata.get("training", {})) if entry else {}

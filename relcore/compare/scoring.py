@@ -134,10 +134,10 @@ class ExactScores(Task[FoundScores]):
             of = (pair, (self.representation,), self.anchors, self.projection)
             scores |= score_forms(*of, k=1, n_queries=1, metrics=summed)[self.representation]
         if others:
-            made = represent(pair, self.representation, self.anchors, self.projection)
+            rows = represent(pair, self.representation, self.anchors, self.projection)
             split = held_out(pair, self.anchors, self.representation)
             settings = {"k": self.k, "convention": self.convention, "metrics": others, "labels": labels}
-            scores |= score_pair(*made, split, **settings)
+            scores |= score_pair(*rows, split, **settings)
         parts.clear()
         return FoundScores({name: scores[name] for name in self.metrics if name in scores})
 
@@ -154,8 +154,8 @@ class ExactScores(Task[FoundScores]):
         )
         maps = representation_maps(pair, self.representation, self.anchors, self.projection)
         source, target = (
-            UnitRows(space.vectors, made, split.test)
-            for space, made in zip((pair.source, pair.target), maps, strict=True)
+            UnitRows(space.vectors, projection, split.test)
+            for space, projection in zip((pair.source, pair.target), maps, strict=True)
         )
         same_width = source.shape[1] == target.shape[1]
         if self.convention == "paper" and not same_width:
@@ -169,7 +169,7 @@ class ExactScores(Task[FoundScores]):
         lists, recall = NeighbourLists(
             rows, searches, labelled, self.search, self.target_recall, parts
         ).search(report)
-        found = SearchedPair(
+        searched = SearchedPair(
             source,
             target,
             split,
@@ -180,7 +180,7 @@ class ExactScores(Task[FoundScores]):
             source.shape[1] == target.shape[1],
             lists,
         )
-        scores = {name: METRICS[name].load()().score(found) for name in metrics}
+        scores = {name: METRICS[name].load()().score(searched) for name in metrics}
         return {
             name: Score(float(score), **vars(score) | {"recall": recall})
             for name, score in scores.items()
@@ -237,7 +237,6 @@ class AllPairs(Task[PairScores]):
     @classmethod
     def of(cls, metric: str, **given: Any) -> AllPairs:
         """Of these settings, those that the metric needs: a change of the rest gives the same task."""
-        need_one_of("metric", metric, metrics_among_spaces())
         return cls(**used_settings({"metric": metric, **given}))
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
@@ -290,7 +289,7 @@ class AllPairs(Task[PairScores]):
             if id(space) in parts:
                 return parts[id(space)]
             part = self.measure.own(space, self)
-            kept = sum(getattr(one, "nbytes", 0) for one in (*parts.values(), part))
+            kept = sum(getattr(item, "nbytes", 0) for item in (*parts.values(), part))
             if id(space) in whole and kept <= MOST_KEPT_BYTES:
                 parts[id(space)] = part
             return part

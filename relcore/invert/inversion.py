@@ -89,7 +89,7 @@ def choose_numbers(
         for numbers, decoded in _tried(A, B, known, held_out, spec):
             cosines = np.einsum("ij,ij->i", unit_rows(decoded), B[held_out])
             totals.setdefault(numbers, []).append(float(cosines.mean(dtype=np.float64)))
-    scores = {numbers: float(np.mean(found)) for numbers, found in totals.items() if len(found) == len(parts)}
+    scores = {numbers: float(np.mean(part)) for numbers, part in totals.items() if len(part) == len(parts)}
     if not scores:
         return None
     best = max(scores, key=scores.get)
@@ -260,10 +260,6 @@ class Inversion:
     rank: int
     shape: tuple[int, int]
     choice: Choice | None = None
-
-    @property
-    def held_out_errors(self) -> dict[str, np.ndarray]:
-        return {method: errors[self.scored] for method, errors in self.errors.items()}
 
     @property
     def n_scored(self) -> int:
@@ -468,7 +464,7 @@ class Translation(Task[TranslationResult]):
 def translate_all(
     spaces: Sequence[LatentSpace],
     anchors: Sequence[str],
-    spec: TranslationSpec | None = None,
+    spec: TranslationSpec = TranslationSpec(),
     report: Report = silent,
 ) -> TranslationResult:
     """Translate every space into every other through the same anchors, and score the rows that are not
@@ -483,7 +479,6 @@ def translate_all(
         Fewer than two spaces, no shared rows, anchors that a space lacks, too few other rows for k, labels
         that differ, or anchors that a method cannot use.
     """
-    spec = spec or TranslationSpec()
     study = _Translator(spaces, anchors, spec)
     n, n_test = len(spaces), len(study.test) if study.heads else 0
     metrics = [metric for metric in METRICS if metric != "accuracy" or n_test]
@@ -705,12 +700,9 @@ class RecoveredRows(Recipe, ComparisonRecipe):
             result = found, inversion_scene(pair, found, self.color_by, self.view)
         found, scene = result
         drawn = scene_exportable(scene, self.to_json(), name="relscope-inversion")
-        return replace(drawn, table=lambda: _with_errors(scene.table(), found))
-
-
-def _with_errors(table: pd.DataFrame, found: Inversion) -> pd.DataFrame:
-    columns = {f"error, {method}": errors for method, errors in found.errors.items()}
-    return table.assign(**columns, distance=found.distance, held_out=found.scored)
+        columns = {f"error, {method}": errors for method, errors in found.errors.items()}
+        columns |= {"distance": found.distance, "held_out": found.scored}
+        return replace(drawn, table=lambda: scene.table().assign(**columns))
 
 
 @dataclass(frozen=True)
@@ -724,7 +716,6 @@ class RecoveryErrors(Recipe, ComparisonRecipe):
     def draw(self, result: Inversion | None = None) -> Exportable:
         found = result or invert_pair(load_pair(self), self.anchors, self.inversion)
         title = "1 − cosine of recovered and true row, held-out rows"
-        drawn = histogram_exportable(
-            found.held_out_errors, title, self.to_json(), name="relscope-inversion-errors"
-        )
+        errors = {method: errors[found.scored] for method, errors in found.errors.items()}
+        drawn = histogram_exportable(errors, title, self.to_json(), name="relscope-inversion-errors")
         return replace(drawn, latex=found.summary)

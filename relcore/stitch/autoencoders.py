@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, need_one_of, need_whole
+from relcore.base.errors import SpaceError
+from relcore.base.settings import check, setting
 from relcore.base.torch_state import one_thread, reproducible
 from relcore.runs.progress import Report, silent
 
@@ -51,20 +52,16 @@ class AutoencoderSpec:
         The highest: it rises over the first fifth of the steps and falls to 0.
     """
 
-    representation: str = "absolute"
+    representation: str = setting("absolute", choices=REPRESENTATIONS)
     variational: bool = False
-    width: int = 500
-    ridge: float = 0.3
-    epochs: int = 30
-    batch_size: int = 64
-    learning_rate: float = 3e-3
+    width: int = setting(500, low=1)
+    ridge: float = setting(0.3, above=0)
+    epochs: int = setting(30, low=1)
+    batch_size: int = setting(64, low=2)
+    learning_rate: float = setting(3e-3, above=0)
 
     def __post_init__(self) -> None:
-        need_one_of("representation", self.representation, REPRESENTATIONS)
-        need_whole(self, width=1, epochs=1, batch_size=2)
-        for name in ("ridge", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise SpaceError(f"{name}: expected a number above 0, got {getattr(self, name)}")
+        check(self)
 
 
 class Autoencoder:
@@ -156,8 +153,8 @@ def fit_autoencoder(
                 optimiser.step()
                 schedule.step()
                 total += loss.item() * len(batch)
-            told = f"state {random_state}: epoch {epoch} of {spec.epochs}"
-            report(epoch, spec.epochs, told, {"loss": total / len(rows)})
+            message = f"state {random_state}: epoch {epoch} of {spec.epochs}"
+            report(epoch, spec.epochs, message, {"loss": total / len(rows)})
     return Autoencoder(spec, parts.eval(), anchors, device)
 
 

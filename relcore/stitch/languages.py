@@ -11,9 +11,10 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_distinct, need_whole, quote
+from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS, STITCHED
 from relcore.base.numbers import band, short
+from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
@@ -34,15 +35,14 @@ class RetrievalSpec:
     queries.
     """
 
-    methods: tuple[str, ...] = STITCHED
-    n_anchors: int = 300
-    k: int = 10
+    methods: tuple[str, ...] = setting(STITCHED, choices=METHODS, distinct=True)
+    n_anchors: int = setting(300, low=2)
+    k: int = setting(10, low=1)
     settings: MethodSettings = MethodSettings()
-    random_state: int = 0
+    random_state: int = setting(0, low=0)
 
     def __post_init__(self) -> None:
-        need_distinct("methods", self.methods, METHODS)
-        need_whole(self, n_anchors=2, k=1, random_state=0)
+        check(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class RetrievalResult:
         return table.assign(k=self.spec.k, pairs=len(self.ids), anchors=self.spec.n_anchors)
 
     def wide(self) -> pd.DataFrame:
-        columns: dict[str, list] = {"method": [*(METHODS[method].title for method in self.scores), "chance"]}
+        columns: dict[str, list] = {"method": [*(METHODS[name].title for name in self.scores), "chance"]}
         for metric, title in METRICS.items():
             scores = [by_metric[metric] for by_metric in self.scores.values()]
             columns[title] = [*scores, np.mean([score.null.mean for score in scores])]

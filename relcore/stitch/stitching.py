@@ -165,8 +165,8 @@ class StitchResult:
 
     def chance(self, metric: str = "accuracy") -> float:
         """The score of always answering the most frequent class; mean over the states."""
-        constant = ((run.truth, np.full(len(run.truth), run.majority)) for run in self.runs)
-        return float(np.mean([self._score(*answered, metric) for answered in constant]))
+        scores = [self._score(run.truth, np.full(len(run.truth), run.majority), metric) for run in self.runs]
+        return float(np.mean(scores))
 
     def permuted(self, method: str, metric: str = "accuracy") -> float:
         """The score of the same answers if the labels of the test rows were permuted: the exact mean over all
@@ -389,15 +389,15 @@ class Stitching:
         if [X.shape[1] for X in rows] != widths:
             expected = ", ".join(f"(m, {width})" for width in widths)
             raise SpaceError(f"expected rows of each encoder, {expected}, got {[X.shape for X in rows]}")
-        found = np.full((n, n, len(rows[0]), len(self.shared.classes)), np.nan, dtype=np.float32)
+        answers = np.full((n, n, len(rows[0]), len(self.shared.classes)), np.nan, dtype=np.float32)
         for i, X in enumerate(rows):
             own = self._represent[kind][i](np.asarray(X, dtype=np.float32))
             for j, head in enumerate(self._heads[kind]):
                 if i == j or kind != "absolute":
-                    found[i, j] = head.probabilities(own)
+                    answers[i, j] = head.probabilities(own)
                 elif carry := self._carriers[method, i, j]:
-                    found[i, j] = head.probabilities(carry(own))
-        return found
+                    answers[i, j] = head.probabilities(carry(own))
+        return answers
 
     def run(self) -> StitchRun:
         answers, test, shared = {}, self.split.test, self.shared
@@ -411,7 +411,7 @@ class Stitching:
 
 def stitch_matrix(
     spaces: Sequence[LatentSpace],
-    spec: StitchSpec | None = None,
+    spec: StitchSpec = StitchSpec(),
     report: Report = silent,
 ) -> StitchResult:
     """Every encoder with every head, by each method and for each random state of the spec.
@@ -438,7 +438,6 @@ def stitch_matrix(
     >>> accuracy.shape, bool(accuracy.min() > 0.9)  # every encoder with every head
     ((2, 2), True)
     """
-    spec = spec or StitchSpec()
     shared, runs, n_states = share_rows(spaces, spec.order), [], len(spec.random_states)
     for number, state in enumerate(spec.random_states):
 
@@ -533,9 +532,9 @@ def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Names without the words that all of them end in, such as the dataset, and these words."""
     words = [name.split(" ") for name in names]
     n = 0
-    while n + 1 < min(map(len, words)) and len({tuple(one[-n - 1 :]) for one in words}) == 1:
+    while n + 1 < min(map(len, words)) and len({tuple(name[-n - 1 :]) for name in words}) == 1:
         n += 1
-    kept = tuple(" ".join(one[: len(one) - n]).rstrip(" ,·") for one in words)
+    kept = tuple(" ".join(name[: len(name) - n]).rstrip(" ,·") for name in words)
     if not n or len(set(kept)) < len(kept):
         return tuple(names), ""
     return kept, " ".join(words[0][-n:]).lstrip(" ,·")
@@ -599,11 +598,9 @@ def confusion_matrices(result: StitchResult, method: str, encoder: int, head: in
         )
     pairs = [(encoder, head)] if encoder == head else [(encoder, head), (head, head)]
     panels = tuple(_confusion_panel(result, method, *pair) for pair in pairs)
-    alt = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    alt = (
-        f"Confusion matrices of {METHODS[method].title}, {counted(len(result.classes), 'class', 'classes')}."
-        f" {alt}."
-    )
+    notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
+    classes = counted(len(result.classes), "class", "classes")
+    alt = f"Confusion matrices of {METHODS[method].title}, {classes}. {notes}."
     return Matrices(panels, (0.0, 1.0), "share of the true class", alt, "label", "answer", across=len(panels))
 
 
@@ -646,21 +643,20 @@ def cell_table(result: StitchResult) -> pd.DataFrame:
 
 def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFrame:
     """`StitchResult.summary` of one metric, with the numbers of test rows and random states."""
-    found = result.summary()
-    found = found[found.metric == STITCH_METRICS[metric].title].drop(columns="metric").reset_index(drop=True)
-    return found.assign(test_rows=result.n_test, random_states=len(result.runs))
+    table = result.summary()
+    table = table[table.metric == STITCH_METRICS[metric].title].drop(columns="metric").reset_index(drop=True)
+    return table.assign(test_rows=result.n_test, random_states=len(result.runs))
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:
     """The summary as a paper prints it: one row per method; chance as the last row."""
-    several, chance, printed = len(result.runs) > 1, {"method": "chance"}, []
+    several, chance = len(result.runs) > 1, {"method": "chance"}
+    printed = [{"method": METHODS[method].title} for method in result.spec.methods]
 
     def score(mean: float, deviation: float) -> str:
         spread = f" ± {deviation:.3f}" if several else ""
         return "–" if np.isnan(mean) else f"{mean:.3f}{spread}"
 
-    for method in result.spec.methods:
-        printed.append({"method": METHODS[method].title})
     for metric in result.metrics:
         stitched, own = (f"{STITCH_METRICS[metric].title}, {how}" for how in ("stitched", "not stitched"))
         for line, row in zip(printed, summary_table(result, metric).itertuples(), strict=True):

@@ -33,8 +33,6 @@ class LanceIndex(VectorIndex):
     def __init__(self, place: Place) -> None:
         import pyarrow as pa
 
-        with extra("lancedb"):
-            import lancedb  # noqa: F401
         name, _, column = place.table.partition("/")
         self.place, self.name = place, name
         folder = place.path
@@ -80,8 +78,6 @@ class LanceIndex(VectorIndex):
         cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
         """Rows that are added come behind those that are there; a killed run continues where it stopped."""
-        with extra("lancedb"):
-            import lancedb  # noqa: F401
         with _told(place):
             base = _connected(place)
             table = _table(base, place, target)
@@ -131,8 +127,8 @@ def _regrouped(tables: Iterable[Any], size: int) -> Iterator[Any]:
 
 
 def _connected(place: Place) -> Any:
-    import lancedb
-
+    with extra("lancedb"):
+        import lancedb
     return lancedb.connect(str(place.path))
 
 
