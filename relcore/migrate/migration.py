@@ -174,7 +174,6 @@ class MigrationResult:
     pairs: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
     def fitted(self, new: np.ndarray, old: np.ndarray) -> Adapter:
-        """The chosen adapter, fitted on the vectors of `pairs` by both models."""
         return ADAPTERS[self.adapter].load()().fit(unit_rows(new), unit_rows(old))
 
     @property
@@ -298,10 +297,8 @@ class Migration(Task[MigrationResult]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> MigrationResult:
-        """Raises
-        ------
-        SpaceError
-            Too few pairs or pairs that do not pair, judgements without known queries, missing labels.
+        """Raises a SpaceError for pairs that do not pair, judgements without known queries, missing
+        labels.
         """
         report(0, 10, "checking the pairs")
         return self.answer(self.ground(spaces), spaces[0].vectors, report)
@@ -753,11 +750,7 @@ class ThresholdChange(Task[ThresholdOutcome]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> ThresholdOutcome:
-        """Raises
-        ------
-        SpaceError
-            As `Migration.run`; re-embedding where rows lack a new vector; too few queries.
-        """
+        """Raises a SpaceError as `Migration.run`; for re-embedding with rows without a new vector."""
         state = self.migration.random_state
         report(0, 2, "fitting the adapter")
         ground = self.migration.ground(spaces, self.truth)

@@ -31,20 +31,9 @@ _CORRELATIONS = ("Pearson", "Spearman")
 class Number:
     """One measured number: ``Number("relative, Word2Vec → FastText", "Jaccard", 0.3)``.
 
-    Attributes
-    ----------
-    deviation : float, optional
-        Sample standard deviation over `repeats`.
-    n, k : int, optional
-        Rows that it is a mean over; neighbours.
-    repeats : int
-        Random states or trainings.
-    low, high : float, optional
-        Ends of its 95 % interval.
-    baseline : float, optional
-        The chance level, or what `baseline_is` names.
-    group : str
-        Part of a run that a single table or figure shows.
+    A mean over n rows, with its sample deviation over `repeats` (random states or trainings) and its 95 %
+    interval. The `baseline` is the chance level, or what `baseline_is` names; a `group` is part of a run, for
+    one table or figure.
     """
 
     label: str
@@ -75,20 +64,10 @@ class Number:
 
 @dataclass(frozen=True)
 class Ours:
-    """What one run found, and how.
+    """What one run found on its `data`, with all settings as JSON values.
 
-    Attributes
-    ----------
-    data : str
-        What it was measured on.
-    settings : dict
-        All choices, JSON values.
-    date, version : str
-        Day, ISO; version of Relscope.
-    commit : str
-        Short hash of the checkout that measured it, with "+" if its code was not committed; "" unknown.
-    run_version : int
-        `PaperRun.version` when it was measured.
+    `commit` is the short hash of the checkout that measured it, with "+" if its code was not committed;
+    `run_version` is that of `PaperRun`.
     """
 
     run: str
@@ -221,16 +200,9 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One printed table.
+    """One printed table: `labels` name the columns that say which line it is, and rows are lines as printed.
 
-    Attributes
-    ----------
-    setting : str
-        Data, anchors, k, seeds: what the numbers depend on.
-    labels : tuple of str
-        Names of the columns that say which line it is.
-    rows : tuple of tuples of str
-        The lines as printed: labels, then an entry for each measure.
+    The setting is what the numbers depend on: data, anchors, k, seeds.
     """
 
     setting: str
@@ -331,24 +303,17 @@ class Paper:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """One table or figure.
+    """One table or figure of a paper.
 
     Attributes
     ----------
     kind, number : "Table" or "Figure", int
-    published : PublishedTable, optional
-        None where no numbers are printed; `note` then says so.
     page, tab : str
         The page that explores it, and its tab, or its study.
     runs : tuple of str
-        Runs that answer it here, ``"stitch-digits"`` or, of one group of its numbers alone,
-        ``"stitch-digits/mean"``.
-    differs : str
-        How what is measured here differs from the paper.
-    needs : str
-        What its own data or models take that is not here, and how to get it.
-    why_not : str
-        Why nothing is measured here.
+        Runs that answer it, ``"stitch-digits"`` or, of one group of numbers, ``"stitch-digits/mean"``.
+    differs, needs, why_not : str
+        How our data differ, what the paper's own take and how to get it, or why nothing is measured here.
     """
 
     paper: Paper

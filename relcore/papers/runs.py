@@ -27,16 +27,9 @@ from relcore.studies.study import StudyRuns, StudySpec, study_of
 class PaperRun:
     """One run, as listed in relcore/data/papers/runs.json.
 
-    Attributes
-    ----------
-    settings : dict
-        JSON values; of a study, its options.
-    study : str
-        The study that measures it; "" for what an earlier Relscope measured.
-    words : bool
-        Whether it is of the two bundled word spaces, so that a page can open on them with its settings.
-    version : int
-        Raised where the same settings gave other numbers before.
+    The settings are options of its study, which is "" for what an earlier Relscope measured. Those on
+    `words`, the bundled spaces, can be opened on a page. `version` is raised where the same settings gave
+    other numbers before.
     """
 
     title: str

@@ -429,21 +429,8 @@ def zero_shot(
     """Accuracy on held-out pictures by captions alone, of a head trained on all other labels, and of the most
     frequent class.
 
-    By captions a picture is of the class whose first sentence is most similar.
-
-    Parameters
-    ----------
-    texts : array (C, T, d)
-        T sentences for each class, the classes sorted. The first is the query, the others are captions.
-    test : array (t,)
-        Row numbers of held-out pictures.
-    n_pairs : int
-        Number of pictures with captions, drawn at random, with balanced classes.
-
-    Raises
-    ------
-    SpaceError
-        Not a sentence for each class, or fewer pictures than pairs.
+    Of the texts (C, T, d), T per sorted class, the first is the query, the others are captions of `n_pairs`
+    random pictures, balanced by class. Raises a SpaceError for missing sentences or too few pictures.
     """
     classes, targets = np.unique(images.labels.astype(str), return_inverse=True)
     rng = np.random.default_rng(random_state)
@@ -485,20 +472,11 @@ def zero_shot_similarities(
     keep: int = 100,
     exponent: float = 8.0,
 ) -> np.ndarray:
-    """Similarity (n, C), 0 … 1, of each image to each prompt through paired anchors (ASIF; Norelli et al.
-    2023).
+    """Similarity (n, C), 0 … 1, of images to prompts through paired anchors (ASIF; Norelli et al. 2023).
 
-    Images and prompts become their cosines to their own anchors. The `keep` largest of each are raised to
-    `exponent`, all others are 0, and the cosine of the two is taken.
-
-    Parameters
-    ----------
-    images, prompts : arrays (n, d_image), (C, d_text)
-        Encoded images, and one encoded prompt per class.
-    image_anchors, text_anchors : arrays (k, d_image), (k, d_text)
-        Row i is a picture and its caption.
-    keep : int
-        The paper keeps 800 of 1.6 million.
+    Images (n, d_image) and prompts (C, d_text) become cosines to their anchors, (k, d_image) and (k, d_text).
+    The `keep` largest of each (the paper: 800 of 1.6 million) are raised to `exponent`, all others are 0, and
+    the cosine of the two is taken.
     """
     return _sparse(images, image_anchors, keep, exponent) @ _sparse(prompts, text_anchors, keep, exponent).T
 

@@ -196,12 +196,8 @@ def inversion_sweep(
     logistic head of the target classifies translated test rows.
 
     "cells" has for each cell delta, omega, cosine (mean over the held-out rows), chance (the same over
-    permuted rows), within, condition and kept (means over the prunings), accuracy; None if missing.
-
-    Raises
-    ------
-    SpaceError
-        Fewer than two anchors, ones that a space lacks, all on one line, no rows beside them.
+    permuted rows), within, condition and kept (means over the prunings), accuracy; None if missing. Bad
+    anchors raise a SpaceError.
     """
     source, target = sides(pair, route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))

@@ -619,10 +619,10 @@ class Robustness(Study):
 def harmed(
     target: np.ndarray, rows: list[np.ndarray], harm: str, amount: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The target (n, d) and the anchors' rows in both spaces, after harm; an amount of 0 changes nothing.
+    """The target (n, d) and the anchors' rows in both spaces, after harm of an amount.
 
-    "noise": normal, its expected length in mean lengths of a row. "missing": this share of the anchors is
-    unknown to both. "wrong": this share of the target's anchors is permuted.
+    "noise": normal, its expected length in mean lengths of a row. "missing": a share of the anchors is
+    unknown to both. "wrong": a share of the target's anchors is permuted.
     """
     if harm == "noise":
         scale = amount * lengths(target).mean() / np.sqrt(target.shape[1])

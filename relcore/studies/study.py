@@ -84,11 +84,6 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
 
     The interval is Fisher's: tanh(artanh r ± 1.96 s), with s = 1 / √(n − 3) for Pearson and s = √((1 + r² /
     2) / (n − 3)) for Spearman (Bonett and Wright 2000). NaN where n is below 4 or one side is constant.
-
-    Raises
-    ------
-    SpaceError
-        Sides of different length, an unknown kind.
     """
     need_one_of("correlation", kind, NAMES)
     x, y = _known(x, y)
@@ -140,7 +135,6 @@ def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
 
 
 def share(flags: Iterable[bool]) -> Estimate:
-    """Share of n trials that succeed, 0 … 1, with Wilson's score interval."""
     flags = np.array(list(flags), dtype=bool)
     n = len(flags)
     if not n:
@@ -290,8 +284,6 @@ def states(draws: str, default: int = 3, choices: tuple[int, ...] = (3, 5, 10)) 
 
 @dataclass(frozen=True)
 class RunResult:
-    """Numbers and words by name, and curves by epoch or other arrays."""
-
     values: dict[str, Any]
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -358,13 +350,7 @@ class StudySpec:
 
     @classmethod
     def of(cls, study: Study, options: Settings | None = None) -> StudySpec:
-        """The spec of these choices, else defaults.
-
-        Raises
-        ------
-        SpaceError
-            An option that the study does not have, or no such choice.
-        """
+        """The spec of these choices, else defaults; raises a SpaceError for an unknown option or choice."""
         given, known = dict(options or {}), {option.name: option for option in study.options}
         if unknown := sorted(set(given) - set(known)):
             raise SpaceError(f"{study.kind}: expected options among {quote(known)}, got {quote(unknown)}")
@@ -387,10 +373,7 @@ class StudySpec:
     def from_json(cls, record: Mapping[str, Any], known: Callable[[str], Study] | None = None) -> StudySpec:
         """Back from JSON; `known` finds a study by its name, default those of Relscope.
 
-        Raises
-        ------
-        SpaceError
-            Not a study, one of another version, options that it does not have.
+        Raises a SpaceError for another version, or options that the study does not have.
         """
         need_plain(record, "study file")
         if (
@@ -412,9 +395,8 @@ class StudySpec:
 
 
 def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, Any]]:
-    """Settings for each random state and each combination of what is varied, the last varied fastest.
-
-    `shared` names options that every run has.
+    """Settings for each random state and combination of what is varied, with the options named in
+    `shared`.
     """
     named = {name: options[name] for name in shared.split()}
     same = {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
@@ -476,8 +458,6 @@ def _kind(study: Study) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """The status of a study: counts of runs, their errors, seconds left if known, and why it waits."""
-
     done: int
     running: int
     waiting: int
@@ -571,12 +551,8 @@ class StudyRuns:
             time.sleep(pause)
 
     def finish(self, engine: Engine, report: Report | None = None) -> pd.DataFrame:
-        """Do what is missing and wait for it; `table` of the whole.
-
-        Raises
-        ------
-        SpaceError
-            A run failed or was stopped; the same call resumes.
+        """Compute what is missing; `table` of the whole. Raises a SpaceError if a run fails; call again to
+        resume.
         """
         if self.missing(engine.store):
             self.start(engine)
@@ -625,11 +601,7 @@ class StudyChart(Recipe):
     chart: str = ""
 
     def draw(self, result: pd.DataFrame | None = None) -> Exportable:
-        """Raises
-        ------
-        SpaceError
-            No chart of this name, a run that fails, nothing finished in the table.
-        """
+        """Raises a SpaceError for an unknown chart, a run that fails, or an empty table."""
         spec = StudySpec.from_json(self.study)
         study, settings = study_of(spec.kind), spec.settings
         if (table := result) is None:
@@ -732,10 +704,7 @@ def _described(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
 def word_pair(spaces: Sequence[str], store: Store) -> Match:
     """The two bundled word spaces, or those described in JSON as a session gives them, paired by id.
 
-    Raises
-    ------
-    SpaceError
-        Not two, or no spaces in JSON; a space that has changed since its digest was taken.
+    Raises a SpaceError for other descriptions, or a space that has changed since its digest was taken.
     """
     loaded = []
     for spec, digest in _described(spaces):
@@ -786,12 +755,8 @@ def anchored_split(
 ) -> Split:
     """Test rows as by `Split.draw`, and random anchors among the others: fewer anchors are the first of more.
 
-    Takes at most `most_rows` rows, drawn by their ids; the others are in no part.
-
-    Raises
-    ------
-    SpaceError
-        More anchors than rows that are not tested on; what `Split.draw` raises.
+    Takes at most `most_rows` rows, drawn by their ids. Raises a SpaceError for more anchors than rows to draw
+    from.
     """
     ids = np.asarray(ids, dtype=object)
     drawn = Split.draw(ids, test_ids=test_ids, labels=labels, random_state=random_state)
