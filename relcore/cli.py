@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             os.environ["RELSCOPE_STORE"] = os.path.abspath(expanded(options.store))
         if arguments[0] != "app":  # which has a reader of its own, and may be shared
-            confined.start()
+            if ".npy" not in "".join(arguments):  # which needs no reader, or it starts with the first file
+                confined.start()
             os.environ.pop("RELSCOPE_SHARE", None)
         with ExitStack() as around, warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _fail(message)

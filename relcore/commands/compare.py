@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,6 @@ from relcore.commands.arguments import (
     add,
     anchors_of,
     by_shard,
-    is_number,
     pair_of,
     pair_settings,
     values_of,
@@ -56,8 +56,10 @@ class Queries:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    titles = [metric.title for metric in METRICS.values() if "pair" in metric.of]
-    parser.description += f" The scores are those of the Compare page: {', '.join(titles)}.{SHARDS_HELP}"
+    parser.description += " The scores are those of the Compare page"
+    for metric in METRICS.values():
+        parser.description += f", {metric.title}" if "pair" in metric.of else ""
+    parser.description += f".{SHARDS_HELP}"
     add(parser, Pair, DrawnAnchors, ExactScores, Queries, Shards, Results)
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 
@@ -69,8 +71,8 @@ def run(options: argparse.Namespace) -> None:
             raise SpaceError(
                 f"--neighbours {options.neighbours}: expected --queries all; a sample is searched exactly"
             )
-        if not is_number("--queries", options.queries) or not int(options.queries):
-            raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r}")
+        if not re.fullmatch(r"0*[1-9][0-9]{0,17}", options.queries):
+            raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
         n_queries = int(options.queries)
     if by_shard(options, options.source, options.target):
         _by_shard(options, n_queries)

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -140,11 +141,11 @@ def write_space(space: LatentSpace, path: Path) -> None:
         parquet.write_table(pa.table(columns), path)
 
 
+@dataclass
 class Bar(AbstractContextManager):
     """A progress bar on stderr, erased at the end; nothing if stderr is not a terminal, or with --quiet."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._shown = not options.quiet and sys.stderr.isatty()
+    options: argparse.Namespace
 
     def show(self, done: float, total: float, text: str = "", *_) -> None:
         """Draw how much is done, and a text."""
@@ -157,9 +158,8 @@ class Bar(AbstractContextManager):
         self.show(event["done"], event["total"], event["message"])
 
     def _write(self, line: str) -> None:
-        if self._shown:
+        if not self.options.quiet and sys.stderr.isatty():
             print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
 
     def __exit__(self, *_) -> None:
-        if self._shown:
-            self._write("")
+        self._write("")

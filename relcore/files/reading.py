@@ -267,14 +267,27 @@ def load_space(
     >>> space.name, space.ids.tolist()
     ('words', ['king', 'queen'])
     """
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
+    need_one_of("invalid", invalid, ("error", "drop"))
+    need_one_of("duplicates", duplicates, ("error", "first"))
     path = access.expanded(path)
     parts = parts_of(path) if path.is_dir() else []
     folder, path = path, parts[0] if parts else path
     choices = Choices(id_column, label_column, count_column, text_column, picture_column, tuple(ignore))
-    of = _checked_format(
-        path, choices if metadata is None else NO_CHOICES, matrix, limit, invalid, duplicates
-    )
-    suffix, own = suffix_of(path), choices
+    of, suffix, own = format_of(access.regular_file(path)), suffix_of(path), choices
+    if path.stat().st_size == 0:
+        raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
+    for what, chosen, has in (
+        ("columns", choices if metadata is None else NO_CHOICES, "has_columns"),
+        ("a matrix", matrix, "several_matrices"),
+    ):
+        if chosen not in (None, NO_CHOICES) and not getattr(of, has):
+            fit = [item for item, named in FORMATS.items() if getattr(named.load(), has)]
+            raise SpaceError(
+                f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for {suffix};"
+                " leave it out"
+            )
     if metadata is not None:
         columns = column_roles(path).columns if of.has_columns and not of.several_matrices else ()
         own = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
@@ -333,27 +346,6 @@ def load_space(
     if invalid == "drop" or duplicates == "first":
         kept = _kept(kept, name, invalid, duplicates)
     return LatentSpace(**kept, name=name)
-
-
-def _checked_format(
-    path: Path, choices: Choices, matrix: str | None, limit: int | None, invalid: str, duplicates: str
-) -> Format:
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
-    need_one_of("invalid", invalid, ("error", "drop"))
-    need_one_of("duplicates", duplicates, ("error", "first"))
-    access.regular_file(path)
-    of = format_of(path)
-    if path.stat().st_size == 0:
-        raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
-    for what, chosen, has in (("columns", choices, "has_columns"), ("a matrix", matrix, "several_matrices")):
-        if chosen not in (None, NO_CHOICES) and not getattr(of, has):
-            fit = [item for item, named in FORMATS.items() if getattr(named.load(), has)]
-            raise SpaceError(
-                f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for"
-                f" {suffix_of(path)}; leave it out"
-            )
-    return of
 
 
 def _read(

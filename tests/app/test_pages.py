@@ -164,12 +164,12 @@ def test_a_map_that_is_not_up_to_date_is_marked_and_not_exported_under_another_r
 
 def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, idle):
     session = make_session(600)
-    assert "300 of these rows as queries" in session.captions
+    assert "300 of them as queries" in session.captions
     headline = lead_of(session)
     assert "300 of 580 held-out rows" in headline
     session.click("Score every row")
     assert len(idle.asked) == 4
-    assert "300 of these rows as queries" in session.captions
+    assert "300 of them as queries" in session.captions
     idle.work()
     session.run()
     assert "as queries" not in session.captions
