@@ -71,7 +71,7 @@ def texts(path: Path) -> Iterator[Text]:
     if path.suffix == ".md":
         if path == GLOSSARY:
             content = content.replace(glossary(content), "\n" * glossary(content).count("\n"))
-        yield Text(1, re.sub(r"`[^`\n]+`", "`…`", content), True)
+        yield Text(1, re.sub(r"`[^`\n]+`|(?<=\w)\.\w+", "`…`", content), True)
     elif path.suffix == ".json":
         for number, line in enumerate(content.splitlines(), 1):
             yield from (

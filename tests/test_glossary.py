@@ -42,10 +42,10 @@ def test_texts_are_literals_docstrings_and_comments_but_no_names(tmp_path):
     file.write_text('"""First\nline."""\nnull = {"null_low": f"a {1} b"}  # why\n', encoding="utf-8")
     found = {(one.line, one.text, one.shown) for one in texts(file)}
     assert found == {(1, "First\nline.", False), (3, "a {} b", True), (3, "# why", False)}
-    file.write_text("# Title\nthe `null` of it\n", encoding="utf-8")
+    file.write_text("# Title\nthe `null` of it\n    cka.null.mean\n", encoding="utf-8")
     json = file.with_suffix(".md")
     file.rename(json)
-    assert [one.text for one in texts(json)] == ["# Title\nthe `…` of it\n"]
+    assert [one.text for one in texts(json)] == ["# Title\nthe `…` of it\n    cka`…``…`\n"]
 
 
 def test_a_slip_has_its_file_line_and_remedy(tmp_path, monkeypatch):
