@@ -28,10 +28,8 @@ class Encoder(ABC):
     """A frozen dataclass of plain settings, which go into keys, JSON and messages.
 
     Equal settings must give equal vectors: whatever is random takes a `random_state`, and `content`
-    identifies
-    external files. The form on the Spaces page, the options of ``relscope encode`` and the checks come from
-    the
-    fields (see `relcore.base.settings.setting`).
+    identifies external files. The form on the Spaces page, the options of ``relscope encode`` and the checks
+    come from the fields (see `relcore.base.settings.setting`).
     """
 
     kind: ClassVar[Kind]
