@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import METRICS
 from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
@@ -25,6 +26,7 @@ from relcore.scores.comparison import (
     REPRESENTATIONS,
     LabelledNeighbours,
     ProjectionSpec,
+    metrics_of_a_pair,
     scores_of,
 )
 from relcore.scores.neighbours import CONVENTIONS, need_k
@@ -140,7 +142,7 @@ def compare_shards(
     """The scores of `score_forms` for all representations; anchors are ids, or a number of random rows, or 0.
 
     The numbers are those of both spaces in memory, but for rounding. Class agreement needs at most 100,000
-    classes.
+    classes; metrics that read rows are left out.
     """
     need_one_of("convention", convention, CONVENTIONS)
     if not 1 <= n_queries <= MOST_QUERIES:
@@ -169,7 +171,8 @@ def compare_shards(
         asked.append((Question(group, spec or ProjectionSpec(), k, convention), roles))
     pairs = [PairByShard(seen, form, None, passes) for seen in passes.seen(asked) for form in seen.plan.forms]
     passes.gather_listed(pairs)
-    scores = {pair.form: scores_of(pair) for pair in pairs}
+    metrics = [name for name in metrics_of_a_pair() if METRICS[name].load().reads != "rows"]
+    scores = {pair.form: scores_of(pair, metrics) for pair in pairs}
     return ShardedScores(scores, passes.n, len(passes.dropped), chosen)
 
 
@@ -256,7 +259,7 @@ class PairByShard(PassedPair):
     def source(self) -> np.ndarray:
         raise SpaceError(
             f"{self.form}: expected a metric that reads sums and neighbours, got one that reads all rows;"
-            " leave it out by shard"
+            " declare its `reads` as 'rows'"
         )
 
     target = source

@@ -1,18 +1,21 @@
 import numpy as np
 import pytest
 
+from relcore.base import names
 from relcore.base.errors import SpaceError
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
 from relcore.scores.comparison import (
     REPRESENTATIONS,
+    Metric,
     ProjectionSpec,
     class_labels,
     held_out,
     represent,
     score_pair,
 )
+from relcore.scores.score import Score
 from relcore.sharded.operations import compare_shards, invert_shards
 from relcore.sharded.passes import Runner
 from relcore.sharded.space import ShardedSpace
@@ -113,6 +116,19 @@ def test_classes_of_unrelated_spaces_agree_by_chance(tmp_path):
     for form in REPRESENTATIONS:
         score = found.scores[form]["class agreement"]
         assert score.null.low <= score <= score.null.high, form
+
+
+class SameSign(Metric):
+    """Reads rows, as a metric does that does not say what it reads."""
+
+    def score(self, pair):
+        return Score(((pair.source > 0) == (pair.target > 0)).mean(), metric="same sign", n=len(pair.source))
+
+
+def test_a_metric_that_reads_rows_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setitem(names.METRICS, "same sign", names.MetricName("same sign", f"{__name__}:SameSign"))
+    found = compare_shards(*spaces(tmp_path, *rows_of()), 10, Runner(Store(tmp_path / "store")), n_queries=50)
+    assert set(found.scores["absolute"]) == {"jaccard", "mrr", "class agreement", "cosine", "cka"}
 
 
 def test_what_cannot_be_compared(tmp_path):
