@@ -239,18 +239,34 @@ FORMATS = {
     ".pth": Named("PyTorch", ".files.arrays:Torch"),
 }
 
-# Where vectors are stored, each an `stores.index.VectorIndex`; the name is the kind in
-# ``qdrant:PATH#COLLECTION``.
+
+@dataclass(frozen=True)
+class IndexName(Named):
+    """A `stores.index.VectorIndex`: a file of these `suffixes`. If there are none, it is a database, whose
+    places name a table after #, and a shared app does not open it.
+    """
+
+    suffixes: tuple[str, ...] = ()
+
+
+# Where vectors are stored; the name is the kind in ``qdrant:PATH#COLLECTION``.
 INDEXES = {
-    "npy": Named("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy"),
-    "parquet": Named("Parquet file", ".stores.index:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN"),
-    "faiss": Named("faiss index", ".stores.index:FaissFile", "faiss:FILE or FILE.faiss"),
-    "qdrant": Named(
+    "npy": IndexName("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy", (".npy",)),
+    "parquet": IndexName(
+        "Parquet file",
+        ".stores.index:ParquetIndex",
+        "FILE.parquet or FILE.parquet#COLUMN",
+        (".parquet",),
+    ),
+    "faiss": IndexName(
+        "faiss index", ".stores.index:FaissFile", "faiss:FILE or FILE.faiss", (".faiss", ".index")
+    ),
+    "qdrant": IndexName(
         "Qdrant",
         ".stores.qdrant:QdrantIndex",
         "qdrant:FOLDER#COLLECTION or qdrant:http://HOST#COLLECTION",
     ),
-    "lancedb": Named("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
+    "lancedb": IndexName("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 
 # How the neighbours of every row are searched; the first is exact, the others tell their measured recall.

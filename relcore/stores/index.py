@@ -30,9 +30,7 @@ from relcore.runs.progress import Report, silent
 from relcore.spaces.space import LatentSpace
 
 BLOCK = 4096
-SUFFIXES = {".npy": "npy", ".parquet": "parquet", ".faiss": "faiss", ".index": "faiss"}
 _ADDRESSES = ("http://", "https://")
-_WITH_TABLE = ("qdrant", "lancedb")
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Place:
             raise SpaceError(f"index: expected one of {quote(INDEXES)}, got {self.kind!r:.80}")
         if not isinstance(self.where, str) or not isinstance(self.table, str) or not self.where:
             raise SpaceError(f"{self.kind}: expected a path or an address, got {self.where!r:.80}")
-        if self.kind in _WITH_TABLE and not self.table:
+        if not self.is_file and not self.table:
             raise SpaceError(f"{self.text}: expected the name of a collection or table, got none; add #NAME")
         if "://" in self.where and not (self.kind == "qdrant" and self.address):
             raise SpaceError(
@@ -76,7 +74,7 @@ class Place:
 
     @property
     def is_file(self) -> bool:
-        return self.kind not in _WITH_TABLE
+        return bool(INDEXES[self.kind].suffixes)
 
     @property
     def path(self) -> Path:
@@ -106,12 +104,17 @@ def parse_place(text: str) -> Place | None:
     kind, colon, rest = text.partition(":")
     if not colon or kind not in INDEXES:
         rest, (file, _, column) = text, text.partition("#")
-        kind = SUFFIXES.get(Path(file).suffix.lower(), "")
+        kind = _kind_of(file)
         if not kind or "=" in column or access.expanded(text).exists():
-            kind = SUFFIXES.get(Path(text).suffix.lower(), "")
+            kind = _kind_of(text)
             return Place(kind, text) if kind else None
     where, _, table = rest.rpartition("#") if "#" in rest else (rest, "", "")
     return Place(kind, where, table)
+
+
+def _kind_of(file: str) -> str:
+    suffix = Path(file).suffix.lower()
+    return next((kind for kind, entry in INDEXES.items() if suffix in entry.suffixes), "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from relcore.base.names import INDEXES
 from relcore.stores.index import Place, StoredRows, Target, write_index
 
 KINDS = ("npy", "parquet", "faiss", "qdrant", "lancedb")
@@ -11,7 +12,7 @@ N, WIDTH = 53, 6
 
 def place_of(kind, folder):
     """A new place of this kind in a folder."""
-    if kind in ("qdrant", "lancedb"):
+    if not INDEXES[kind].suffixes:
         return Place(kind, str(folder / kind), "news")
     return Place(kind, str(folder / f"rows.{kind}"))
 
