@@ -8,6 +8,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import cosine_similarity
 
 from relcore.base.errors import SpaceError
+from relcore.base.names import SIMILARITIES
 from relcore.represent.similarity import RelativeProjection, unit_rows
 
 N, D, K = 300, 12, 9
@@ -125,7 +126,7 @@ def test_a_repeated_anchor_counts_once_when_whitened(X):
         (
             {"similarity": "cosinus"},
             [0],
-            "expected one of cosine, angular, euclidean, l1, quantised, got 'cosinus'",
+            f"expected one of {', '.join(SIMILARITIES)}, got 'cosinus'",
         ),
         ({"whiten": True, "ridge": 0}, [0], "ridge: expected a number above 0, got 0"),
     ],

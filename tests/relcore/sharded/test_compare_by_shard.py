@@ -128,7 +128,8 @@ class SameSign(Metric):
 def test_a_metric_that_reads_rows_is_left_out(tmp_path, monkeypatch):
     monkeypatch.setitem(names.METRICS, "same sign", names.MetricName("same sign", f"{__name__}:SameSign"))
     found = compare_shards(*spaces(tmp_path, *rows_of()), 10, Runner(Store(tmp_path / "store")), n_queries=50)
-    assert set(found.scores["absolute"]) == {"jaccard", "mrr", "class agreement", "cosine", "cka"}
+    assert "same sign" not in found.scores["absolute"]
+    assert "jaccard" in found.scores["absolute"]
 
 
 def test_what_cannot_be_compared(tmp_path):
