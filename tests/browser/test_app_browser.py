@@ -84,7 +84,7 @@ def test_every_page_opens_on_wide_and_narrow_screens(compare):
         assert page.get_by_test_id("stAlertContentError").count() == 0, title
         main = page.get_by_test_id("stMain")
         assert len(main.inner_text().strip()) > 100, title
-        for width in (1280, 640):
+        for width in (1440, 640):
             page.set_viewport_size({"width": width, "height": 900})
             settle(page)
             assert main.evaluate("main => main.scrollWidth <= main.clientWidth"), (title, width)
@@ -146,6 +146,7 @@ def search(page, text):
     return box
 
 
+@pytest.mark.slow
 def test_rows_are_picked_from_completions_and_lists_of_neighbours(compare):
     page = compare
     box = search(page, "mount")
@@ -178,6 +179,7 @@ def test_rows_are_picked_from_completions_and_lists_of_neighbours(compare):
     wait_until_inspected(page, entries[1])
 
 
+@pytest.mark.slow
 def test_zoom_brush_anchors_and_settings_outlive_changes_pages_and_a_reload(compare):
     page = compare
     k = page.locator(".st-key-scores-k input")
@@ -227,6 +229,7 @@ def test_zoom_brush_anchors_and_settings_outlive_changes_pages_and_a_reload(comp
     n_anchors(page, n - 1)
 
 
+@pytest.mark.slow
 def test_all_rows_are_drawn_and_choosers_that_are_opened_late_keep_their_values(compare):
     page = compare
     page.get_by_role("radio", name="All", exact=True).click()
@@ -243,6 +246,7 @@ def test_all_rows_are_drawn_and_choosers_that_are_opened_late_keep_their_values(
     assert page.get_by_role("alert").count() == 0
 
 
+@pytest.mark.slow
 def test_two_sessions_are_apart_one_of_them_dark_and_figures_are_files_with_a_recipe(browser, compare, app):
     light = compare
     context = browser.new_context(color_scheme="dark", accept_downloads=True)
@@ -273,6 +277,7 @@ def test_two_sessions_are_apart_one_of_them_dark_and_figures_are_files_with_a_re
     context.close()
 
 
+@pytest.mark.slow
 def test_a_brush_on_the_original_selects_in_the_recovered(page, app):
     page.goto(f"{app}/invert")
     page.wait_for_selector(f"{ROOT}[data-drawn]")
@@ -284,6 +289,7 @@ def test_a_brush_on_the_original_selects_in_the_recovered(page, app):
     assert [pixels(page, pane) == before[pane] for pane in range(2)] == [False, False]
 
 
+@pytest.mark.slow
 def test_a_migration_opens_with_its_picture_and_gives_its_adapter(page, app, tmp_path):
     charts = ".js-plotly-plot .scatterlayer"
     page.goto(f"{app}/migrate")
@@ -301,6 +307,7 @@ def test_a_migration_opens_with_its_picture_and_gives_its_adapter(page, app, tmp
         assert {"adapter.safetensors", "apply.py"} <= set(files.namelist())
 
 
+@pytest.mark.slow
 def test_a_click_on_a_cell_of_a_stitching_shows_its_confusion_matrix(page, app):
     page.goto(f"{app}/stitch")
     page.get_by_role("button", name="Use it").click()

@@ -65,6 +65,7 @@ def stop(page):
     settle(page)
 
 
+@pytest.mark.slow
 def test_a_job_is_found_again_after_a_page_switch_and_a_reload_stopped_and_repeated(encode_tab):
     page = encode_tab
     begin(page, 1000)
@@ -103,6 +104,7 @@ def session_file(store, tmp_path):
     return file
 
 
+@pytest.mark.slow
 def test_a_session_file_is_opened_and_every_stitched_pair_answers_while_one_types(page, app, session_file):
     page.goto(app)
     settle(page)

@@ -83,6 +83,7 @@ def finished(job, encoder, tmp_path):
     assert undisturbed[0].digest == stored
 
 
+@pytest.mark.slow
 def test_our_own_scheduler_is_started_again(tmp_path):
     others = set(psutil.Process().children(recursive=True))
     engine = Engine(n_workers=1, store=Store(tmp_path / "store"))

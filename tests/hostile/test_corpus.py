@@ -41,8 +41,8 @@ class Judge:
 
 @pytest.fixture(scope="module")
 def judge():
-    """Of the controls and every tenth other case."""
-    one = Judge("--every", "10")
+    """Of the controls and every thirtieth other case."""
+    one = Judge("--every", "30")
     yield one
     one.close()
 

@@ -91,6 +91,7 @@ def test_invert_scores_every_row_and_writes_them(folders, capsys):
     assert "expected 'forward' by shard" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_samples_of_all_rows_say_what_one_machine_says(folders, capsys):
     migrate = ["migrate", "--no-curve", "--adapter", "ridge", "--sample", "100"]
     for command in (migrate, ["bootstrap", "--anchors", "20", "--seeds", "seeds.txt"]):

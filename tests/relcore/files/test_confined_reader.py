@@ -127,6 +127,7 @@ def test_a_pickle_of_nine_bytes_takes_no_14_gb(tmp_path):
         open_index(place)
 
 
+@pytest.mark.slow
 def test_a_small_csv_takes_no_gigabytes(tmp_path):
     path, n = tmp_path / "wide.csv", 40_000
     head = ",".join(f"a{place}" for place in range(n))

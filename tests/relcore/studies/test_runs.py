@@ -71,6 +71,7 @@ def test_a_worker_killed_half_way_loses_its_own_run_only(engine, make_runs, log)
     assert sum(counts.values()) <= 8 + 1, "what the killed worker was at is all that is run again"
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs, log, tmp_path):
     """Everything dies at once: the program, its scheduler and its workers. Another one goes on."""
     runs, root = make_runs(n_runs=12, pause=0.3), tmp_path / "store"
