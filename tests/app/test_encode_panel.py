@@ -57,6 +57,7 @@ def run_in_place(engine, dataset=DIGITS, encoder=MLP):
     return encode(dataset, encoder, engine.store)
 
 
+@pytest.mark.slow
 def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison(tab, engine):
     run_in_place(engine, encoder=SmallVision("cnn", width=8, epochs=1))
     session = small(tab())

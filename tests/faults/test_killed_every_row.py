@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from relcore.compare.scoring import ExactScores
 from relcore.runs.store import Store
@@ -21,6 +22,8 @@ PROGRAM = """
 import sys
 from relcore.scores import lists
 from relcore.runs.store import Store
+import pytest
+
 from tests.faults.test_killed_every_row import BLOCK, spaces, task
 lists.QUERIES_PER_BLOCK = BLOCK
 task().run(spaces(), Store(sys.argv[1]))
@@ -41,6 +44,7 @@ def task():
     return ExactScores.of("absolute", (), ProjectionSpec(), 5, "paper")
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_after_its_last_block(tmp_path, monkeypatch):
     store, whole = Store(tmp_path), task().run(spaces()).scores
     arguments = [sys.executable, "-c", PROGRAM, str(tmp_path)]

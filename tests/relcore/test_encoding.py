@@ -238,7 +238,8 @@ def test_what_an_encoder_may_not_give(store, how, message):
         encode(DIGITS, Broken(how), store)
 
 
-@pytest.mark.parametrize("how", [pytest.param("killed", marks=pytest.mark.slow), "cancelled"])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "cancelled"])
 def test_a_killed_encoding_goes_on_from_its_last_finished_block(one_worker, tmp_path, digest, how):
     encoder = Noted(str(tmp_path / "log"), pause=0.05)
     key = encoding_job_key(digest, encoder)

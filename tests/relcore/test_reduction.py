@@ -107,7 +107,7 @@ def test_too_little_to_draw_is_refused(method, shape, message):
         reduce_spaces([np.ones(shape)], ReductionSpec(method))
 
 
-@pytest.mark.parametrize("method", ["pca", "umap", "tsne"])
+@pytest.mark.parametrize("method", ["pca", pytest.param("umap", marks=pytest.mark.slow), "tsne"])
 def test_a_handful_of_rows_can_be_drawn(rng, method):
     [picture] = reduce_spaces([rng.normal(size=(3, 4))], ReductionSpec(method))
     assert picture.shape == (3, 2)

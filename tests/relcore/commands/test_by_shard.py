@@ -31,6 +31,7 @@ def folders(tmp_path, monkeypatch):
     return Y
 
 
+@pytest.mark.slow
 def test_project_writes_a_folder(folders, capsys):
     arguments = ["--anchors", "12", "--random-state", "2", "--whiten"]
     assert main(["project", "a", *arguments, "-o", "by-shard", "--save-anchors", "anchors.txt"]) == 0
@@ -79,6 +80,7 @@ def test_compare_prints_the_same_scores(folders, capsys):
     assert "expected one space, got a folder that may hold several" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_invert_scores_every_row_and_writes_them(folders, capsys):
     arguments = ["--anchors", "30", "--method", "whitened", "--inverse-ridge", "0.2", "--json"]
     assert main(["invert", "a", "b", *arguments, "-o", "recovered"]) == 0
