@@ -88,6 +88,7 @@ def test_by_default_nothing_answers_from_another_address(usual):
         assert not answers(address, usual)
 
 
+@pytest.mark.slow
 def test_a_shared_app_answers_from_every_address(serve):
     port = serve("--share")
     for address in ("127.0.0.1", *other_addresses()):

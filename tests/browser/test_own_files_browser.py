@@ -73,7 +73,8 @@ def test_a_lasso_over_the_two_files_ends_up_in_a_script(page, own):
     assert (cleared["n"], cleared["session"]) == (0, selection.session)
 
 
-@pytest.mark.parametrize("path", ["", pytest.param("anchors", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ABOVE)
 def test_all_panes_the_headline_and_the_controls_are_in_sight(page, own, path):
     page.set_viewport_size({"width": 1440, "height": 1000})
     opened(page, f"{own[0]}/{path}")

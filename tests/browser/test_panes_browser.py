@@ -346,7 +346,9 @@ def test_without_its_files_a_hover_still_has_the_id(page):
     assert page.locator(".ls-picture").count() == 0
 
 
-@pytest.mark.parametrize("side", [60, 0], ids=["texts and pictures", "ids"])
+@pytest.mark.parametrize(
+    "side", [pytest.param(60, marks=pytest.mark.slow), 0], ids=["texts and pictures", "ids"]
+)
 def test_a_tip_leaves_neither_its_pane_nor_the_window(page, side):
     sheet, files = hovers(400, side) if side else (None, {})
     drawn = scene(n=400, anchors=40)

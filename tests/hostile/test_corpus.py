@@ -55,6 +55,7 @@ def failures(found):
     }
 
 
+@pytest.mark.slow
 def test_the_judge_notices_every_outcome():
     judge = Judge()
     found = judge.verdicts("controls")

@@ -228,6 +228,7 @@ def test_a_result_that_left_the_store_is_told_and_run_anew(engine, key, log):
     assert len(lines(log)) == 2
 
 
+@pytest.mark.slow
 def test_close_ends_jobs_and_processes_and_a_later_submit_starts_afresh(tmp_path, log):
     engine = Engine(n_workers=1, store=Store(tmp_path / "store"))
     before = set(psutil.Process().children(recursive=True))

@@ -114,7 +114,7 @@ def test_a_handful_of_rows_can_be_drawn(rng, method):
     assert np.isfinite(picture).all()
 
 
-@pytest.mark.parametrize("method", ["umap", "tsne"])
+@pytest.mark.parametrize("method", [pytest.param("umap", marks=pytest.mark.slow), "tsne"])
 def test_the_random_state_decides_everything(digits, method):
     one, two, other = (
         reduce_spaces([digits[:100]], ReductionSpec(method, random_state=state))[0] for state in (0, 0, 1)
@@ -123,6 +123,7 @@ def test_the_random_state_decides_everything(digits, method):
     assert not np.array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
 def test_umap_places_a_copy_of_the_first_space_on_the_first_picture(digits, metric):
     first, again, shuffled = reduce_spaces(
