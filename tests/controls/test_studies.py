@@ -153,6 +153,7 @@ def test_no_strategy_and_no_change_of_anchors_finds_rows_of_an_unrelated_space(s
     assert high > -4 * np.sqrt(2 * Q / m / m / 3)
 
 
+@pytest.mark.slow
 def test_random_labels_are_not_learned_by_heads(spaces):
     _, _, counted = measured("anchor-count", lambda one: one["n_anchors"] in (10, 100), 3)
     _, _, choices = measured(

@@ -265,6 +265,7 @@ def test_a_killed_encoding_goes_on_from_its_last_finished_block(one_worker, tmp_
     assert file_of(one_worker.store, key) == file_of(undisturbed, key)
 
 
+@pytest.mark.slow
 def test_trained_weights_survive_a_kill(one_worker, tmp_path, digest):
     encoder = NotedTraining(str(tmp_path / "log"), pause=0.05)
     key = encoding_job_key(digest, encoder)

@@ -49,6 +49,7 @@ def test_project_writes_a_folder(folders, capsys):
     assert "--strategy: expected 'random'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_adapt_writes_a_folder(folders, tmp_path, capsys):
     adapter = ADAPTERS["ridge"].load()().fit(X[:60], folders[:60])
     adapter_file.export(adapter, card_of(adapter, X[:60], folders[:60], method="ridge"), tmp_path / "bridge")

@@ -3,6 +3,7 @@ back.
 """
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -69,16 +70,8 @@ def test_a_shuffled_class_comes_first(form, planted, rng):
     assert set(first.examples) <= {f"r{row}" for row in np.flatnonzero(labels == first.name)}
 
 
-SLOW = pytest.mark.slow
-
-
-@pytest.mark.parametrize(
-    ("form", "side"),
-    [
-        ("absolute", 1),
-        *(pytest.param(form, side, marks=SLOW) for form in ("relative", "whitened") for side in (0, 1)),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "side"), [("absolute", 1), *product(("relative", "whitened"), (0, 1))])
 def test_noise_alone_moves_no_class(form, side):
     """40 draws of one space twice, one of them with noise. At p < .05 two are expected to have a finding; 7
     or more come once in 300 times.
