@@ -22,7 +22,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, short, signed
-from relcore.migrate.adapters import GRAPHS, SNIPPET, export_result
+from relcore.migrate.adapters import GRAPHS, SNIPPET
 from relcore.migrate.migration import (
     SYSTEMS,
     TITLES,
@@ -30,6 +30,7 @@ from relcore.migrate.migration import (
     ThresholdChange,
     ThresholdScores,
     clusters_of,
+    export_result,
     losses_by_group,
     printed,
 )

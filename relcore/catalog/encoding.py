@@ -8,7 +8,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import OF_KIND, extra
-from relcore.catalog.catalog import (
+from relcore.catalog.specs import (
     SpaceSpec,
     encoding_key,
     key_of,

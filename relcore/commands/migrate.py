@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     write_recipe(options, "migration", result, **recipe)
     lines, (old, new) = lines_of(result), spaces[:2]
     if options.export:
-        from relcore.migrate.adapters import export_result
+        from relcore.migrate.migration import export_result
         from relcore.papers.runs import commit_of
 
         pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]

@@ -13,8 +13,9 @@ from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import SEARCHES
 from relcore.base.numbers import counted
 from relcore.base.settings import check, setting
-from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.catalog import load
 from relcore.catalog.row_tables import row_texts
+from relcore.catalog.specs import SpaceSpec
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
 from relcore.compare.scoring import (
     SETTINGS,

@@ -13,7 +13,7 @@ from datetime import date
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -38,9 +38,6 @@ from relcore.stores.index import (
     open_index,
     write_index,
 )
-
-if TYPE_CHECKING:
-    from relcore.migrate.migration import MigrationResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -632,25 +629,6 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
             (folder / name).write_bytes(graph_bytes(loaded, side))
             written.append(folder / name)
     return tuple(written)
-
-
-def export_result(
-    result: MigrationResult,
-    rows: tuple[np.ndarray, np.ndarray],
-    names: tuple[str, str],
-    folder: Path,
-    commit: str = "",
-) -> tuple[Path, ...]:
-    """Refit a migration's adapter on the rows of its pairs, new and old, and `export` it with a card."""
-    from relcore.migrate.migration import TITLES
-
-    scores = [
-        CardScore(f"{result.metric}, {TITLES[row.option]}", row.value, row.low, row.high, len(result.queries))
-        for row in result.options
-    ]
-    adapter, models = result.fitted(*rows), {"new_model": names[0], "old_model": names[1]}
-    card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit, **models)
-    return export(adapter, card, folder)
 
 
 # A faiss index with an adapter in front: search programs give it the new model's queries and change nothing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,13 +15,13 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.settings import setting
-from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.encoding import EXAMPLES, example_spaces
+from relcore.catalog.specs import SpaceSpec, stored_encoding_spec
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.migrate.adapters import Adapter
+from relcore.migrate.adapters import Adapter, CardScore, card_of, export
 from relcore.migrate.evaluate import (
     FUSIONS,
     OPTIONS,
@@ -392,6 +393,23 @@ class Migration(Task[MigrationResult]):
         cautions += [UNJUDGED] * (truth == which)
         queries, places = tuple(held[trial.own]), old.index.get_indexer(held)
         return Ground(pairs, rows, which, truth, trial, queries, places, tuple(cautions))
+
+
+def export_result(
+    result: MigrationResult,
+    rows: tuple[np.ndarray, np.ndarray],
+    names: tuple[str, str],
+    folder: Path,
+    commit: str = "",
+) -> tuple[Path, ...]:
+    """Refit a migration's adapter on the rows of its pairs, new and old, and `export` it with a card."""
+    scores = [
+        CardScore(f"{result.metric}, {TITLES[row.option]}", row.value, row.low, row.high, len(result.queries))
+        for row in result.options
+    ]
+    adapter, models = result.fitted(*rows), {"new_model": names[0], "old_model": names[1]}
+    card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit, **models)
+    return export(adapter, card, folder)
 
 
 # The migration that comes with Relscope.

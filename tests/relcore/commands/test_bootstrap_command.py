@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.bootstrap.spec import BootstrapSpec
-from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.catalog import load
+from relcore.catalog.specs import SpaceSpec
 from relcore.commands.bootstrap import read_seeds
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.catalog import catalog
-from relcore.catalog.catalog import load_encoding, put_encoding, put_space
+from relcore.catalog.catalog import load_encoding, put_space
+from relcore.catalog.specs import put_encoding
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, MappedRows
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.catalog import load
+from relcore.catalog.specs import SpaceSpec
 from relcore.compare.scene import exportable
 from relcore.stitch.stitching import StitchConfusion, StitchMatrix, StitchSpec, stitch_matrix
 
