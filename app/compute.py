@@ -21,8 +21,8 @@ from relcore.base import access
 from relcore.base.caching import MadeOnce
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
+from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import more_columns
-from relcore.catalog.specs import SpaceSpec
 from relcore.compare import columns, scene
 from relcore.compare.columns import neighbour_agreement
 from relcore.encoders.dataset import dataset_place

@@ -19,8 +19,8 @@ import streamlit as st
 from app import compute
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import row_items
-from relcore.catalog.specs import SpaceSpec
 from relcore.compare import columns, scene
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset

@@ -18,8 +18,7 @@ from relcore.base.access import shared
 from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SEARCHES
 from relcore.base.records import parse
-from relcore.catalog.catalog import need_access, put_space
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, need_access, put_space
 from relcore.compare.scoring import MANY_ROWS, ExactScores
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder

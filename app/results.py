@@ -11,8 +11,7 @@ import streamlit as st
 from app import compute, messages
 from app.jobs import asked_again, cost_in_words, engine, follow, learned
 from app.plain_text import plain
-from relcore.catalog.catalog import put_space
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, FinishedGroup
 from relcore.runs.jobs import Job

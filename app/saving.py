@@ -38,7 +38,7 @@ from relcore.base.access import OPENED
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.records import MOST_BYTES, parse
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.invert.inversion import InversionSpec
 from relcore.runs.digest import StoreError
 from relcore.spaces import selections

@@ -17,7 +17,7 @@ from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
 from relcore.base.access import Asker, set_asker
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.maps.views import ViewSpec, default_view
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import EngineError

@@ -17,7 +17,7 @@ from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
 from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scoring import ExactScores
 from relcore.files.formats import suffix_of
 from relcore.scores.comparison import ProjectionSpec

@@ -16,7 +16,7 @@ from relcore.base.names import STRATEGIES
 from relcore.base.records import MOST_BYTES, parse
 from relcore.base.settings import settings_of
 from relcore.base.text import visible
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import StarLook
 from relcore.invert.inversion import InversionSpec

@@ -20,7 +20,7 @@ from zlib import crc32
 import numpy as np
 
 from relcore.catalog.catalog import load
-from relcore.catalog.encoding import EXAMPLES, example_spaces
+from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, jittered
 from relcore.encoders.datasets import load_dataset

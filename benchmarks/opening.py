@@ -93,8 +93,7 @@ def measured(what: str, path: str) -> dict[str, float]:
         started = time.perf_counter()
         np.sum(content[: len(content) // 4 * 4].view(np.float32))
         return {"seconds": time.perf_counter() - started}
-    from relcore.catalog.catalog import load
-    from relcore.catalog.specs import SpaceSpec
+    from relcore.catalog.catalog import SpaceSpec, load
 
     spec = SpaceSpec("file", path)
     before = unshared_bytes()

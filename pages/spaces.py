@@ -13,7 +13,7 @@ from app.spaces import loading, shards, store
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.base.errors import NoCommonId, SpaceError
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace, Match
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from relcore.base import names
-from relcore.catalog.catalog import load
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, load
 from relcore.catalog.encoding import encode
-from relcore.catalog.specs import SpaceSpec, encoding_spec
 from relcore.cli import main
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset

@@ -15,7 +15,7 @@ import pytest
 from app import results
 from app.workspace import Workspace
 from relcore.base import names
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
 from relcore.compare.scene import exportable
 from tests.app.conftest import Session

@@ -22,7 +22,7 @@ from relcore import __version__
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.names import FIGURES, FORMER_FIGURES, FORMER_STUDIES, STUDIES
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import exportable
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder, encoder_from_json

@@ -20,8 +20,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.bootstrap.spec import BootstrapRounds, BootstrapScores, BootstrapSpec, Outcome, read_pairs
-from relcore.catalog.catalog import put_pairing
-from relcore.catalog.specs import SpaceSpec, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.figures.charts import Line, Lines
 from relcore.represent.bootstrap import LEARNING_RATE
 from relcore.runs.jobs import Job

@@ -13,7 +13,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.scores.pair_scores import PairScores

@@ -9,9 +9,8 @@ import streamlit as st
 
 from app import jobs, session
 from app.widgets import space_name
-from relcore.catalog.catalog import encoding_specs
+from relcore.catalog.catalog import SpaceSpec, encoding_specs
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
-from relcore.catalog.specs import SpaceSpec
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.runs.jobs import Job

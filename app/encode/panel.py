@@ -13,8 +13,8 @@ from app.jobs import cost_in_words, engine, follow, learned, together
 from app.plain_text import plain_name
 from app.widgets import choose_pair, space_name
 from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import stored_encodings
-from relcore.catalog.specs import SpaceSpec
 from relcore.compare.scene import Training, training_of
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder

@@ -10,8 +10,7 @@ from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, general, short
-from relcore.catalog.catalog import held_out_ids
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.invert.inversion import (
     METHODS,
     METRICS,

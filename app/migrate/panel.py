@@ -19,7 +19,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.settings import settings_of
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.evaluate import JudgedQuery, read_qrels
 from relcore.migrate.migration import MOVES, Migration, MigrationChart, MigrationResult, starting_models
 from relcore.migrate.migration import TASK as EXAMPLE

@@ -24,8 +24,7 @@ from relcore.base.names import FORMATS
 from relcore.base.numbers import counted
 from relcore.base.portable import candidates, is_absolute, last_part, with_paths
 from relcore.catalog import catalog, row_tables
-from relcore.catalog.catalog import CatalogEntry
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import CatalogEntry, SpaceSpec
 from relcore.files import items, reading
 from relcore.files.columns import (
     NO_CHOICES,

@@ -15,8 +15,7 @@ from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
-from relcore.catalog.catalog import is_address
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, is_address
 from relcore.files.reading import is_one_space
 from relcore.runs.jobs import Job
 from relcore.sharded.passes import SAMPLE, sample_job, sample_spec

@@ -12,7 +12,7 @@ from app.tables import chosen_rows
 from relcore.base.access import shared
 from relcore.base.errors import SpaceError
 from relcore.base.settings import UNSET, settings_of
-from relcore.catalog.specs import stored_encoding_spec
+from relcore.catalog.catalog import stored_encoding_spec
 from relcore.encoders.encoder import encoder_from_json
 from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, digest_of
 from relcore.runs.entries import Summary

@@ -19,8 +19,8 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.base.numbers import counted
+from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import encode, encode_job, encoding_job_key, stored_encodings
-from relcore.catalog.specs import SpaceSpec
 from relcore.encoders.bundled import LANGUAGES
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset, read_pair_list

@@ -23,9 +23,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STRATEGIES
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
-from relcore.catalog.catalog import held_out_ids
-from relcore.catalog.encoding import EXAMPLES, Example, example_spaces
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, held_out_ids
+from relcore.catalog.examples import EXAMPLES, Example, example_spaces
 from relcore.represent.methods import MethodSettings
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace

@@ -21,7 +21,7 @@ from app.stitch.panel import StitchSetup, fitted
 from app.widgets import space_name
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.encoders.images import decode_image, look_of, made_like, png_thumbnail

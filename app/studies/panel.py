@@ -19,7 +19,7 @@ from relcore.base.numbers import counted
 from relcore.base.portable import without_paths
 from relcore.base.records import parse
 from relcore.base.settings import Setting
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
 from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of
 

@@ -17,7 +17,7 @@ from gensim.models.callbacks import CallbackAny2Vec
 from gensim.test.utils import datapath
 from gensim.utils import simple_preprocess
 
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.check import DriftSeries
 from relcore.drift.reports import DriftLines, DriftMap
 from relcore.tasks.recipe import load_all

@@ -18,9 +18,10 @@ from datetime import date
 from pathlib import Path
 
 from relcore.bootstrap.spec import BootstrapSpec
-from relcore.catalog.catalog import held_out_ids
-from relcore.catalog.encoding import EXAMPLES, encode, example_spaces
-from relcore.catalog.specs import encoding_key, key_of, space_of, stored_encoding_spec
+from relcore.catalog.catalog import held_out_ids, stored_encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.stored import encoding_key, key_of, space_of
 from relcore.compare.differences import Differences
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder

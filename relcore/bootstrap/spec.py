@@ -15,7 +15,7 @@ from relcore.base.names import BOOTSTRAPS, METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
 from relcore.base.text import lines_in
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.represent.bootstrap import (

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import OF_KIND, extra
-from relcore.catalog.specs import (
-    SpaceSpec,
-    encoding_key,
-    key_of,
-    put_encoding,
-    space_of,
-    stored_encoding_spec,
-)
-from relcore.encoders.bundled import TASK
+from relcore.catalog.stored import encoding_key, key_of, put_encoding, space_of
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
-from relcore.encoders.sentences import PooledWords
-from relcore.encoders.transformers import MiniLM
-from relcore.encoders.vision import SmallVision
 from relcore.runs.digest import StoreError
-from relcore.runs.entries import Finished, FinishedGroup
 from relcore.runs.progress import Context, Report, silent
 from relcore.runs.store import Store, in_use
 from relcore.spaces.space import LatentSpace
@@ -49,22 +35,6 @@ def stored_encodings(
     if len(keys) > 1:  # a list of spaces of which some are gone would count as done
         store.remove(encoding_job_key(dataset_digest, encoder))
     return None
-
-
-def encode_again(spec: SpaceSpec, store: Store, report: Report | None = None) -> None:
-    """Make sure that the encoding which a spec names is in the store.
-
-    Raises a SpaceError where the dataset or the encoder's files have changed, or as in `encode`.
-    """
-    if store.has(spec.option("key")):
-        return
-    dataset = load_dataset(spec.dataset, store)
-    if encoding_key(dataset.digest, spec.encoder, spec.option("output")) != spec.option("key"):
-        raise SpaceError(
-            f"{spec.name!r}: its dataset or the files of its encoder have changed since it was encoded;"
-            " encode the current data on the Spaces page, and choose that encoding"
-        )
-    encode(dataset, spec.encoder, store, report)
 
 
 def encode(
@@ -200,50 +170,3 @@ def _check(encoder: Encoder, rows: dict[str, np.ndarray], ids: np.ndarray) -> No
                 f"{encoder.title}: NaN or infinite values for {len(bad)} items, first"
                 f" {quote(bad[:3])}; choose another encoder or layer, or leave these items out"
             )
-
-
-# Labelled tasks whose encodings come with Relscope.
-
-
-@dataclass(frozen=True)
-class Example:
-    """A dataset of `n` rows and its encoders."""
-
-    title: str
-    explanation: str
-    n: int
-    dataset: DatasetSpec
-    encoders: tuple[Encoder, ...]
-
-
-EXAMPLES = {
-    "digits": Example(
-        "Digits, four networks",
-        "1,797 scans of handwritten digits. Four architectures learned to classify them, each from its own"
-        " random start.",
-        1797,
-        DatasetSpec("digits"),
-        tuple(SmallVision(name) for name in ("mlp", "cnn", "residual", "vit")),
-    ),
-    "sentences": Example(
-        "Wikipedia sentences, three encoders",
-        "960 sentences of 16 articles. The label is the article. Encoders: weighted means of Word2Vec and of"
-        " FastText vectors, and MiniLM.",
-        960,
-        DatasetSpec("wikipedia", limit=960, options=TASK.options),
-        (PooledWords("word2vec-novels"), PooledWords("fasttext-novels"), MiniLM()),
-    ),
-}
-
-
-def example_spaces(name: str, finished: Finished | None) -> tuple[list[SpaceSpec], FinishedGroup | None]:
-    """The specs of an example's encodings, and when they were computed; none if missing."""
-    group = finished.groups.get(name) if finished else None
-    if group is None:
-        return [], None
-    specs = [
-        spec
-        for key in group.files
-        if (summary := finished.summary(key)) and (spec := stored_encoding_spec(summary))
-    ]
-    return specs, finished.made(group.files[0])

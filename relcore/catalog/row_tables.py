@@ -13,8 +13,7 @@ import pandas as pd
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
-from relcore.catalog.catalog import ignored_columns, load
-from relcore.catalog.specs import SpaceSpec, numbered_spec
+from relcore.catalog.catalog import SpaceSpec, ignored_columns, load, numbered_spec
 from relcore.encoders.dataset import Dataset, dataset_place
 from relcore.encoders.datasets import ItemRows, label_columns, load_dataset
 from relcore.files.columns import OPTIONS, Choices, Columns

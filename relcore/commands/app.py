@@ -16,9 +16,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.libraries import missing_library
 from relcore.base.settings import setting
 from relcore.base.text import visible
-from relcore.catalog.catalog import is_address, load
+from relcore.catalog.catalog import SpaceSpec, is_address, load
 from relcore.catalog.row_tables import joined
-from relcore.catalog.specs import SpaceSpec
 from relcore.commands.arguments import SPACE_HELP, add, space_specs
 from relcore.commands.output import Bar
 from relcore.runs.progress import Context

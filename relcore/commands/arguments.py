@@ -20,8 +20,7 @@ from relcore.base.portable import finder, with_paths
 from relcore.base.records import read_file
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines
-from relcore.catalog.catalog import is_address, load
-from relcore.catalog.specs import SpaceSpec, stored_encoding_spec
+from relcore.catalog.catalog import SpaceSpec, is_address, load, stored_encoding_spec
 from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, is_one_space, parts_of, series_of, shape_of

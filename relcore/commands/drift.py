@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, short
 from relcore.base.settings import setting
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.commands.arguments import (
     SPACE_HELP,
     Results,

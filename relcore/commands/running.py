@@ -12,8 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.commands.arguments import by_shard, number_or_ids, space_spec
 from relcore.commands.output import Bar
 from relcore.runs.digest import StoreError

@@ -12,8 +12,7 @@ from relcore.base.errors import need_one_of
 from relcore.base.names import METHODS, STITCH_METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
-from relcore.catalog.catalog import held_out_ids
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.commands.arguments import (
     SHARDS_HELP,
     SPACE_HELP,

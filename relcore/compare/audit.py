@@ -12,7 +12,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import AUDITS
 from relcore.base.settings import setting
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import FALSE_SHARE, agreement_of_others, audit_pairs, shared_anchors

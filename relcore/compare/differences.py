@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.magnitude import brought, centred
 from relcore.base.numbers import short
 from relcore.base.settings import check, setting
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable

@@ -13,9 +13,8 @@ from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import SEARCHES
 from relcore.base.numbers import counted
 from relcore.base.settings import check, setting
-from relcore.catalog.catalog import load
+from relcore.catalog.catalog import SpaceSpec, encode_again, load
 from relcore.catalog.row_tables import row_texts
-from relcore.catalog.specs import SpaceSpec
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
 from relcore.compare.scoring import (
     SETTINGS,
@@ -392,8 +391,6 @@ def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[f
         raise SpaceError(
             f"training: expected encodings, got {spec.name!r} of the source {spec.source!r}; leave it out"
         )
-    from relcore.catalog.encoding import encode_again  # other recipes do without, and a start should
-
     store = store or Store()
     encode_again(spec, store)
     entry = store.summary(spec.option("key"))

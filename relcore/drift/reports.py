@@ -12,7 +12,7 @@ from relcore import __version__
 from relcore.base.errors import need_one_of
 from relcore.base.numbers import short
 from relcore.base.text import visible
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.check import (
     AGAINST,
     LINES,

@@ -18,7 +18,7 @@ from relcore.base.names import DELTA, HEADS, INVERSES, ROUTES
 from relcore.base.names import METHODS as ALL_METHODS
 from relcore.base.numbers import counted, general, in_cell, short
 from relcore.base.settings import check, setting
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
 from relcore.figures.scene import Pane, Scene

@@ -15,8 +15,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.settings import setting
-from relcore.catalog.encoding import EXAMPLES, example_spaces
-from relcore.catalog.specs import SpaceSpec, stored_encoding_spec
+from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
+from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.figures.charts import Line, Lines

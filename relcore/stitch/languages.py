@@ -15,7 +15,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS, STITCHED
 from relcore.base.numbers import band, short
 from relcore.base.settings import check, setting
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.methods import MethodSettings, Side, carrier, representation

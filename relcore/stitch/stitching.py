@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors, shared_anchors

@@ -16,8 +16,8 @@ import pandas as pd
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS
 from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import trained_weights
-from relcore.catalog.specs import SpaceSpec
 from relcore.encoders.dataset import Dataset, Kind
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, TrainedEncoder

@@ -21,9 +21,8 @@ from relcore.base.names import FORMER_STUDIES, STUDIES
 from relcore.base.numbers import short
 from relcore.base.records import need_plain, parse
 from relcore.base.settings import Setting, complete
-from relcore.catalog.catalog import load
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
-from relcore.catalog.specs import SpaceSpec
 from relcore.encoders.bundled import LANGUAGES
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset

@@ -16,8 +16,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, need_strings, quote
 from relcore.base.names import FIGURES, FORMER_FIGURES
 from relcore.base.records import need_plain
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec

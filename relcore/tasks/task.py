@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from relcore.base import records
 from relcore.base.names import Named
 from relcore.base.settings import check
-from relcore.catalog.catalog import load_encoding, put_space
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load_encoding, put_space
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Report, silent

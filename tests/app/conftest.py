@@ -10,7 +10,7 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from app.workspace import History, Workspace
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.maps.views import ViewSpec
 from relcore.runs.jobs import Engine
 from relcore.runs.progress import Context

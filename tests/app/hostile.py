@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from app.workspace import Workspace
-from relcore.catalog.catalog import encoding_specs, put_pairing
+from relcore.catalog.catalog import SpaceSpec, encoding_specs, put_pairing, renamed_spec
 from relcore.catalog.encoding import encode, stored_encodings
-from relcore.catalog.specs import SpaceSpec, renamed_spec
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import TfidfSvd

@@ -9,7 +9,7 @@ import pytest
 
 from app.anchors.lists import contradiction, read_ids
 from relcore.base.errors import SpaceError
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.scores.score import Difference
 from tests.app.conftest import Session
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app import compute
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.files.reading import load_space
 
 X = np.random.default_rng(0).standard_normal((50, 4), dtype=np.float32)

@@ -10,7 +10,7 @@ import pytest
 from app.workspace import BUNDLED
 from relcore.base import records
 from relcore.base.access import OPENED
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from tests.app.conftest import Session, save_space
 
 

@@ -15,8 +15,8 @@ from app.stitch import panel
 from app.stitch.panel import largest_family
 from app.workspace import Workspace
 from relcore.base.numbers import short
-from relcore.catalog.catalog import held_out_ids, load
-from relcore.catalog.specs import SpaceSpec, encoding_spec, put_encoding
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, load
+from relcore.catalog.stored import put_encoding
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.runs.digest import digest_of

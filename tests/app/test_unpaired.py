@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 
 N = 60
 

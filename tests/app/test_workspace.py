@@ -18,7 +18,7 @@ from app.workspace import (
 )
 from relcore import __version__
 from relcore.base.errors import SpaceError
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.reduction import ReductionSpec

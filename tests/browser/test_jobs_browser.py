@@ -9,8 +9,9 @@ import re
 import pytest
 
 from app.workspace import Workspace, to_session_file
+from relcore.catalog.catalog import encoding_spec
 from relcore.catalog.encoding import encode
-from relcore.catalog.specs import encoding_key, encoding_spec
+from relcore.catalog.stored import encoding_key
 from relcore.encoders.bundled import load_parallel
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import load_encoding
-from relcore.catalog.encoding import encode, encode_again, encode_job, encoding_job_key
-from relcore.catalog.specs import encoding_key, encoding_spec
+from relcore.catalog.catalog import encode_again, encoding_spec, load_encoding
+from relcore.catalog.encoding import encode, encode_job, encoding_job_key
+from relcore.catalog.stored import encoding_key
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder, Trained, TrainedEncoder

@@ -12,7 +12,8 @@ import pytest
 
 from relcore.base.names import STUDIES
 from relcore.catalog.catalog import load
-from relcore.catalog.encoding import EXAMPLES, encode, example_spaces
+from relcore.catalog.encoding import encode
+from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Finished
 from relcore.runs.store import Store

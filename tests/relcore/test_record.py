@@ -11,7 +11,7 @@ import pytest
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.scores.score import Null, Score

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.audit import ALL, KEPT, AnchorAudit, PairAudit
 from relcore.compare.scene import exportable
 from relcore.runs.store import Store

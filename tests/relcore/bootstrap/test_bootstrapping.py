@@ -15,8 +15,7 @@ from relcore.bootstrap.spec import (
     held_out_split,
     relative_scores,
 )
-from relcore.catalog.catalog import load, put_pairing, put_space
-from relcore.catalog.specs import SpaceSpec, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, load, put_pairing, put_space, renamed_spec
 from relcore.compare.scene import exportable
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context

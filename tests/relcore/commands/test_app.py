@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from relcore.base import access
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
 from relcore.commands import app
 from relcore.spaces.selections import LINES

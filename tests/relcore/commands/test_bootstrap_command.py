@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.bootstrap.spec import BootstrapSpec
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.commands.bootstrap import read_seeds
 
 

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from app import compute
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.represent.anchors import select_anchors
 from relcore.scores.comparison import (
     REPRESENTATIONS,

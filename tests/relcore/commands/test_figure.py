@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from relcore.base.portable import without_paths
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.compare.scene import Panes, Scores, Spectrum, comparison_scene
 from relcore.figures.style import DARK, Style

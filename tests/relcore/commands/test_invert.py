@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from relcore.base.numbers import short
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.files.reading import load_space
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.anchors import select_anchors

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from relcore.catalog.catalog import load
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
-from relcore.catalog.specs import SpaceSpec
 from relcore.commands.arguments import number_or_ids, space_spec
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd

@@ -6,8 +6,7 @@ import pytest
 from distributed.deploy.subprocess import SubprocessCluster
 
 from relcore.base.numbers import short
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.represent.methods import MethodSettings
 from relcore.stitch.stitching import StitchSpec, printed_summary, stitch_matrix
 

@@ -5,8 +5,7 @@ line.
 import numpy as np
 import pytest
 
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs

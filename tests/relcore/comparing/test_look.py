@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook, Panes
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec

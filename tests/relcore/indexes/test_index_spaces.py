@@ -7,8 +7,7 @@ import json
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import load, need_access
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load, need_access
 from relcore.commands.arguments import space_spec
 from tests.relcore.indexes.stores import made, written
 

@@ -13,7 +13,7 @@ from scipy.stats import ortho_group
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import exportable
 from relcore.invert.inversion import InversionSpec, RecoveredRows, RecoveryErrors, invert_pair, sides
 from relcore.represent.translation import InverseRelativeProjection, recovered

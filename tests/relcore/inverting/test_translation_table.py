@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.compare.scene import exportable
 from relcore.invert.inversion import TranslationSpec, TranslationTable
 

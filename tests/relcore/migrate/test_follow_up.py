@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.style import COLUMN, Style
 from relcore.migrate.migration import Migration, MigrationChart, ThresholdChange, ThresholdScores
 from relcore.tasks.recipe import recipe_of

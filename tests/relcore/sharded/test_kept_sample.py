@@ -5,8 +5,7 @@ import pytest
 
 from relcore.base import access
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import load, need_access
-from relcore.catalog.specs import numbered_spec
+from relcore.catalog.catalog import load, need_access, numbered_spec
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.sharded.passes import Runner, sample_job, sample_shards, sample_spec

@@ -9,9 +9,9 @@ from gensim.models import KeyedVectors
 from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import available, load
+from relcore.catalog.catalog import SpaceSpec, available, encoding_spec, load
 from relcore.catalog.encoding import encode
-from relcore.catalog.specs import SpaceSpec, encoding_key, encoding_spec
+from relcore.catalog.stored import encoding_key
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.vision import SmallVision

@@ -15,9 +15,9 @@ from relcore.base import access
 from relcore.base.access import Asker
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
-from relcore.catalog.catalog import put_pairing, put_space
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, put_pairing, put_space, renamed_spec
 from relcore.catalog.encoding import encode
-from relcore.catalog.specs import SpaceSpec, encoding_key, encoding_spec, renamed_spec
+from relcore.catalog.stored import encoding_key
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
 from relcore.encoders.sentences import PooledWords, TfidfSvd

@@ -11,9 +11,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.portable import finder, with_paths, without_paths
-from relcore.catalog.catalog import load
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import joined
-from relcore.catalog.specs import SpaceSpec
 from relcore.files.columns import Choices
 from relcore.files.items import metadata_columns
 from relcore.files.reading import load_space

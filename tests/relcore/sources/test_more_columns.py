@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import load
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import more_columns, read_column
-from relcore.catalog.specs import SpaceSpec
 from relcore.encoders.dataset import DatasetSpec
 
 

@@ -8,9 +8,8 @@ import pyarrow.parquet as parquet
 import pytest
 from PIL import Image
 
-from relcore.catalog.catalog import load
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import row_items
-from relcore.catalog.specs import SpaceSpec
 
 
 @pytest.fixture

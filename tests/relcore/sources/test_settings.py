@@ -12,8 +12,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
-from relcore.catalog.catalog import held_out_ids
-from relcore.catalog.specs import SpaceSpec, encoding_spec, numbered_spec
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, numbered_spec
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.graphs import GraphEncoder

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, encoding_spec
 from relcore.catalog.encoding import encode
-from relcore.catalog.specs import SpaceSpec, encoding_key, encoding_spec
+from relcore.catalog.stored import encoding_key
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import PooledWords, TfidfSvd

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import load
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.compare.scene import exportable
 from relcore.stitch.stitching import StitchConfusion, StitchMatrix, StitchSpec, stitch_matrix
 

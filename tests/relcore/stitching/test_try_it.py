@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import encoding_spec
 from relcore.catalog.encoding import encode
-from relcore.catalog.specs import encoding_key, encoding_spec
+from relcore.catalog.stored import encoding_key
 from relcore.compare.scene import exportable
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset

@@ -10,7 +10,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import STUDIES
-from relcore.catalog.specs import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from relcore.studies import inversion, networks, relative, study
