@@ -56,8 +56,8 @@ class MetricName(Named):
     of : some of "pair", "spaces"
         What it compares: the representations of one pair, as in the table of the Compare page, or many spaces
         with each other.
-    needs : some of "anchors", "projection", "k", "n_queries"
-        The settings that a comparison of many spaces depends on.
+    needs : some of "anchors", "projection", "k", "n_queries", "labels"
+        The settings that a comparison of many spaces depends on; "labels": what a pair must have.
     """
 
     of: tuple[str, ...] = ("pair", "spaces")
@@ -131,6 +131,7 @@ METRICS = {
         ".scores.comparison:ClassAgreement",
         "share of rows whose nearest neighbours in the other space have mostly their class",
         of=("pair",),
+        needs=("labels",),
     ),
     "cosine": MetricName("cosine", ".scores.comparison:MeanCosine", of=("pair",)),
     "cka": MetricName(

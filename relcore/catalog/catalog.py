@@ -228,7 +228,6 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     """
     if again and spec.source == "encoding":
         encode_again(spec, store or Store())
-    need_access(spec, store)
     options = dict(spec.options)
     if spec.source == "file":
         path = access.allowed(spec.name)
@@ -237,6 +236,7 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
         if "metadata" in options:
             options["metadata"] = access.allowed(options["metadata"])
         return load_space(path, limit=spec.limit, store=store, **options)
+    need_access(spec, store)
     if spec.source == "index":
         return load_rows(place_of(spec), spec.limit)
     if spec.source in ("bundled", "gensim-data"):

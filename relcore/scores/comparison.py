@@ -590,8 +590,9 @@ def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score
     """
     scores = {}
     for name in metrics or METRICS:
-        of_pairs = bool(metrics) or "pair" in METRICS[name].of
-        if of_pairs and (score := METRICS[name].load()().score(pair)) is not None:
+        entry = METRICS[name]
+        usable = (metrics or "pair" in entry.of) and ("labels" not in entry.needs or pair.labels is not None)
+        if usable and (score := entry.load()().score(pair)) is not None:
             scores[name] = score
     return scores
 

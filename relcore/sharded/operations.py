@@ -171,6 +171,8 @@ def compare_shards(
         asked.append((Question(group, spec or ProjectionSpec(), k, convention), roles))
     pairs = [PairByShard(seen, form, None, passes) for seen in passes.seen(asked) for form in seen.plan.forms]
     passes.gather_listed(pairs)
+    for pair in pairs:
+        pair.labels = passes.classes
     metrics = [name for name in metrics_of_a_pair() if METRICS[name].load().reads != "rows"]
     scores = {pair.form: scores_of(pair, metrics) for pair in pairs}
     return ShardedScores(scores, passes.n, len(passes.dropped), chosen)
