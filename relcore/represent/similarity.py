@@ -166,13 +166,21 @@ def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None
 
     The rows are centred and scaled in one buffer, and the product of the buffer is the result: no pass over
     the result, and no new memory, which costs as much as a pass. Its blocks are large, since a product waits
-    for all its threads.
+    for all its threads. A narrow result, as that of a map, is scaled instead of the rows.
     """
-    out = np.empty((len(X), basis.shape[1]), dtype=np.float32)
-    buffer = np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
-    for block in row_blocks(len(X), 2 * ROWS_PER_BLOCK):
-        rows = unit_rows(X[block], mean, buffer[: block.stop - block.start])
+    out, width = np.empty((len(X), basis.shape[1]), dtype=np.float32), X.shape[1]
+    narrow = basis.shape[1] < width
+    size = max(1, _IN_CACHE // width) if narrow else 2 * ROWS_PER_BLOCK
+    buffer = np.empty((min(len(X), size), width), dtype=np.float32)
+    for block in row_blocks(len(X), size):
+        rows = buffer[: block.stop - block.start]
+        if narrow:
+            rows, factors = sized(np.asarray(X[block], dtype=np.float32), mean, rows)
+        else:
+            rows = unit_rows(X[block], mean, rows)
         np.matmul(rows, basis, out=out[block])
+        if narrow:
+            out[block] *= factors[:, None]
     return out
 
 
