@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from relcore import __version__
-from relcore.base.errors import SpaceError
+from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.text import harmless, visible
 
 COMMANDS = {
@@ -80,7 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SpaceError, RuntimeError) as error:
         if type(error).__name__ not in ("StoreError", "EngineError") and not isinstance(error, SpaceError):
             raise
-        return _fail(error)
+        by_row = isinstance(error, NoCommonId) and hasattr(options, "pair_by_row")
+        return _fail(
+            f"{error}; or, if row i of both is the same item, add --pair-by-row" if by_row else error
+        )
     finally:
         for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE"):
             os.environ.pop(name, None)

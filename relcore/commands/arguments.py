@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -20,7 +20,7 @@ from relcore.base.portable import finder, with_paths
 from relcore.base.records import read_file
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines
-from relcore.catalog.catalog import SpaceSpec, is_address, load, stored_encoding_spec
+from relcore.catalog.catalog import SpaceSpec, is_address, load, numbered_spec, stored_encoding_spec
 from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, is_one_space, parts_of, series_of, shape_of
@@ -52,6 +52,14 @@ _MOST_DIGITS = 18  # within 64 bits
 class Pair:
     source: str = setting(metavar="SOURCE", help=SPACE_HELP)
     target: str = setting(metavar="TARGET", help="the same; rows are paired by id")
+
+
+@dataclass
+class ByRow:
+    pair_by_row: bool = setting(
+        False,
+        help="Pair rows by their order, not by id: row i of both is the same item. Needs equally many rows.",
+    )
 
 
 @dataclass
@@ -334,10 +342,27 @@ def data_folders() -> list[Path]:
 # Pairs of spaces, and the anchors between them.
 
 
+def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[SpaceSpec], list[LatentSpace]]:
+    """The spaces that a user names; under --pair-by-row their ids are row numbers.
+
+    Raises a SpaceError for other numbers of rows under --pair-by-row, or as `load`.
+    """
+    by_row = getattr(options, "pair_by_row", False)
+    specs = [numbered_spec(spec) if by_row else spec for spec in map(space_spec, names)]
+    spaces = [load(spec, again=True) for spec in specs]
+    if by_row and len(sizes := dict.fromkeys(map(len, spaces))) > 1:
+        got = " and ".join(f"{n:,}" for n in sizes)
+        raise SpaceError(
+            f"--pair-by-row: expected equally many rows, got {got}; save both from the same rows, or give"
+            " both the same ids"
+        )
+    return specs, spaces
+
+
 def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], Match]:
-    """SOURCE and TARGET, and their rows paired by id."""
-    specs = space_spec(options.source), space_spec(options.target)
-    return specs, match(load(specs[0], again=True), load(specs[1], again=True))
+    """SOURCE and TARGET, and their rows paired by id, or by order under --pair-by-row."""
+    specs, spaces = spaces_of(options, (options.source, options.target))
+    return tuple(specs), match(*spaces)
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, short, signed
 from relcore.base.settings import setting
-from relcore.commands.arguments import SHARDS_HELP, SPACE_HELP, Results, Sample, add, values_of
+from relcore.commands.arguments import SHARDS_HELP, SPACE_HELP, ByRow, Results, Sample, add, values_of
 from relcore.commands.output import Lines, show, write_recipe
 from relcore.commands.running import computed, samples
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.migration import TITLES, Migration, MigrationResult
+from relcore.spaces.space import match
 
 
 @dataclass
@@ -41,10 +42,11 @@ class MigrateOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
-        " Rows that both models have embedded are the pairs; they belong together by id. Without judgements,"
-        f" pairs that are held out from the adapter are the queries.{SHARDS_HELP}"
+        " Rows that both models have embedded are the pairs; they belong together by id, or by order under"
+        " --pair-by-row. Without judgements, pairs that are held out from the adapter are the"
+        f" queries.{SHARDS_HELP}"
     )
-    add(parser, MigrateOptions, Migration, Results, Sample, skip=["relevance"])
+    add(parser, MigrateOptions, ByRow, Migration, Results, Sample, skip=["relevance"])
     parser.epilog = (
         "example:\n"
         "  relscope migrate old.npy new.npy --export adapter\n"
@@ -63,11 +65,18 @@ def run(options: argparse.Namespace) -> None:
     if options.qrels:
         if options.labels:
             raise SpaceError("migrate: expected --qrels or --labels, got both; leave one out")
+        if options.pair_by_row:
+            raise SpaceError(
+                "--pair-by-row: expected no --qrels, whose ids row numbers would replace, got both; give OLD"
+                " and NEW the ids of the judgements"
+            )
         names, given["judgements"] = names + judged[:2], read_qrels(options.qrels)
     if not options.curve:
         given["sizes"] = ()
     task = Migration(**given, relevance="labels" if options.labels else "neighbours")
     specs, spaces, sampled = samples(options, names)
+    if not sampled:
+        match(*spaces[:2])  # an error comes before a job starts
     result = computed(task, specs, spaces, options)
     recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "migration": task}
     write_recipe(options, "migration", result, **recipe)

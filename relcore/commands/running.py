@@ -12,8 +12,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, load
-from relcore.commands.arguments import by_shard, number_or_ids, space_spec
+from relcore.catalog.catalog import SpaceSpec
+from relcore.commands.arguments import by_shard, number_or_ids, spaces_of
 from relcore.commands.output import Bar
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Engine, Job
@@ -155,7 +155,7 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
     Raises
     ------
     SpaceError
-        A recipe is to name shards, which a figure cannot load.
+        A recipe is to name shards, which a figure cannot load; rows are to be paired by their order.
     """
     from relcore.sharded.passes import Runner
     from relcore.sharded.space import ShardedSpace
@@ -163,6 +163,11 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
     if getattr(options, "recipe", None):
         raise SpaceError(
             "--recipe: expected spaces that a figure can load, got folders of shards; leave --recipe out"
+        )
+    if getattr(options, "pair_by_row", False):
+        raise SpaceError(
+            "--pair-by-row: expected other spaces than folders of shards, which pair by id, got such folders;"
+            " write the same ids into both, or none, so that row numbers are the ids"
         )
     spaces = [ShardedSpace.open(place) for place in places]
     most = max(len(space.shards) for space in spaces)
@@ -198,8 +203,7 @@ def samples(
     """
     sharded = [by_shard(options, place) for place in places]
     if not any(sharded):
-        specs = [space_spec(place) for place in places]
-        return specs, [load(spec, again=True) for spec in specs], []
+        return *spaces_of(options, places), []
     if not all(sharded):
         raise SpaceError(
             "expected folders of shards only, or none, got both; write all spaces in shards, or none"

@@ -109,3 +109,18 @@ def test_the_recipe_draws_the_same_numbers(run, files, tmp_path):
 )
 def test_wrong_options_are_one_line(refuse, files, arguments, message):
     assert message in refuse("compare", *files, *arguments)
+
+
+def test_rows_pair_by_their_order(run, refuse, files):
+    first, second = (load(SpaceSpec("file", name)) for name in files)
+    places = second.index.get_indexer(first.index[:150])
+    np.save("ordered.npy", second.vectors[places])
+    np.save("bare.npy", first.vectors[:150])
+    np.savez("named.npz", vectors=first.vectors[:150], ids=first.ids[:150].astype(str))
+    assert "if row i of both is the same item, add --pair-by-row" in refuse(
+        "compare", "named.npz", "ordered.npy"
+    )
+    by_row = run("compare", "named.npz", "ordered.npy", "--anchors", 20, "--pair-by-row", "--csv")
+    assert by_row == run("compare", "bare.npy", "ordered.npy", "--anchors", 20, "--csv")
+    told = refuse("compare", files[0], "ordered.npy", "--pair-by-row")
+    assert "--pair-by-row: expected equally many rows, got 151 and 150" in told

@@ -74,6 +74,25 @@ def test_the_snippet_of_readme_indexes_what_was_exported(run, vectors, tmp_path,
     assert len(set(best)) > 100
 
 
+def test_rows_without_ids_pair_by_their_order(run, refuse, vectors):
+    import faiss
+
+    old, new = vectors[:2]
+    index = faiss.IndexFlatIP(old.dimension)
+    index.add(np.ascontiguousarray(old.vectors))
+    faiss.write_index(index, "old.faiss")
+    told = refuse("migrate", "old.faiss", "new.npz", "--no-curve")
+    assert "share no ids" in told
+    assert "if row i of both is the same item, add --pair-by-row" in told
+    np.save("new.npy", new.vectors)
+    by_row = json.loads(run("migrate", "old.faiss", "new.npz", "--no-curve", "--pair-by-row", "--json"))
+    bare = json.loads(run("migrate", "old.faiss", "new.npy", "--no-curve", "--json"))
+    assert by_row["rows"] == bare["rows"]
+    assert "--pair-by-row: expected no --qrels" in refuse(
+        "migrate", "old.faiss", "new.npz", *JUDGED, "--pair-by-row"
+    )
+
+
 def test_what_is_wrong_is_told(refuse, vectors, tmp_path):
     assert "expected --queries-old, --queries-new and --qrels together" in refuse(
         "migrate", "old.npz", "new.npz", *JUDGED[:4]
