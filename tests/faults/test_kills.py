@@ -21,7 +21,7 @@ from tests.faults.blocks import computed_twice, lines
 from tests.waiting import until
 
 KILLS, SEED = 20, 12
-KILLS_OF_ENGINES = int(os.environ.get("RELSCOPE_TEST_KILLS", "6"))
+KILLS_OF_ENGINES = int(os.environ.get("RELSCOPE_TEST_KILLS", "4"))
 short_and_long = pytest.mark.parametrize("n_kills", [6, pytest.param(KILLS, marks=pytest.mark.slow)])
 
 

@@ -14,7 +14,7 @@ from tests.hostile.corpus import FORMATS
 
 ROOT = Path(__file__).parents[2]
 FEWEST = 500
-LONG = 300
+LONG = 150
 
 
 class Judge:
