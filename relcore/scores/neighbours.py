@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.numbers import short
 from relcore.represent.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
 from relcore.scores.device import Array, Device, device_of, gpu_name, in_threads, on_device
 from relcore.scores.score import (
@@ -494,35 +495,40 @@ def find_neighbours(
 
 
 def jaccard(
-    source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings
+    source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "mutual", **settings
 ) -> Score:
-    """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1; 1: the same
-    neighbours everywhere.
+    """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1, each searched by
+    itself unless `convention` is "paper", which needs common axes.
 
-    "paper" (Moschella et al. 2023, Table 1; their code): both neighbourhoods are searched among the
-    *target's* rows, once with the row's target vector and once with its source vector, including the row
-    itself. "mutual": each space has its own neighbours, itself excluded (mutual kNN); the widths may differ.
-    `settings` go to `find_neighbours`.
+    "mutual": each space has its own neighbours, itself excluded (mutual kNN); a rotation changes nothing, and
+    the widths may differ. "paper" (Moschella et al. 2023, Table 1; their code), the default of the app and
+    the commands, is for relative rows: both neighbourhoods are searched among the *target's* rows, once with
+    the row's target vector and once with its source vector, including the row itself; a note says where the
+    spaces agree within themselves only. `settings` go to `find_neighbours`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from relcore import jaccard
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
-    >>> score = jaccard(X, 3 * X)
+    >>> score = jaccard(X, 3 * X[:, ::-1])  # other axes, the same neighbours
     >>> float(score), score.k, score.n
     (1.0, 10, 200)
     >>> jaccard(X, np.random.default_rng(1).permutation(X)) < 0.1
     True
     """
-    return find_neighbours(source, target, k, convention, **settings).jaccard()
+    found = find_neighbours(source, target, k, convention, **settings)
+    return found.jaccard() if convention == "mutual" else _noted(found.jaccard(), found)
 
 
 def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
-    """Mean reciprocal rank, 0 … 1: 1/rank of each row as a neighbour of its own source vector.
+    """Mean reciprocal rank, 0 … 1, of rows as neighbours of their own source vectors: for spaces with common
+    axes, such as relative rows or translated ones, in either convention.
 
     The source vector is a query among the target's rows; the score is 0 beyond rank k. "paper" searches from
-    source to target; "mutual" is the mean of both directions. `settings` go to `find_neighbours`.
+    source to target; "mutual" is the mean of both directions. Of spaces with axes of their own, such as two
+    absolute ones, it measures nothing: the score's note says so where they agree within themselves only, and
+    `jaccard` compares them. `settings` go to `find_neighbours`.
 
     Examples
     --------
@@ -532,8 +538,34 @@ def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "
     >>> score = mrr(X, 3 * X, k=10)
     >>> float(score), round(score.null.mean, 4)  # by chance Σ 1/r / n over r = 1 … k
     (1.0, 0.0146)
+    >>> mrr(X, X[:, ::-1]).note[:63]
+    'Neighbours agree much more within the spaces (overlap 1.000) th'
     """
-    return find_neighbours(source, target, k, convention, **settings).mrr()
+    found = find_neighbours(source, target, k, convention, **settings)
+    return _noted(found.mrr(), found)
+
+
+def _noted(score: Score, found: Neighbours) -> Score:
+    """The score of rows searched across, with a note where some queries have twice the overlap, beyond
+    chance, within the spaces: with common axes, noise lowers that at least as much.
+    """
+    some = found.queries[:: -(-len(found.queries) // _NOTED_ROWS)]
+    sides, k, device = (found.source, found.target), found.own.shape[1], found.device
+    if len(some) < 2 or k >= len(found.target):
+        return score
+    own, other = (nearest_directions(side[some], found.target, k, device) for side in sides[::-1])
+    across = Neighbours(*sides, some, own, other, "paper", device).jaccard()
+    if (beyond := across - across.null.mean) >= 0.5:
+        return score
+    own, other = (neighbours_within(side, some, k, device) for side in sides)
+    within = Neighbours(*sides, some, own, other, "mutual", device).jaccard()
+    if within - within.null.mean > 2 * max(beyond, within.null.high - within.null.mean):
+        score.note = (
+            f"Neighbours agree much more within the spaces (overlap {short(within)}) than across them"
+            f" ({short(across)}): they seem to have axes, or a centre, of their own, and this score needs"
+            f" common ones. Compare relative rows, or use jaccard with convention='mutual'. {score.note}"
+        ).rstrip()
+    return score
 
 
 def _widths_differ(source: np.ndarray, target: np.ndarray) -> SpaceError:

@@ -99,6 +99,29 @@ def test_rotating_one_space_changes_mutual_overlap_nowhere_and_the_papers_everyw
     assert same is (convention == "mutual")
 
 
+def test_what_a_script_tries_first_is_right_for_a_rotated_space_or_says_why_not(make_pair):
+    source, target = make_pair()
+    rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(6, 6)))[0]
+    assert jaccard(source, source @ rotation) == pytest.approx(1)
+    assert jaccard(source, source @ rotation).note == ""
+    for score in (
+        jaccard(source, source @ rotation, convention="paper"),
+        mrr(source, source @ rotation),
+        mrr(source, target @ rotation, convention="mutual", n_queries=50),
+    ):
+        assert score < 0.1
+        assert "have axes, or a centre, of their own" in score.note
+        assert "convention='mutual'" in score.note
+
+
+@pytest.mark.parametrize("noise", [0, 0.6, 2, 5, 1000])  # the last: unrelated
+@pytest.mark.parametrize("width", [2, 6, 60])
+def test_no_note_about_axes_where_noise_alone_lowers_a_score(make_pair, width, noise):
+    source, target = make_pair(d=width, noise=noise)
+    assert jaccard(source, target, convention="paper").note == mrr(source, target).note == ""
+    assert mrr(source, target, 5, "mutual").note == mrr(source[:2], target[:2], 2).note == ""
+
+
 @pytest.mark.parametrize(
     "n_copies", [3, 5], ids=["fewer than k + 1 others", "so many that they crowd the row out"]
 )
