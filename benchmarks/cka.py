@@ -1,4 +1,4 @@
-"""Linear CKA of two 20,000 × 300 spaces, with its exact null, against its three products."""
+"""Linear CKA of two 20,000 × 300 spaces, with its chance level, against its three products."""
 
 from __future__ import annotations
 

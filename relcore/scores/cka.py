@@ -1,4 +1,4 @@
-"""Linear CKA and the mean cosine of paired rows, with exact chance levels: from rows, or sums over them."""
+"""Linear CKA and the mean cosine of paired rows, with chance levels from their moments: by rows, or sums."""
 
 from __future__ import annotations
 
@@ -81,11 +81,14 @@ class RowSums:
 
 
 def rv_null(x: RowSums, y: RowSums) -> Null:
-    """Exact mean and variance, and the skewness, over all n! permutations (Kazi-Aoual et al. 1995; Josse,
-    Pagès and Husson 2008, eq. 2–3).
+    """Exact mean and variance over all n! permutations, and their skewness (Kazi-Aoual et al. 1995; Josse,
+    Pagès and Husson 2008, eq. 2–3), which is exact up to 256 rows and estimated from as many above.
 
     The band is that of the Pearson III distribution with these moments: for one dimension it is a χ², for
-    many close to a normal distribution.
+    many close to a normal distribution. Of 4,000 permutations each of several kinds of data, with 300 to
+    3,000 rows, 1.7 to 3.1 % lay above the band. Below it lay 0 to 2.8 % for normal data, but 11 % where few
+    axes are long, and up to 42 % for log-normal data (49 % with the exact skewness): Pearson III then begins
+    above the smallest scores. So compare a score with the high end.
     """
     n, dimensions = x.n, 1 / (x.t2 * y.t2)  # the effective dimension is β = tr(S)² / tr(S²), 1 … d
     mean = np.sqrt(dimensions) / (n - 1)
@@ -341,10 +344,10 @@ def linear_cka(
     0 … 1.
 
     On centred columns (Kornblith et al. 2019), in feature space: no n × n matrix; products of blocks in
-    float32, sums in float64. It is Escoufier's RV coefficient, so the moments of its permutation null are
-    known exactly. `debiased` takes the unbiased estimator of each term (Song et al. 2012); it may be
-    negative, chance is 0, and n must be at least 4. `own` reuses results of other pairs; `ids` name the rows
-    in the score's note.
+    float32, sums in float64. It is Escoufier's RV coefficient, so the chance level follows from its moments
+    over all permutations (`rv_null`). `debiased` takes the unbiased estimator of each term (Song et al.
+    2012); it may be negative, chance is 0, and n must be at least 4. `own` reuses results of other pairs;
+    `ids` name the rows in the score's note.
 
     Raises
     ------

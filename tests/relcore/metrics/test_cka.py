@@ -100,6 +100,20 @@ def test_the_null_of_cka_has_the_moments_of_all_permutations(rng, n, widths):
     assert (null.low, null.high) == pytest.approx(gamma.ppf([0.025, 0.975]), rel=1e-3, abs=1e-5)
 
 
+@pytest.mark.parametrize("skewed", [False, True])
+@pytest.mark.parametrize("width", [1, 5])
+def test_few_permutations_lie_above_the_band(rng, width, skewed):
+    above = 0
+    for _ in range(8):
+        X, Y = rng.normal(size=(2, 300, width))
+        X, Y = (np.exp(Z) if skewed else Z for Z in (X, Y))
+        null, X, Y = linear_cka(X, Y).null, X - X.mean(axis=0), Y - Y.mean(axis=0)
+        scale = np.linalg.norm(X.T @ X) * np.linalg.norm(Y.T @ Y)
+        scores = np.array([np.sum((X.T @ Y[rng.permutation(300)]) ** 2) for _ in range(200)]) / scale
+        above += np.mean(scores > null.high) / 8
+    assert 0.008 < above < 0.042  # .025 has a standard error of .004
+
+
 def test_the_null_of_debiased_cka_is_close_to_that_of_permutations(rng):
     X, Y = rng.normal(size=(60, 5)), rng.normal(size=(60, 8))
     orders = [rng.permutation(60) for _ in range(400)]
