@@ -20,6 +20,7 @@ from relcore.drift.check import (
     MOST_VERSIONS,
     QUANTITIES,
     SITUATIONS,
+    TABLES,
     Drift,
     DriftCheck,
     DriftSeries,
@@ -32,12 +33,12 @@ from relcore.drift.check import (
     shares_told,
     told,
 )
-from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
+from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 from relcore.drift.reports import DriftChart, DriftLines, DriftMap, ordered
 
 _MODES = ("Two versions", "A series")
 _STARTS_ITSELF = 20.0  # seconds
-_SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries"}
+_SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
 _NOTED = 0.02  # share from which a rotation that also shifts is worth a sentence
 _MEANT = {
     "shift": "of the mean row",
@@ -106,7 +107,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     if old == new:
         messages.info("Choose two different versions.", icon=":material/difference:")
         return
-    task = DriftCheck(shared=True)
+    task = DriftCheck()
     drift = results.computed(task, specs, label="Measure the drift", unasked_seconds=_STARTS_ITSELF)
     if drift is None:
         return
@@ -176,10 +177,11 @@ def thresholds_of() -> Thresholds:
     tables = {}
     with st.popover("Thresholds", icon=":material/tune:", key="drift.thresholds"):
         st.caption(
-            "An alarm fires when the change exceeds the noise level (float16 rounding) by the threshold."
+            "An alarm fires when the change exceeds the noise level (float16 rounding) by the threshold, or"
+            " the share of broken rows that in the old version."
         )
-        for column, situation in zip(st.columns(2, gap="medium"), SITUATIONS, strict=True):
-            column.markdown(f"**{SITUATIONS[situation].title}**")
+        for column, situation in zip(st.columns(3, gap="medium"), TABLES, strict=True):
+            column.markdown(f"**{TABLES[situation].title}**")
             usual = getattr(Thresholds(), situation)
             values = {}
             for name, share in vars(usual).items():

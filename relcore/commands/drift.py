@@ -24,6 +24,7 @@ from relcore.commands.running import computed
 from relcore.drift.check import (
     LINES,
     SITUATIONS,
+    TABLES,
     Drift,
     DriftCheck,
     DriftSeries,
@@ -67,8 +68,10 @@ class Reports(Results):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
-        " that shift, scale and rotation do not matter. New queries, old vectors: there they matter. The exit"
-        " code is 1 after an alarm, 0 without one, 2 after an error."
+        " that shift, scale and rotation do not matter. New queries, old vectors: there they matter."
+        " In both, it is an alarm if more rows are missing, zero or repeated than in the old version, or more"
+        " dimensions constant; rows that only the new version has are left out. The exit code is 1 after an"
+        " alarm, 0 without one, 2 after an error."
     )
     parser.add_argument("old", metavar="OLD", help=SPACE_HELP)
     parser.add_argument(
@@ -151,7 +154,7 @@ def lines_of(drift: Drift, verdict: DriftVerdict, situations: tuple[str, ...]) -
     listed = [check for check in checks if check.alarm or not check.measure.group][:_MOST_LISTED]
     for check in listed:
         measure = check.measure
-        cells = [SITUATIONS[measure.situation].title, measure.quantity, measure.group or "all rows"]
+        cells = [TABLES[measure.situation].title, measure.quantity, measure.group or "all rows"]
         cells += [short(measure.value), short(measure.noise), short(check.threshold), "alarm" * check.alarm]
         rows.append(cells)
     lines += ["", rows]

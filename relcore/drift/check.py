@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from itertools import permutations
@@ -16,7 +16,7 @@ import pandas as pd
 
 from relcore.base import records
 from relcore.base.access import expanded, regular_file
-from relcore.base.errors import NoCommonId, SpaceError, need_one_of, quote
+from relcore.base.errors import NoCommonId, SpaceError, need_one_of
 from relcore.base.names import Named
 from relcore.base.numbers import general, short
 from relcore.base.settings import setting
@@ -26,10 +26,12 @@ from relcore.drift.measures import (
     FEWEST,
     JITTER,
     NEW_QUERIES,
+    ROWS,
     STEPS,
     Measure,
     SearchedRows,
     across,
+    broken,
     chance_churn,
     churn,
     decompose,
@@ -82,9 +84,25 @@ class NewQueries(_Shares):
 
 
 @dataclass(frozen=True)
+class BrokenRows(_Shares):
+    """Tolerances, 0 … 1, in both situations: how much larger than in the old version the share may be of rows
+    that are missing, zero, or repeated, for all rows and for each class, and of constant dimensions.
+    """
+
+    missing: float = 0.01
+    zero: float = 0.01
+    repeated: float = 0.01
+    constant: float = 0.01
+    class_missing: float = 0.05
+    class_zero: float = 0.05
+    class_repeated: float = 0.05
+
+
+@dataclass(frozen=True)
 class Thresholds:
     everything_new: EverythingNew = EverythingNew()
     new_queries: NewQueries = NewQueries()
+    rows: BrokenRows = BrokenRows()
 
 
 def read_thresholds(path: str | Path) -> Thresholds:
@@ -121,12 +139,23 @@ SITUATIONS = {
         "New queries, old vectors", help="queries of the new version search the vectors of the old version"
     ),
 }
+TABLES = {
+    **SITUATIONS,
+    ROWS: Named("Broken rows", help="rows that are missing, zero or repeated, and constant dimensions"),
+}
 QUANTITIES = {
     "churn": Named("churn", help="share of the nearest neighbours that changed"),
     "rho": Named("ρ", help="what remains after shift, scale and rotation"),
     "lost": Named(
         "lost queries", help="share of new vectors that rank another old vector above that of the same row"
     ),
+    "missing": Named("missing rows", help="share of the old rows that the new version lacks"),
+    "zero": Named("zero rows", help="share of the rows that are zero vectors"),
+    "repeated": Named(
+        "repeated rows",
+        help="share of the rows that repeat another row's vector, which the other version tells apart",
+    ),
+    "constant": Named("constant dimensions", help="share of the dimensions that have one number in all rows"),
 }
 _FALSE_ALARMS = 0.005  # of each quantity, once for all rows and once for all classes
 
@@ -157,8 +186,16 @@ class DriftVerdict:
     impossible: dict[str, str]
 
     def alarms(self, situation: str) -> list[Check]:
-        alarms = [check for check in self.checks if check.alarm and check.measure.situation == situation]
-        return sorted(alarms, key=lambda check: (bool(check.measure.group), check.threshold - check.sure))
+        # Broken rows come first: they count in both situations.
+        alarms = [one for one in self.checks if one.alarm and one.measure.situation in (ROWS, situation)]
+        return sorted(
+            alarms,
+            key=lambda one: (
+                one.measure.situation != ROWS,
+                bool(one.measure.group),
+                one.threshold - one.sure,
+            ),
+        )
 
     def alarmed(self, situations: Sequence[str] = tuple(SITUATIONS)) -> bool:
         return any(name in self.impossible or self.alarms(name) for name in situations)
@@ -281,15 +318,14 @@ class DriftCheck(Task[Drift]):
     """Compare two versions of the same rows, paired by id: old first, then new."""
 
     kind: ClassVar[str] = "drift"
+    version: ClassVar[int] = 2
     result: ClassVar[str] = "relcore.drift.check:Drift"
     title: ClassVar[str] = "Drift between two versions"
 
     k: int = NEIGHBOURS
     n_queries: int = DRAWN
     jitter: float = NOISE
-    shared: bool = setting(
-        False, help="Compare the rows that both versions have; else a row that only one has is an error."
-    )
+    shared: bool = setting(False, help="Rows that the new version lacks are left out without an alarm.")
     random_state: int = STATE
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
@@ -306,7 +342,7 @@ class DriftCheck(Task[Drift]):
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> Drift:
         """Raises SpaceError as `paired`."""
-        pair, state = paired(*spaces, shared=self.shared), self.random_state
+        pair, state = paired(*spaces), self.random_state
         report(0, 3, "splitting the change")
         old, new, k = pair.source.vectors, pair.target.vectors, min(self.k, len(pair) - 2)
         queries = Split.held_out(pair.ids, random_state=state).queries(self.n_queries)
@@ -319,6 +355,8 @@ class DriftCheck(Task[Drift]):
         groups = classes(pair)
         measures = measures_of(split, shares, queries, self.jitter, groups)
         measured = {measure.group for measure in measures if measure.quantity == "churn"}
+        whole = {} if spaces[0].labels is None else classes(replace(pair, source=spaces[0]))
+        measures += broken(*spaces, pair, self.jitter, whole, self.shared)
         return Drift(
             names=tuple(distinct_names((pair.source, pair.target))),
             n=len(pair),
@@ -342,24 +380,14 @@ class DriftCheck(Task[Drift]):
         )
 
 
-def paired(old: LatentSpace, new: LatentSpace, shared: bool = False) -> Match:
+def paired(old: LatentSpace, new: LatentSpace) -> Match:
     """The rows of both versions, by id."""
     pair = match(old, new)
-    if not shared and (pair.n_source_only or pair.n_target_only):
-        sides = (("old", pair.n_source_only, old, new), ("new", pair.n_target_only, new, old))
-        got = " and ".join(
-            f"{n:,} only in the {side} version ({quote(has.index.difference(lacks.index, sort=False)[:3])})"
-            for side, n, has, lacks in sides
-            if n
-        )
-        raise SpaceError(
-            f"drift: expected the same rows in {old.name!r} and {new.name!r}, got {got}; embed"
-            f" the same rows with both, or compare the {len(pair):,} rows that both have with --shared"
-        )
     if len(pair) < FEWEST_ROWS:
         raise SpaceError(
             f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in"
-            f" {old.name!r} and {new.name!r}; compare more"
+            f" {old.name!r} and {new.name!r}{f', and {pair.n_zero:,} zero vectors' * bool(pair.n_zero)};"
+            " compare more"
         )
     return pair
 
@@ -384,6 +412,8 @@ _LENIENT = 0.5  # ρ of unrelated rows: below it, a rotation explains them bette
 
 def headline(drift: Drift, verdict: DriftVerdict) -> str:
     old, new = (repr(name) for name in drift.names)
+    if worst := verdict.alarms(ROWS):
+        return f"Drift: {new} has more {excess(worst[0])}."
     if drift.unrelated:
         return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
     everything, queries = (verdict.alarmed([situation]) for situation in (EVERYTHING_NEW, NEW_QUERIES))
@@ -419,8 +449,11 @@ def told(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
 
 def excess(check: Check) -> str:
     """``"churn .547, threshold .050 above the noise level of .001"``."""
-    value, noise = short(check.measure.value), _low(check.measure.noise)
-    return f"{check.name} {value}, threshold {short(check.threshold)} above the noise level of {noise}"
+    usual = "the old version's" if check.measure.situation == ROWS else "the noise level of"
+    return (
+        f"{check.name} {short(check.measure.value)}, threshold {short(check.threshold)} above {usual}"
+        f" {_low(check.measure.noise)}"
+    )
 
 
 def cautions(drift: Drift, verdict: DriftVerdict) -> list[str]:
@@ -459,7 +492,7 @@ def circumstances(drift: Drift) -> str:
     return (
         f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: churn"
         f" {short(drift.chance_churn)}, ρ {short(drift.chance_rho)}. Noise level: two runs of the old version"
-        " that differ by numeric noise."
+        " that differ by numeric noise; of broken rows, the share in the old version."
     )
 
 

@@ -26,6 +26,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.magnitude import lengths, scaled
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 from relcore.scores.neighbours import nearest_directions, neighbours_within, without_itself
+from relcore.spaces.space import LatentSpace, Match, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")
 _ROWS = 2048  # in float64 at once
@@ -77,29 +78,30 @@ class Decomposition:
 def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     """Split the change from `old` (n, d_old) to `new` (n, d_new), row by row the same items, n ≥ 2.
 
-    The narrower space is padded with zeros. Raises SpaceError for a version whose rows are all in one point.
+    The narrower space is padded with zeros. New rows that are all in one point have a ρ of 1. Raises
+    SpaceError for old rows that are.
     """
     n, same_width = len(old), old.shape[1] == new.shape[1]
     before, after = (_Centred.of(X, name) for X, name in ((old, "old"), (new, "new")))
-    a, b = before.size, after.size
+    a, b, size = before.size, after.size, before.size * after.size or 1.0
     product = np.zeros((old.shape[1], new.shape[1]))
     for block in row_blocks(n, _ROWS):
         product += before.rows(block).T @ after.rows(block)
     left, values, right = np.linalg.svd(product, full_matrices=False)
-    rotation, sigma = left @ right, min(1.0, float(values.sum()) / (a * b))
+    rotation, sigma = left @ right, min(1.0, float(values.sum()) / size)
     squares = np.empty((3, n))  # of the residuals of the fit, of the centred and of the uncentred new rows
     for block in row_blocks(n, _ROWS):
         rows = after.rows(block)
         residual = rows - sigma * b / a * (before.rows(block) @ rotation)
         for line, part in zip(squares, (residual, rows, rows + after.mean), strict=True):
             line[block] = np.vecdot(part, part)
-    squares *= n / b**2
+    squares *= n / (b**2 or 1.0)
     # The residual keeps the digits of a small rho; but it leaves out what has no room in a narrower space.
-    rho = float(squares[0].mean()) if old.shape[1] <= new.shape[1] else 1 - sigma**2
+    rho = float(squares[0].mean()) if b and old.shape[1] <= new.shape[1] else 1 - sigma**2
     ratio = float(np.ldexp(b / a, after.exponent - before.exponent))
     shares, shift, cosine = np.full(len(STEPS), np.nan), np.nan, np.nan
     if same_width:
-        cosine = float(np.trace(product)) / (a * b)
+        cosine = float(np.trace(product)) / size
         shares, shift = _shares(before, after, sigma, cosine, rho)
     turn = cosine / sigma if sigma else np.nan
     return Decomposition(shares, shift, sigma * ratio, ratio, turn, rho, *squares, rotation)
@@ -122,8 +124,10 @@ class _Centred:
         centred = cls(vectors, exponent, mean, 0.0)
         square = sum(float(np.sum(centred.rows(block) ** 2)) for block in blocks)
         if not square > _NONE * n * max(float(mean @ mean), _NONE):
+            if name == "new":
+                return replace(centred, mean=scaled(vectors[0].astype(np.float64), exponent))
             raise SpaceError(
-                f"drift: expected rows that differ, got the same vector in every row of the {name} version"
+                "drift: expected rows that differ, got the same vector in every row of the old version"
             )
         return replace(centred, size=float(np.sqrt(square)))
 
@@ -252,6 +256,7 @@ def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.
 # Each quantity for all rows and for each class, beside its noise level.
 
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
+ROWS = "rows"  # broken rows and dimensions, which count in both
 _NOISE_ROWS = 20_000
 FEWEST = 5  # rows of a class that a mean is computed of
 Shares = dict[tuple[str, str], np.ndarray]  # per query, by situation and quantity
@@ -261,8 +266,8 @@ Shares = dict[tuple[str, str], np.ndarray]  # per query, by situation and quanti
 class Measure:
     """One quantity of one group of rows, a class or "" for all n, in one situation.
 
-    `value` is what was measured, `noise` what numeric noise alone would leave, shares 0 … 1; `error` the
-    standard error of their difference.
+    `value` is what was measured, `noise` what numeric noise alone would leave, or for `ROWS` the share in the
+    old version; both 0 … 1. `error` is the standard error of their difference.
     """
 
     situation: str
@@ -341,11 +346,14 @@ def measures_of(
         if group and np.count_nonzero(chosen) < FEWEST:
             continue
         for name, values in shares.measured.items():
-            value, noise = values[chosen], shares.noise[name][chosen]
-            n, excess = len(value), value - noise
-            error = float(excess.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
-            measures.append(Measure(*name, group, n, float(value.mean()), float(noise.mean()), error))
+            measures.append(_mean(*name, group, values[chosen], shares.noise[name][chosen]))
     return tuple(measures)
+
+
+def _mean(situation: str, quantity: str, group: str, value: np.ndarray, noise: np.ndarray) -> Measure:
+    n, excess = len(value), value - noise
+    error = float(excess.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+    return Measure(situation, quantity, group, n, float(value.mean()), float(noise.mean()), error)
 
 
 def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -> Measure:
@@ -356,3 +364,59 @@ def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -
     noise = 2 * jitter**2 * float(split.lengths[members].mean()) / mean if mean else 0.0
     value = ratio if group else split.rho
     return Measure(EVERYTHING_NEW, "rho", group, n, min(1.0, value), min(1.0, noise), error)
+
+
+# Rows and dimensions that carry nothing: neighbours and ρ leave out rows that are missing or zero, and count
+# equal rows as tied.
+
+
+def broken(
+    old: LatentSpace,
+    new: LatentSpace,
+    pair: Match,
+    jitter: float,
+    groups: Mapping[str, np.ndarray],
+    shared: bool,
+) -> tuple[Measure, ...]:
+    """Shares of rows that are zero, repeated or, unless only the shared ones count, missing, and of constant
+    dimensions, in both versions; of all rows, then of each group of `FEWEST` rows or more. Groups are row
+    numbers of old.
+    """
+    at = new.index.get_indexer(old.index)
+    here, empty = at >= 0, old.norms == 0
+    zero, never = here & (new.norms[at] == 0), np.zeros(len(old), dtype=bool)
+    alive, repeated = here & ~zero & ~empty, np.zeros((2, len(old)), dtype=bool)
+    sides = pair.target.vectors, pair.source.vectors
+    repeated[:, alive] = [_repeated(*order, jitter) for order in (sides, sides[::-1])]
+    shares = (
+        ("missing", ~here, never, ~never),
+        ("zero", zero, empty, here),
+        ("repeated", *repeated, alive),
+    )
+    measures = [
+        _mean(ROWS, quantity, group, 1.0 * now[rows], 1.0 * before[rows])
+        for group, members in {"": np.arange(len(old)), **groups}.items()
+        for quantity, now, before, among in shares
+        if len(rows := members[among[members]]) >= FEWEST and not (shared and quantity == "missing")
+    ]
+    now, before = map(_constant, sides)
+    beside = before if len(before) == len(now) else np.full(len(now), before.mean())
+    return (*measures, _mean(ROWS, "constant", "", now, beside))
+
+
+# Rows (n,) that repeat an earlier one exactly, while in the other version the two differ by more than noise.
+def _repeated(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarray:
+    _, first, codes = np.unique(row_hashes(vectors), return_index=True, return_inverse=True)
+    first, found = first[codes], np.zeros(len(codes), dtype=bool)
+    again = np.flatnonzero(first != np.arange(len(first)))
+    for block in row_blocks(len(again), _ROWS):
+        rows = other[again[block]]
+        found[again[block]] = lengths(rows - other[first[again[block]]]) > _TIE * jitter * lengths(rows)
+    return found
+
+
+# 1.0 for dimensions (d,) that have one number in all rows.
+def _constant(vectors: np.ndarray) -> np.ndarray:
+    return 1.0 * np.all(
+        [(vectors[block] == vectors[:1]).all(axis=0) for block in row_blocks(len(vectors), _ROWS)], axis=0
+    )

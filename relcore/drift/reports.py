@@ -18,6 +18,7 @@ from relcore.drift.check import (
     LINES,
     QUANTITIES,
     SITUATIONS,
+    TABLES,
     Check,
     Drift,
     DriftCheck,
@@ -91,7 +92,7 @@ def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> 
     for check in checks[:_MOST_ROWS]:
         measure, group = check.measure, check.measure.group
         numbers = map(short, (measure.value, measure.noise, check.threshold))
-        named = SITUATIONS[measure.situation].title, measure.quantity, _code(group) if group else "all rows"
+        named = TABLES[measure.situation].title, measure.quantity, _code(group) if group else "all rows"
         lines.append(f"| {' | '.join((*named, *numbers, '**alarm**' if check.alarm else 'ok'))} |")
     left = len(checks) - _MOST_ROWS
     lines += ["", f"{left:,} more rows are in the JSON report."] if left > 0 else []

@@ -437,10 +437,18 @@ def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
 
 def n_equal_rows(vectors: np.ndarray) -> int:
     """How many rows (n, d) float32 have the bytes, by a hash of 64 bits, of another row."""
-    hashes: list[int] = []
-    for start in range(0, len(vectors), BLOCK_ROWS):
-        hashes += map(hash, map(bytes, np.ascontiguousarray(vectors[start : start + BLOCK_ROWS])))
-    return int(pd.Series(hashes).duplicated(keep=False).sum())
+    return int(row_hashes(vectors).duplicated(keep=False).sum())
+
+
+def row_hashes(vectors: np.ndarray) -> pd.Series:
+    """A hash of 64 bits of the bytes of each row (n, d) float32, (n,)."""
+    return pd.Series(
+        [
+            hash(bytes(row))
+            for start in range(0, len(vectors), BLOCK_ROWS)
+            for row in np.ascontiguousarray(vectors[start : start + BLOCK_ROWS])
+        ]
+    )
 
 
 class LatentSpace:

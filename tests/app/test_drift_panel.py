@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.workspace import History, Workspace
 from relcore.cli import main
+from relcore.drift.check import QUANTITIES
 from tests.app.conftest import save_space
 
 N = 120
@@ -66,6 +67,7 @@ def versions(tmp_path):
         "turned": vectors @ turn,
         "noisy": vectors + rng.normal(size=vectors.shape),
         "narrow": vectors[:, :4],
+        "zero": vectors * (np.arange(N) < 12)[:, None],
     }
     return {name: save_space(tmp_path / f"{name}.npz", rows, labels=labels) for name, rows in made.items()}
 
@@ -75,7 +77,7 @@ def of(versions, *names):
     return Panel(Workspace(specs, specs[0], specs[1]))
 
 
-@pytest.mark.parametrize("new", ["noisy", "narrow"])
+@pytest.mark.parametrize("new", ["noisy", "narrow", "zero"])
 def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
     shown = of(versions, "v1", new)
     main(["drift", versions["v1"].name, versions[new].name, "--format", "json"])
@@ -87,7 +89,7 @@ def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
         (row["quantity"], row["group"] or "all rows", row["value"], row["noise"], row["alarm"])
         for row in found["checks"]
     }
-    names = {"ρ": "rho", "lost queries": "lost", "churn": "churn"}
+    names = {named.title: quantity for quantity, named in QUANTITIES.items()}
     columns = (table["quantity"].map(names), table["class"], table["value"], table["noise"], table["alarm"])
     assert set(zip(*columns, strict=True)) == by_check
 

@@ -13,7 +13,7 @@ import pytest
 
 from relcore import LatentSpace
 from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
-from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, jittered
+from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, jittered
 
 STRICT = Thresholds(EverythingNew(0.0, 0.0, 0.0, 0.0), NewQueries(0.0, 0.0, 0.0, 0.0))
 SIZES = ((60, 50), (200, 12), (400, 30))  # rows, dimensions
@@ -50,6 +50,25 @@ def test_numeric_noise_raises_no_alarm(repeated):
     drifts = [drift_of(*SIZES[draw % 3], draw, repeated=repeated) for draw in range(DRAWS)]
     assert sum(alarms(drift, Thresholds()).sum() for drift in drifts) == 0
     assert sum(alarms(drift, STRICT).sum() for drift in drifts) < 8
+
+
+def damaged(X, rng):
+    """About 2 % of the rows are zero, 2 % copies of one row; 5 % of the dimensions are constant."""
+    X, chance = X.copy(), rng.random(len(X))
+    X[:, rng.permutation(X.shape[1])[: X.shape[1] // 20]] = 1
+    X[chance < 0.04], X[chance < 0.02] = X[0], 0
+    return X
+
+
+def test_as_many_broken_rows_in_both_versions_raise_no_alarm():
+    """Of four quantities of all rows and three of classes, each with a chance of at most .5 %."""
+    for draw in range(DRAWS):
+        rng = np.random.default_rng((9, draw))
+        n, d = SIZES[draw % 3]
+        base, ids, labels = rng.normal(size=(n, d)), list(map(str, range(n))), rng.choice(list("abcd"), n)
+        pair = [LatentSpace(damaged(base, rng), ids, labels=labels, name=name) for name in ("old", "new")]
+        verdict = DriftCheck(random_state=draw).run(pair).judged(Thresholds())
+        assert [one.name for one in verdict.alarms(ROWS)] == []
 
 
 def test_a_rotation_never_alarms_if_everything_is_new_and_always_for_new_queries():

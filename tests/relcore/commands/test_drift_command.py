@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from relcore.cli import main
+from relcore.commands.drift import GATES
 from relcore.drift.check import Thresholds, read_thresholds
 
 HOSTILE = "a|b<script>&\"'\x1b[2J\x00]]>`@all`"
@@ -89,12 +90,20 @@ def test_thresholds_come_from_a_file(gate, versions, tmp_path, capsys):
     assert read_thresholds("printed.toml") == Thresholds()
 
 
-def test_what_is_wrong_is_told(refuse, files, versions, tmp_path):
-    first, second = files
-    assert "1 only in the old version ('w150') and 1 only in the new version ('x')" in refuse(
-        "drift", first, second
-    )
-    assert main(["drift", first, second, "--shared", "--gate", "everything-new"]) in (0, 1)
+def test_zero_and_missing_rows_alarm_in_both_situations_and_new_rows_do_not(gate, versions, tmp_path):
+    table = pd.read_parquet(tmp_path / versions["v1"])
+    table[30:].to_parquet(tmp_path / "fewer.parquet")
+    table["vector"] = [row * (number < 12) for number, row in enumerate(table["vector"])]
+    table.to_parquet(tmp_path / "zero.parquet")
+    for by in GATES:
+        code, text = gate(versions["v1"], "zero.parquet", "--gate", by)
+        assert code == 1
+        assert text.startswith(
+            "Drift: 'zero' has more zero rows .900, threshold .010 above the old version's .000."
+        )
+        assert gate(versions["v1"], "fewer.parquet", "--gate", by)[0] == 1
+        assert gate("fewer.parquet", versions["v1"], "--gate", by)[0] == 0
+    assert gate(versions["v1"], "fewer.parquet", "--shared")[0] == 0
 
 
 def test_a_folder_of_versions_is_a_series_and_its_last_two_are_judged(gate, refuse, versions, tmp_path):

@@ -13,8 +13,8 @@ from scipy.stats import ortho_group
 from relcore import LatentSpace
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.drift.check import Drift, DriftCheck, Thresholds
-from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
+from relcore.drift.check import QUANTITIES, BrokenRows, Drift, DriftCheck, Thresholds, headline
+from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, jittered
 
 N, D = 400, 12
 
@@ -101,14 +101,80 @@ def test_duplicated_rows_are_no_drift(vectors):
 
 def test_rows_of_one_version_only(old, vectors):
     fewer = version(vectors[:300], "v2")
-    with pytest.raises(
-        SpaceError, match=r"got 100 only in the old version \('row 300', 'row 301', 'row 302'\).*--shared"
-    ):
-        DriftCheck().run((old, fewer))
-    with pytest.raises(SpaceError, match="100 only in the new version"):
-        DriftCheck().run((fewer, old))
-    drift = DriftCheck(shared=True).run((old, fewer))
-    assert (drift.n, drift.only_old, drift.only_new) == (300, 100, 0)
+    lacks, more = DriftCheck().run((old, fewer)), DriftCheck().run((fewer, old))
+    assert lacks.of(ROWS, "missing").value == 0.25
+    assert all(alarmed(lacks).values())
+    assert (more.n, more.only_old, more.only_new) == (300, 0, 100)
+    assert not any(alarmed(more).values())
+    assert not any(alarmed(DriftCheck(shared=True).run((old, fewer))).values())
+
+
+def rows_of(share, change):
+    """The change, at this share of the rows."""
+
+    def broken(X, labels, rng):
+        some = rng.random(N) < share
+        return np.where(some[:, None], change(X, rng), X)
+
+    return broken
+
+
+# What is done to the new version, and the measure that has to alarm in both situations.
+BROKEN = {
+    "most rows zero": ("zero", rows_of(0.9, lambda X, rng: 0 * X)),
+    "some rows zero": ("zero", rows_of(0.05, lambda X, rng: 0 * X)),
+    "most rows constant": ("repeated", rows_of(0.9, lambda X, rng: X[:1])),
+    "all rows constant": ("constant", lambda X, labels, rng: np.tile(X[:1], (N, 1))),
+    "rows repeat the next": ("repeated", rows_of(0.1, lambda X, rng: np.roll(X, -1, axis=0))),
+    "rows missing": ("missing", lambda X, labels, rng: X[:380]),
+    "dimensions truncated": ("constant", lambda X, labels, rng: X * (np.arange(D) < D // 2)),
+    "fewer dimensions left": ("constant", lambda X, labels, rng: np.c_[X, np.zeros((N, D))]),
+    "one class zero": ("zero", lambda X, labels, rng: X * (labels != "class 3")[:, None]),
+    "one class missing": ("missing", lambda X, labels, rng: X[labels != "class 3"]),
+    "rows shuffled": ("churn", lambda X, labels, rng: rng.permutation(X)),
+    "some rows swapped": ("churn", rows_of(0.1, lambda X, rng: rng.permutation(X))),
+    "some rows times 1,000": ("rho", rows_of(0.1, lambda X, rng: 1000 * X)),
+    "some rows noise": ("churn", rows_of(0.1, lambda X, rng: 3 * rng.normal(size=X.shape))),
+    "some rows negated": ("churn", rows_of(0.1, lambda X, rng: -X)),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_rows_are_an_alarm(old, vectors, labels, name):
+    quantity, change = BROKEN[name]
+    named = np.array(labels)
+    broken = change(vectors, named, np.random.default_rng(4))
+    ids = np.array([f"row {number}" for number in range(N)])
+    kept = named != "class 3" if name == "one class missing" else np.arange(N) < len(broken)
+    drift = DriftCheck().run((old, version(broken, "v2", ids=list(ids[kept]))))
+    verdict = drift.judged(Thresholds())
+    assert verdict.alarmed([EVERYTHING_NEW])
+    assert quantity in {check.measure.quantity for check in verdict.alarms(EVERYTHING_NEW)}
+    if quantity in vars(BrokenRows()):
+        assert verdict.alarmed([NEW_QUERIES])
+        assert headline(drift, verdict).startswith(f"Drift: 'v2' has more {QUANTITIES[quantity].title}")
+        assert verdict.alarms(NEW_QUERIES)[0].measure.quantity == quantity
+    else:
+        assert headline(drift, verdict)[:5] == "Drift" or drift.unrelated
+    if name.startswith("one class"):
+        assert drift.of(ROWS, quantity, "class 3").value == 1
+
+
+def test_rows_that_numeric_noise_alone_tells_apart_are_no_repeats(vectors):
+    """The old model ran in batches, so that equal texts have almost equal vectors; or the new one did."""
+    twice = np.repeat(vectors[:100], 2, axis=0).astype(np.float32)
+    noisy = jittered(twice, JITTER, np.random.default_rng(5))
+    for pair in ((noisy, twice), (twice, noisy)):
+        drift = DriftCheck().run([version(one, name) for one, name in zip(pair, "ab", strict=True)])
+        assert drift.of(ROWS, "repeated").value == 0
+        assert not any(alarmed(drift).values())
+
+
+def test_a_zero_row_of_a_small_sample_proves_nothing_and_a_loose_threshold_allows_many(vectors):
+    one, many = (np.where(np.arange(N)[:, None] < n, 0, vectors) for n in (1, 100))
+    for rows, n, thresholds in ((one, 60, Thresholds()), (many, N, Thresholds(rows=BrokenRows(zero=0.3)))):
+        drift = DriftCheck().run((version(vectors[:n], "v1"), version(rows[:n], "v2")))
+        assert not drift.judged(thresholds).alarmed()
 
 
 @pytest.mark.parametrize(
@@ -120,9 +186,10 @@ def test_rows_of_one_version_only(old, vectors):
             version(np.eye(1, 3), "b"),
             "expected 10 rows or more that both versions have, got 1 in 'a' and 'b'",
         ),
-        (np.eye(20), version(np.ones((20, 20)), "b"), "the same vector in every row of the new version"),
+        (np.ones((20, 20)), version(np.eye(20), "b"), "the same vector in every row of the old version"),
+        (np.eye(20), version(np.eye(20)[:, :5], "b"), "got 5 in 'a' and 'b', and 15 zero vectors"),
     ],
-    ids=["no shared id", "one row", "one point"],
+    ids=["no shared id", "one row", "one point", "nearly all zero"],
 )
 def test_bad_input_is_refused_with_the_remedy(first, second, told):
     with pytest.raises(SpaceError, match=told):
