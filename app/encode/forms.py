@@ -217,13 +217,17 @@ def _may_download(spec: DatasetSpec) -> bool:
 
 def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
     columns, name = columns_of(spec), digest_of(spec)  # another dataset has choosers of its own
-    item_box, label_box, limit_box = st.columns(3) if columns.items else (None, None, st.container())
+    item_box, label_box, id_box, limit_box = st.columns(4) if columns.items else (*[None] * 3, st.container())
     if columns.items:
         options = {"options": ["", *columns.items], "format_func": lambda column: column or "Automatic"}
         column = item_box.selectbox("Encode the column", key=f"encode.column-{name}", **options, **_KEEP)
         options["options"] = ["", *(label for label in columns.labels if label != column)]
         label = label_box.selectbox("Labels from", key=f"encode.label-{name}", **options, **_KEEP)
-        spec = replace(spec, column=column, label_column=label)
+        names = ["", *filter(None, columns.labels)]
+        options = {"options": names, "format_func": lambda column: column or "Table and row"}
+        options |= {"index": names.index(columns.ids), "key": f"encode.ids-{name}"}
+        ids = id_box.selectbox("Ids from", help="Rows of two spaces are paired by id.", **options, **_KEEP)
+        spec = datasets.with_ids(replace(spec, column=column, label_column=label), ids)
     limit = limit_box.number_input(
         "Maximum number of items",
         min_value=1,

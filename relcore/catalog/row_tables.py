@@ -14,8 +14,8 @@ import pandas as pd
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.catalog.catalog import SpaceSpec, ignored_columns, load, numbered_spec
-from relcore.encoders.dataset import Dataset, dataset_place
-from relcore.encoders.datasets import ItemRows, label_columns, load_dataset
+from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
+from relcore.encoders.datasets import ItemRows, label_columns, load_dataset, table_ids
 from relcore.files.columns import OPTIONS, Choices, Columns
 from relcore.files.formats import checked_ids
 from relcore.files.items import SUFFIXES, ItemTable, is_metadata, metadata_columns, open_table
@@ -121,12 +121,23 @@ def _described(spec: SpaceSpec) -> tuple[Path, Columns] | None:
 
 
 def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
-    """The table that an encoding was made of; the ids of its rows end in their number."""
+    """The table that an encoding was made of."""
     dataset = spec.dataset
     if dataset is None or dataset.source != "file":
         return None
     path = dataset_place(dataset)
     return open_table([path]) if path.suffix.lower() in SUFFIXES else None
+
+
+def _rows_encoded(dataset: DatasetSpec, table: ItemTable, ids: Sequence[str]) -> list[int]:
+    """The rows of an encoding in its table: by the column of ids, else their numbers at the end of ids."""
+    if not (column := dict(dataset.options).get("id_column")):
+        return [int(item.rpartition("/")[2]) for item in ids]
+    known = table_ids(table, column, min(len(table), dataset.limit or len(table)))
+    rows = pd.Index(known, dtype=object).get_indexer(pd.Index(ids, dtype=object))
+    if (rows < 0).any():
+        raise SpaceError(f"{table.name}: expected the ids that were encoded, got others; encode it again")
+    return rows.tolist()
 
 
 def _row_ids(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns) -> Sequence[str]:
@@ -146,7 +157,7 @@ def more_columns(spec: SpaceSpec) -> tuple[str, ...]:
     Raises a SpaceError where the table cannot be read.
     """
     if encoded := _encoded_table(spec):
-        used = {spec.dataset.column, spec.dataset.label_column}
+        used = {spec.dataset.column, spec.dataset.label_column, dict(spec.dataset.options).get("id_column")}
         return tuple(name for name in label_columns(encoded.columns) if name not in used)[:_MOST]
     described = _described(spec) if spec.source == "file" else None
     if described is None or not described[1].places("left out"):
@@ -168,7 +179,7 @@ def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
         )
     table, ids, rows = _encoded_table(spec), space.ids, None
     if table is not None:
-        rows = [int(item.rpartition("/")[2]) for item in ids]
+        rows = _rows_encoded(spec.dataset, table, ids)
     else:
         path, columns = _described(spec)
         table = open_table([path])

@@ -21,7 +21,7 @@ from relcore.commands.output import need_suffix, show, write_recipe, write_space
 from relcore.commands.running import engine, follow
 from relcore.encoders.bundled import TASK
 from relcore.encoders.dataset import Dataset, DatasetSpec
-from relcore.encoders.datasets import available_datasets, downloaded, load_dataset
+from relcore.encoders.datasets import available_datasets, columns_of, downloaded, load_dataset, with_ids
 from relcore.encoders.encoder import Encoder, encoder_class, encoder_from_json
 from relcore.runs.store import Store
 
@@ -42,6 +42,10 @@ class EncodeOptions:
     config: str = setting("", help="The configuration of a Hugging Face dataset, if it has several.")
     column: str = setting("", help="The column of a table to encode; default: found automatically.")
     label_column: str = setting("", help="The column of its labels; default: found automatically.")
+    id_column: str = setting(
+        None,
+        help='The column of its ids; default: that named as ids, such as id. "": table and row, as docs/0.',
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -180,7 +184,11 @@ def _settings() -> dict[str, dict[str, Setting]]:
 def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
     given = {name: getattr(options, name) for name in ("split", "column", "label_column", "limit")}
     spec = _dataset_named(options.dataset, (("config", options.config),) if options.config else ())
-    return replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})
+    spec = replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})
+    column, stored = options.id_column, options.dataset.lower().endswith(".json")
+    if column is None and not stored and spec.source in ("file", "folder"):
+        column = columns_of(spec).ids
+    return with_ids(spec, column or "")
 
 
 def _dataset_named(text: str, options: tuple[tuple[str, str], ...]) -> DatasetSpec:

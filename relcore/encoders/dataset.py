@@ -52,7 +52,8 @@ class DatasetSpec:
     limit : int, optional
         At most n items: the first, or equally many of each class (folders of images, Wikipedia).
     options : tuple of (key, value)
-        digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")``. Wikipedia:
+        digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")``,
+        ``("id_column", name)``; see `datasets.with_ids`. Wikipedia:
         ``("articles", 16)``, ``("per_article", 400)`` and ``("fewest", 250)``, see
         `bundled.wikipedia_dataset`.
         Hugging Face: ``("config", name)``. Planetoid: ``("folder", path)``.
@@ -103,7 +104,8 @@ class Dataset:
     read : function (start, stop) → list
         PIL images in their stored mode, strings, or node numbers.
     ids : n distinct strings
-        Equal for two columns of one table, so that their spaces match; different for different datasets.
+        Equal for two columns of one table, so that their spaces match; different for different datasets,
+        unless their tables bear the same ids.
     labels : n strings, optional
         ``""`` for none.
     content : function () → iterable of bytes, optional

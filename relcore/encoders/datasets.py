@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from relcore.encoders.dataset import (
     HUB_NAME,
     Dataset,
     DatasetEntry,
+    DatasetOptions,
     DatasetSpec,
     Kind,
     dataset_place,
@@ -30,7 +32,8 @@ from relcore.encoders.dataset import (
 )
 from relcore.encoders.images import SUFFIXES as IMAGE_SUFFIXES
 from relcore.encoders.images import decode_image, image_file
-from relcore.files.formats import checked_labels
+from relcore.files.columns import names_ids
+from relcore.files.formats import checked_ids, checked_labels
 from relcore.files.items import SUFFIXES as TABLE_SUFFIXES
 from relcore.files.items import ItemTable, first_kinds, open_table
 from relcore.files.tables import ColumnKind
@@ -76,8 +79,9 @@ _READ_AT_ONCE = 4096
 
 
 def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: Any) -> Dataset:
-    """The items of a table; ids are `name/row`, so that two columns of a table match."""
-    empty = spec.settings(empty="error", **defaults)["empty"]
+    """The items of a table; ids are those of its `id_column`, else `name/row`: two columns match."""
+    settings = spec.settings(empty="error", id_column="", **defaults)
+    empty, id_column = settings["empty"], settings["id_column"]
     need_one_of("empty", empty, ("error", "drop"))
     n = min(len(table), spec.limit or len(table))
     items, named = item_columns(table.columns), _named_labels(table)
@@ -90,14 +94,16 @@ def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: A
         raise SpaceError(
             f"{table.name}: expected a column of images or text, got only {quote(table.columns)}; add one"
         )
+    _chosen_column(table, "id_column", id_column, label_columns(table.columns), None)
     images = table.columns[column] == "image"
     rows = np.arange(n) if images else _filled_rows(table, column, n, drop=empty == "drop")
 
+    ids = table_ids(table, id_column, n) if id_column else None
     reader = ItemRows(table, column, rows)
     several = len(set(items) - {label, *named} | {column}) > 1
     return Dataset(
         reader.images if images else reader.texts,
-        [f"{name}/{row}" for row in rows],
+        [ids[row] if ids else f"{name}/{row}" for row in rows],
         name=f"{name} · {column}" if several else name,
         kind="images" if images else "texts",
         labels=None if label is None else _labels(table, label, n)[rows],
@@ -173,6 +179,28 @@ def _chosen_column(
 def _cells(table: ItemTable, column: str, n: int) -> Iterator[Any]:
     for start in range(0, n, _READ_AT_ONCE):
         yield from table.read(column, start, min(start + _READ_AT_ONCE, n))
+
+
+def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
+    """The first n ids of a column; raises a SpaceError where one is empty, no id, or occurs twice."""
+    ids = checked_ids(list(_cells(table, column, n)), f"{table.name}, column {column!r}")
+    if len(set(ids)) < n:
+        twice = next(item for item, times in Counter(ids).items() if times > 1)
+        raise SpaceError(
+            f"{table.name}: id_column: expected another id in each row of {column!r}, got {twice!r:.80} more"
+            " than once; choose another column, or none, so that rows are numbered"
+        )
+    return ids
+
+
+def _id_column(table: ItemTable) -> str:
+    """The first column that is named as ids and has another one in each row; "" for none."""
+    named = [name for name in label_columns(table.columns) if names_ids(name)]
+    for column in sorted(named, key=lambda name: name.strip().lower() not in ("id", "ids")):
+        with suppress(SpaceError):
+            table_ids(table, column, len(table))
+            return column
+    return ""
 
 
 def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarray:
@@ -301,7 +329,7 @@ def hub_table(spec: DatasetSpec) -> HubTable:
     """
     import datasets
 
-    config = spec.settings(config=None, empty=None)["config"]
+    config = spec.settings(config=None, empty=None, id_column=None)["config"]
     folder, here = hub_folder(spec.name), downloaded(spec.name)
     if folder is not None:
         return _loaded(str(folder), config, spec.split, folder.name)
@@ -420,24 +448,36 @@ _LOOK_AT = 200  # files, to see whether a folder holds pictures
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns of a table that can be encoded, and those that can label it."""
+    """The columns of a table that can be encoded, those that can label it, and the one that is named as its
+    ids and has another one in each row.
+    """
 
     items: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    ids: str = ""
+
+
+def with_ids(spec: DatasetSpec, column: str) -> DatasetSpec:
+    """The spec of a table with its ids from a column; "": they are `name/row`."""
+    options = dict(spec.options) | {"id_column": column}
+    return replace(spec, options=DatasetOptions(sorted(options.items()))) if column else spec
 
 
 def columns_of(spec: DatasetSpec) -> ColumnNames:
     """The columns to choose from. Errors as in `load_dataset`."""
-    columns: dict[str, ColumnKind] = {}
+    table, ids = None, ""
     if spec.source == "huggingface":
-        columns = hub_table(spec).columns
+        table = hub_table(spec)
     elif spec.source == "file":
-        columns = open_table([dataset_place(spec)]).columns
+        table = open_table([dataset_place(spec)])
     elif spec.source == "folder" and (folder := dataset_place(spec)).is_dir():
         tables = _table_splits(folder)
         paths = tables.get(spec.split) or next(iter(tables.values()), None)
-        columns = open_table(paths).columns if paths else {}
-    return ColumnNames(tuple(item_columns(columns)), tuple(label_columns(columns)))
+        table = open_table(paths) if paths else None
+    if isinstance(table, ItemTable):
+        ids = _id_column(table)
+    columns = {} if table is None else table.columns
+    return ColumnNames(tuple(item_columns(columns)), tuple(label_columns(columns)), ids)
 
 
 def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEntry]:

@@ -258,6 +258,12 @@ _LONG = 25  # characters of a text that is more than a name
 _MOST_CLASSES = 50
 
 
+def names_ids(name: str) -> bool:
+    """Whether a column's name stands for ids of the rows."""
+    plain = name.strip().lower()
+    return plain in (*_USUAL["ids"], *_WORDS) or plain.endswith(("_id", "uuid", "uid"))
+
+
 def assign_metadata(
     name: str,
     kinds: Mapping[str, str],
@@ -296,7 +302,7 @@ def assign_metadata(
         ),
         ("text", text, "", lambda i: plain[i] in _TEXTS),
         ("text", text, "long texts", lambda i: is_long(texts[i])),
-        ("ids", some, "named as ids", lambda i: is_named(i, _WORDS, "_id", "uuid", "uid") and is_distinct(i)),
+        ("ids", some, "named as ids", lambda i: names_ids(plain[i]) and is_distinct(i)),
         (
             "ids",
             text,

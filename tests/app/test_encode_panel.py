@@ -103,6 +103,15 @@ def test_a_file_that_cannot_be_encoded_is_told_and_nothing_is_lost(tab, tmp_path
     assert session.workspace == before
 
 
+def test_a_table_keeps_its_column_of_ids(tab, tmp_path):
+    (tmp_path / "docs.csv").write_text("text,doc_id\na,x\nb,y\n")
+    session = tab().change("button_group", "encode.way", "A path")
+    session.change("text_input", "encode.path", str(tmp_path / "docs.csv"))
+    assert not session.errors
+    (box,) = (one for one in session.selectbox if one.label == "Ids from")
+    assert (box.value, box.options) == ("doc_id", ["Table and row", "text", "doc_id"])
+
+
 def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypatch):
     asked = []
     monkeypatch.setattr("relcore.encoders.datasets.hub_answers", lambda *_: asked.append(1) and False)

@@ -3,6 +3,7 @@
 import json
 from argparse import Namespace
 
+import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
@@ -24,7 +25,8 @@ def named(text, **options):
     return dataset_spec(
         Namespace(
             dataset=text,
-            **{"split": "", "config": "", "column": "", "label_column": "", "limit": None} | options,
+            **{"split": "", "config": "", "column": "", "label_column": "", "limit": None, "id_column": None}
+            | options,
         )
     )
 
@@ -45,6 +47,14 @@ def test_datasets_by_name(tmp_path):
     assert named("wikipedia:16") == named("wikipedia, 16 articles")
     assert named("parallel:en") == named("everyday sentences, English") == DatasetSpec("parallel", "en")
     assert named("texts.csv", label_column="label") == DatasetSpec("file", "texts.csv", label_column="label")
+    (tmp_path / "ids.csv").write_text("text,ID\nhello,a\nbye,b\n")
+    kept = DatasetSpec("file", "ids.csv", options=(("id_column", "ID"),))
+    assert named("ids.csv") == kept
+    assert named("ids.csv", id_column="") == DatasetSpec("file", "ids.csv")
+    (tmp_path / "kept.json").write_text(json.dumps(DatasetSpec("file", "ids.csv").to_json()))
+    assert named("kept.json").options == ()  # a stored spec keeps its ids, table and row
+    (tmp_path / "twice.csv").write_text("text,id\nhello,a\nbye,a\n")
+    assert named("twice.csv") == DatasetSpec("file", "twice.csv")
     assert named("folder", split="test") == DatasetSpec("folder", "folder", "test")
     assert named("stanfordnlp/imdb") == DatasetSpec("huggingface", "stanfordnlp/imdb", "test")
     assert named("owner/name", config="small") == DatasetSpec(
@@ -117,3 +127,22 @@ def test_two_encodings_in_the_store_and_in_files(run, one_engine, own_store, tmp
     again = run(*arguments)
     assert all(row["key"] in again and row["name"] in again for row in first["rows"])
     assert "4 anchors" in run("compare", *(row["key"][:10] for row in first["rows"]), "--anchors", 4)
+
+
+def test_an_encoded_table_keeps_its_ids_and_pairs_with_vectors_of_the_same(run, tmp_path):
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{number}" for number in range(30)])
+    rows = [f"d{number},{' '.join(rng.choice(words, 12))}\n" for number in range(80)]
+    (tmp_path / "docs.csv").write_text("doc_id,text\n" + "".join(rows))
+    order = rng.permutation(80)
+    ids = np.array([f"d{number}" for number in range(80)])[order]
+    np.savez(tmp_path / "other.npz", vectors=rng.normal(size=(80, 8)), ids=ids)
+    arguments = ["encode", "docs.csv", "--encoder", "tfidf-svd", "--dimensions", 8, "--json"]
+    (row,) = json.loads(run(*arguments, "-o", "docs.npz"))["rows"]
+    found = json.loads(run("compare", row["key"], "other.npz", "--anchors", 20, "--json"))
+    assert found["n"] == 80
+    assert set(found["anchors"]) <= set(ids)
+    (numbered,) = json.loads(run(*arguments, "-o", "rows.npz", "--id-column", ""))["rows"]
+    assert load_space("rows.npz").ids[0] == "docs/0"
+    assert np.array_equal(load_space("docs.npz").vectors, load_space("rows.npz").vectors)
+    assert numbered["key"] != row["key"]

@@ -1,6 +1,7 @@
 """Tables and folders: what is found in them, how little is read, and where they go wrong."""
 
 import io
+from dataclasses import replace
 
 import pandas as pd
 import pyarrow as pa
@@ -10,7 +11,7 @@ from PIL import Image
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
+from relcore.encoders.datasets import available_datasets, columns_of, load_dataset, with_ids
 
 PAIRS = pd.DataFrame(
     {
@@ -132,3 +133,18 @@ def test_a_folder_of_pictures_by_class(pictures):
     (pictures / "cat" / "2.PNG").write_bytes(b"gone")
     with pytest.raises(SpaceError, match=r"row 1, .*2.PNG: expected an image"):
         dataset.items(1, 2)
+
+
+def test_ids_come_from_the_column_of_ids(tmp_path):
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "text": ["x", None, "z"], "n": [1, 2, 2]})
+    spec = write(frame, tmp_path / "t.csv")
+    assert columns_of(spec).ids == "id"
+    spec = replace(spec, options=(("empty", "drop"),))
+    with pytest.raises(SpaceError, match="id_column: expected another id in each row of 'n', got '2'"):
+        load_dataset(with_ids(spec, "n"))
+    with pytest.raises(SpaceError, match="id_column: expected one of 'id', 'text', 'n', got 'key'"):
+        load_dataset(with_ids(spec, "key"))
+    assert load_dataset(with_ids(spec, "id")).ids.tolist() == ["a", "c"]
+    for name in ("n", "text"):  # neither repeated nor empty ids are proposed
+        renamed = frame.drop(columns="id").rename(columns={name: "item_id"})
+        assert columns_of(write(renamed, tmp_path / "t.csv")).ids == ""
