@@ -53,7 +53,6 @@ def rules(markdown: str) -> list[Rule]:
 
 
 def glossary(markdown: str) -> str:
-    """The section under the glossary's heading."""
     return markdown.partition(HEADING)[2].partition("\n## ")[0]
 
 
@@ -66,7 +65,6 @@ def pattern(phrase: str, a_name: bool = False) -> re.Pattern:
 
 
 def texts(path: Path) -> Iterator[Text]:
-    """All texts of a file."""
     content = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         if path == GLOSSARY:
@@ -99,7 +97,6 @@ def literals(tree: ast.AST) -> Iterator[Text]:
 
 
 def files() -> list[Path]:
-    """The project's texts but the tests, which quote them."""
     python = [
         path
         for root in ("app", "pages", "relcore", "benchmarks", "assets")
@@ -109,7 +106,6 @@ def files() -> list[Path]:
 
 
 def slips(paths: list[Path]) -> Iterator[str]:
-    """``app/panes.py:36: “under way” → running``, a line each."""
     known = rules(GLOSSARY.read_text(encoding="utf-8"))
     for path in paths:
         for one in texts(path):

@@ -55,7 +55,6 @@ class Farthest(Similarity):
 
 @pytest.fixture(autouse=True)
 def toys(tmp_path, monkeypatch):
-    """Each in a file of its own, and an entry for it."""
     (tmp_path / "package" / "toys").mkdir(parents=True)
     (tmp_path / "package" / "toys" / "__init__.py").touch()
     (tmp_path / "package" / "toys" / "same_sign.py").write_text(METRIC)

@@ -60,7 +60,6 @@ class Doubling(Study):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """``package(text)``: a module of its own outside the project, by its name."""
     (tmp_path / "toys").mkdir()
     monkeypatch.syspath_prepend(tmp_path / "toys")
 
@@ -153,7 +152,6 @@ def test_a_study(package, files, monkeypatch, capsys):
 
 
 def run_here(runs, engine):
-    """The toy is known to this process alone."""
     from relcore.studies.study import finished_run
 
     for settings in runs.settings:

@@ -95,7 +95,6 @@ def sources_with(*suffixes):
 
 @cache
 def trees():
-    """The syntax tree of each module; no collection of tests waits for them."""
     files = sources_with(".py")
     return {module_of(path): ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in files}
 
@@ -238,7 +237,6 @@ PICKLE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib
 
 
 def unpickled(tree):
-    """Lines that could run code out of a data file."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = (

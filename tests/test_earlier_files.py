@@ -73,7 +73,6 @@ def store(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def among_the_files(monkeypatch, tmp_path, store, request):
-    """The recipes name their data files relative to the folder of their version."""
     monkeypatch.setenv("RELSCOPE_STORE", str(store))
     monkeypatch.delenv("RELSCOPE_SCHEDULER", raising=False)
     shutil.copytree(request.getfixturevalue("folder") / "files", tmp_path / "files")
@@ -104,7 +103,6 @@ def need_processor(folder, name, among=OF_ONE_PROCESSOR):
 
 
 def for_this_processor(folder, name, text):
-    """The recipe, without the digests of spaces that come out differently here."""
     if name not in ENCODED or of_this_processor(folder):
         return text
     for digest in json.loads(text)["digests"]:
@@ -113,7 +111,6 @@ def for_this_processor(folder, name, text):
 
 
 def of_this_version(text):
-    """The text with this version's number where the earlier one stands."""
     version = json.loads(text)["relscope"]
     return text.replace(f'"relscope": "{version}"', f'"relscope": "{__version__}"', 1)
 

@@ -74,7 +74,6 @@ class Session:
         return getattr(self.at, name)
 
     def run(self) -> Session:
-        """Run, and let no exception that the user would see as a stack trace go by."""
         self.at.run()
         assert not self.at.exception, [error.value for error in self.at.exception]
         return self
@@ -88,7 +87,6 @@ class Session:
         return self.run()
 
     def click(self, key: str) -> Session:
-        """Click the button of this key, or with this label."""
         found = [button for button in self.at.button if button.key == key or button.label.strip() == key]
         assert len(found) == 1, (key, [(button.key, button.label) for button in self.at.button])
         assert not found[0].disabled, key
@@ -108,7 +106,6 @@ class Session:
         return self.run()
 
     def select(self, *ids: str) -> Session:
-        """Brush these ids, as the panes do."""
         self.at.session_state["relscope.selection"] = ids
         return self.run()
 

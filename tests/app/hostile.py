@@ -55,7 +55,6 @@ def hostile_workspace(folder: Path, n: int = 60) -> Workspace:
 
 
 def hostile_table(folder: Path, n: int) -> Path:
-    """A csv whose name, columns, labels and sentences are hostile."""
     path = folder / f"{FILE_MARK} table.csv"
     rows = (f'"{MARK} {SENTENCES[row % 4]} {row}","{MARK} {row % 2}"' for row in range(n))
     path.write_text("\n".join([f'"{MARK} text","{MARK} label"', *rows]) + "\n", encoding="utf-8")

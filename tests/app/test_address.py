@@ -30,7 +30,6 @@ def free_port() -> int:
 def answers(
     address: str, port: int, request: str = "GET /_stcore/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 ) -> str:
-    """The first line of the answer, "" where nothing answers."""
     try:
         with socket.create_connection((address, port), timeout=20) as connection:
             connection.sendall(request.encode())

@@ -32,7 +32,6 @@ def make_four(make_workspace, tmp_path):
 
 
 def heat_map(session: Session) -> dict:
-    """The figure as the browser gets it, and its key."""
     (chart,) = (element for element in session.main if element.type == "plotly_chart")
     return json.loads(chart.proto.spec) | {"id": chart.proto.id}
 

@@ -57,7 +57,6 @@ class Panel:
 
 @pytest.fixture
 def versions(tmp_path):
-    """v1, the same turned, with noise, with one class less, and narrower."""
     rng = np.random.default_rng(0)
     labels = np.array(["red", "green", "blue"])[np.arange(N) % 3]
     vectors = rng.normal(size=(N, 6)) + 3 * rng.normal(size=(3, 6))[np.arange(N) % 3]

@@ -14,14 +14,12 @@ MLP = SmallVision("mlp", width=8, epochs=1)
 
 @pytest.fixture
 def engine(one_worker, monkeypatch):
-    """The app's engine, with a store of the test's own."""
     monkeypatch.setattr("app.jobs.whole_engine", lambda: one_worker)
     return one_worker
 
 
 @pytest.fixture
 def tab(engine, make_session, monkeypatch):
-    """``tab("Encode")``: the Spaces page with this tab open."""
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
 
     def open_tab(name: str = "Encode", session=None):
@@ -33,7 +31,6 @@ def tab(engine, make_session, monkeypatch):
 
 
 def small(session):
-    """Forty digits through one small network of one epoch."""
     (limit,) = (one.key for one in session.at.number_input if (one.key or "").startswith("encode.limit"))
     session.change("number_input", limit, 40)
     session.change("multiselect", "encode.small-vision.architecture", ["mlp"])

@@ -17,7 +17,6 @@ X = np.random.default_rng(0).standard_normal((50, 4), dtype=np.float32)
 
 @pytest.fixture
 def specs(tmp_path):
-    """Two files, both mapped, which were last written long ago."""
     for name in ("a.npy", "b.npy"):
         write(tmp_path / name, X, 1)
     with patch.dict(load_space.__kwdefaults__, {"map_from": 1}):

@@ -66,7 +66,6 @@ def strings(message: Any, place: str = "") -> Iterator[tuple[str, str]]:
 
 
 def rendered(where: str, text: str) -> bool:
-    """Whether the browser would render the mark in this field."""
     if where in PLAIN or where.endswith((".id", ".key", "_id")):
         return False
     if where == "Html.body":

@@ -23,7 +23,6 @@ from tests.app.conftest import Session
 
 @pytest.fixture
 def open_page(make_workspace):
-    """``open_page(tab, **changes) -> Session`` on the Invert page."""
 
     def make(tab: str = "Rows", **changes) -> Session:
         session = Session(workspace=make_workspace(120, **changes))

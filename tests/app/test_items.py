@@ -32,7 +32,6 @@ ANALYSES = (TfidfSvd(n_components=8), TfidfSvd(n_components=8, max_words=300))
 
 
 def pictures(n, size=(8, 8), mode="L"):
-    """Each in one shade that tells which it is."""
     return [Image.new(mode, size, (shade,) * len(mode) if len(mode) > 1 else shade) for shade in range(n)]
 
 
@@ -52,7 +51,6 @@ def opened(uri):
 
 
 def encoded(dataset, *encoders):
-    """Specs of encodings of this dataset, and their pair."""
     spaces = [encode(dataset, encoder, Store())[0] for encoder in encoders]
     digest = load_dataset(dataset).digest
     specs = tuple(

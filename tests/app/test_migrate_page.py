@@ -23,7 +23,6 @@ pytestmark = pytest.mark.usefixtures("ran_in_place")
 
 
 def saved(folder, spaces, labels=None):
-    """The planted spaces as files: their specs."""
     specs = []
     for number, space in enumerate(spaces):
         columns = {"labels": labels} if labels is not None and number == 0 else {}

@@ -22,7 +22,6 @@ from tests.app.conftest import Session
 
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch, tmp_path):
-    """No file lies where the app was started."""
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)

@@ -75,7 +75,6 @@ def test_what_no_widget_offers_is_dropped(opened):  # noqa: F811
 
 
 def widgets():
-    """One widget of each kind, as a page would draw it."""
     import streamlit as st
 
     from app.page_settings import kept

@@ -134,7 +134,6 @@ def idle(monkeypatch, tmp_path):
 
 
 def old_maps(session):
-    """What each pane says that it shows instead of what was chosen."""
     payload = next(
         node for node in session.get("bidi_component") if b"anchors" in node.proto.bytes
     ).proto.bytes

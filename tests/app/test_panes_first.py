@@ -10,7 +10,6 @@ from app.components import linked_scatter
 
 @pytest.fixture
 def order(monkeypatch):
-    """The parts of Compare in the order in which a run makes them, each once."""
     made = []
 
     def noted(owner, name, what, text=""):

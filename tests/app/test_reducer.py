@@ -37,7 +37,6 @@ CLICKS = 600
 
 
 def flat(workspace: Workspace) -> dict[str, object]:
-    """Each setting under its name, those of nested settings under "view.pivots"."""
     found = {}
     for field in dataclasses.fields(workspace):
         value = getattr(workspace, field.name)
@@ -55,7 +54,6 @@ def changed(before: Workspace, after: Workspace) -> set[str]:
 
 
 def broken(workspace: Workspace) -> list[str]:
-    """The invariants that a workspace breaks, whatever its spaces hold."""
     lists = [
         workspace.spaces,
         workspace.anchors,
@@ -159,7 +157,6 @@ def clicks(spaces, monkeypatch):
         session.become("open", from_session_file(to_session_file(history.present, {}))[0])
 
     def foreign_pivots():
-        """A session file whose pivots and anchors the spaces lack."""
         content = json.loads(to_session_file(history.present, {}))
         content["session"]["view"]["pivots"] = ["nowhere", one(rows())]
         content["session"]["anchors"] = [*history.present.anchors, "lost"]

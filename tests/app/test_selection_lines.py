@@ -30,7 +30,6 @@ def own_lines(monkeypatch, tmp_path):
 
 @pytest.fixture
 def pipe():
-    """A pipe to print into, and an open reader of it."""
     reader, writer = os.pipe()
     with open(reader, encoding="ascii") as lines:
         yield writer, lines
@@ -39,7 +38,6 @@ def pipe():
 
 @pytest.fixture
 def printed(monkeypatch):
-    """What the sessions print: selections and the names of their spaces."""
     put = SimpleQueue()
 
     class Recorded:

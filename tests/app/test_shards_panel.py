@@ -25,7 +25,6 @@ IDS = [f"w{row:05}" for row in range(N)]
 
 @pytest.fixture(autouse=True)
 def own_engine():
-    """One on this test's store."""
     jobs.whole_engine.clear()
     yield
     jobs.whole_engine().close()

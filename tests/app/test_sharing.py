@@ -31,7 +31,6 @@ LSA = TfidfSvd(2, min_texts=1)
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path_factory, monkeypatch):
-    """A folder for uploads of this test's own."""
     folder = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
@@ -39,7 +38,6 @@ def temporary(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def shared(tmp_path, monkeypatch, shared_engine):
-    """The app is shared; the sessions' two spaces lie in the data folder."""
     # before: other tests have the same worker, which keeps the environment that it began with
     shared_engine.start()
     monkeypatch.setenv(access.ENVIRONMENT, "1")
@@ -49,7 +47,6 @@ def shared(tmp_path, monkeypatch, shared_engine):
 
 @pytest.fixture
 def secret(tmp_path_factory):
-    """A folder outside, with a file of vectors and one of texts."""
     folder = tmp_path_factory.mktemp("secret")
     (folder / "secret.txt").write_bytes(SECRET)
     (folder / "texts.csv").write_bytes(b"text,label\n" + b"swordfish is the password,a\n" * 3)
@@ -58,7 +55,6 @@ def secret(tmp_path_factory):
 
 
 def with_upload(session, name="mine.npz", content=None):
-    """The session once it has loaded an uploaded space; and the space's spec."""
     if content is None:
         path = os.path.join(tempfile.gettempdir(), name)
         np.savez(
@@ -73,7 +69,6 @@ def with_upload(session, name="mine.npz", content=None):
 
 
 def opened(session, *specs):
-    """The session once it was given a session file with these spaces, too."""
     workspace = session.workspace
     body = json.loads(to_session_file(workspace, {}))
     body["session"]["spaces"] += [spec.to_json() for spec in specs if spec not in workspace.spaces]
@@ -216,7 +211,6 @@ def engine(one_worker, monkeypatch):
 
 
 def texts(path):
-    """A table of forty sentences, as a dataset."""
     words = ["cat", "dog", "bird", "cow"] * 10
     path.write_text(
         "text,label\n"
@@ -226,7 +220,6 @@ def texts(path):
 
 
 def encode_as_worker(dataset, store):
-    """Encode what no session of this thread may read; the store's summary of it."""
     find, access._find_asker = access._find_asker, None
     try:
         encode(dataset, LSA, store)
@@ -278,7 +271,6 @@ def test_a_session_file_opens_no_encoding_of_another_sessions_upload(shared, eng
 
 
 def wait_for(context, *, path):
-    """A job that ends when there is a file at the path."""
     context.report(0, 1, "waiting")
     until(lambda: os.path.exists(path))
     context.put({}, {})
@@ -286,7 +278,6 @@ def wait_for(context, *, path):
 
 @pytest.fixture
 def members(monkeypatch):
-    """Two sessions that are there."""
     monkeypatch.setattr(
         sharing.st.runtime, "get_instance", lambda: SimpleNamespace(is_active_session=lambda session: True)
     )

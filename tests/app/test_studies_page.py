@@ -13,7 +13,6 @@ from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 @pytest.fixture
 def page(make_session):
-    """Without the runs that come with Relscope."""
     st.cache_resource.clear()  # the engine, and rows of runs that other tests put under the same keys
     whole_engine().store.finished = None
     yield make_session().open("studies")

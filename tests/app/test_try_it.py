@@ -25,7 +25,6 @@ from tests.app.conftest import Session
 
 
 def encoded(dataset, *encoders):
-    """Specs of encodings in the store that the engine of this process has."""
     store, digest = jobs.engine().store, load_dataset(dataset).digest
     made = [(encoder, encode(dataset, encoder, store)[0].name) for encoder in encoders]
     return tuple(encoding_spec(dataset, one, "", encoding_key(digest, one), name) for one, name in made)
@@ -45,7 +44,6 @@ def engines_store(own_store, monkeypatch):
 
 @pytest.fixture
 def sentences(tmp_path):
-    """Questions and the rest, labelled, through two TF-IDF of different widths."""
     lines = [f"{text}\t{'question' if '?' in text else 'told'}" for text in load_parallel(["en"])["en"]]
     path = tmp_path / "said.tsv"
     path.write_text("text\tlabel\n" + "\n".join(lines), encoding="utf-8")

@@ -28,12 +28,10 @@ user_pref("services.settings.server", "");
 
 
 def find_firefox() -> str | None:
-    """RELSCOPE_FIREFOX, or a Firefox on the path."""
     return os.environ.get("RELSCOPE_FIREFOX") or shutil.which("firefox-esr") or shutil.which("firefox")
 
 
 def without_screen() -> bool:
-    """Whether there is neither a screen nor a program that makes a virtual one."""
     return not os.environ.get("DISPLAY") and shutil.which("Xvfb") is None
 
 
@@ -82,7 +80,6 @@ class Firefox:
         self._ask("browsingContext.navigate", context=self._window, url=url, wait="complete")
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression, after its promise where it is one."""
         result = self._ask(
             "script.evaluate",
             expression=expression,
@@ -95,7 +92,6 @@ class Firefox:
         return result["result"].get("value")
 
     def wait_for(self, condition: str, seconds: int = 120) -> None:
-        """Wait until a JavaScript expression is true."""
         self.evaluate(f"""new Promise((done, fail) => {{
               const until = performance.now() + {seconds * 1000};
               const late = () => (performance.now() > until ? fail("not true in time") : setTimeout(look, 50));
@@ -104,7 +100,6 @@ class Firefox:
             }})""")
 
     def drag(self, points: list[tuple[float, float]]) -> None:
-        """Press the mouse at the first point and release it at the last."""
         moves = [{"type": "pointerMove", "x": round(x), "y": round(y), "duration": 100} for x, y in points]
         actions = [
             moves[0],
@@ -121,7 +116,6 @@ class Firefox:
         self._ask("input.performActions", context=self._window, actions=[pointer])
 
     def screenshot(self) -> str:
-        """The window as PNG, in base64."""
         return self._ask("browsingContext.captureScreenshot", context=self._window)["data"]
 
     def close(self) -> None:

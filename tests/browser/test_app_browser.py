@@ -19,7 +19,6 @@ from tests.browser.panes import PAGES, ROOT, drag, lasso, pixels, settle, views,
 
 
 def opened(page, url):
-    """The first screen, at rest."""
     page.set_viewport_size({"width": 1440, "height": 1000})
     page.goto(url)
     page.wait_for_selector(f"{ROOT}[data-drawn]")
@@ -59,7 +58,6 @@ def press(page, verb):
 
 
 def go_to(page, title):
-    """Another page, by the navigation at the top, at rest."""
     page.get_by_test_id("stTopNavLink").get_by_text(title, exact=True).click()
     page.wait_for_function(
         "title => document.querySelector('h2.relscope-unseen')?.innerText === title", arg=title
@@ -68,7 +66,6 @@ def go_to(page, title):
 
 
 def download(page, label):
-    """What a button of the panes' export bar gives."""
     bar = page.locator(".st-key-export-compare")
     with page.expect_download() as expected:
         bar.get_by_role("button", name=label).filter(visible=True).click()
@@ -139,7 +136,6 @@ def test_a_brush_lights_all_panes_and_a_click_inspects_a_point_that_becomes_an_a
 
 
 def search(page, text):
-    """Type, and wait for the matches of just this text."""
     box = page.locator(".st-key-inspector-search input")
     box.fill(text)
     page.locator(".st-key-inspector-search li", has_text=re.compile(f"^{text}")).first.wait_for()

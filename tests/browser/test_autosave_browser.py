@@ -34,7 +34,6 @@ def server(tmp_path):
 
 
 def shown(page):
-    """The place, and what the sidebar shows."""
     page.wait_for_selector(".ls-root[data-drawn]")
     settle(page)
     return {

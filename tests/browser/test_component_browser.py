@@ -9,7 +9,6 @@ CODE = "JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerTex
 
 
 def heard(page, runs=0, events=0):
-    """What Python heard, after so many runs and events."""
     condition = f"([runs, events]) => {CODE}.runs >= runs && {CODE}.events.length >= events"
     page.wait_for_function(condition, arg=[runs, events])
     return page.evaluate(CODE)

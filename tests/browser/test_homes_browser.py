@@ -183,7 +183,6 @@ def widget():
 
 
 def state(widget):
-    """What Python syncs, bytes as base64."""
     names = [name for name in set(widget.keys) if name.startswith(("_array", "_header"))]
     traits = {name: getattr(widget, name) for name in names}
     return {

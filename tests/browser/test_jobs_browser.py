@@ -24,7 +24,6 @@ NETWORK = "MLP 64, state 0 · digits"
 
 @pytest.fixture
 def encode_tab(page, app):
-    """The Spaces page, with the networks that train on the digits."""
     page.goto(f"{app}/spaces")
     page.get_by_role("tab", name="Encode", exact=True).click()
     # All digits in the usual networks come with Relscope.
@@ -34,7 +33,6 @@ def encode_tab(page, app):
 
 
 def begin(page, epochs):
-    """Encode 300 digits with one small network."""
     fill(page, "Maximum number of items", 300)
     page.get_by_text("300 pictures").wait_for()
     page.get_by_role("button", name="Clear all").click()
@@ -54,7 +52,6 @@ def fill(page, name, number):
 
 
 def epoch(page):
-    """The epoch that the bar shows, once it shows one."""
     bar = page.get_by_text(re.compile(rf"{NETWORK}: epoch \d+ of"))
     bar.wait_for()
     return int(re.search(r"epoch (\d+) of", bar.inner_text())[1])
@@ -91,7 +88,6 @@ LEAD = re.compile(r"\d of 2 stitched pairs say")
 
 @pytest.fixture
 def session_file(store, tmp_path):
-    """A session with two tiny encoders of labelled sentences."""
     lines = [f"{text}\t{'question' if '?' in text else 'told'}" for text in load_parallel(["en"])["en"]]
     (tmp_path / "said.tsv").write_text("text\tlabel\n" + "\n".join(lines), encoding="utf-8")
     dataset, specs, digests = DatasetSpec("file", str(tmp_path / "said.tsv")), [], {}

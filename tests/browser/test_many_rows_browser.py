@@ -39,7 +39,6 @@ def many():
 
 @pytest.fixture(scope="module")
 def rows():
-    """Classes, and the steps of the rows in the four panes."""
     classes, coordinates = clouds(N, SHARE)
     return classes, [quantised(cloud) for cloud in coordinates]
 
@@ -60,7 +59,6 @@ def density(page, pane):
 
 
 def inside(page, steps):
-    """The rows within the last brush, by Matplotlib."""
     return np.flatnonzero(Polygon(polygon(page)).contains_points(steps))
 
 
@@ -211,7 +209,6 @@ def shown(page):
 
 
 def hold(page):
-    """Let no view come to rest."""
     page.evaluate("window.usual = setTimeout; window.setTimeout = () => 0")
 
 

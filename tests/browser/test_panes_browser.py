@@ -41,7 +41,6 @@ CHANGED = """before => [...document.querySelectorAll('.ls-points')].every((canva
 
 
 def within(page):
-    """The rows within the last brush in the first pane, by Matplotlib."""
     edge = np.array(page.evaluate("performance.getEntriesByName('linked_scatter:brushed').at(-1).detail"))
     units = np.array(page.evaluate("[...scatter.panes[0].units]")).reshape(-1, 2)
     return np.flatnonzero(Polygon(edge).contains_points(units)).tolist()

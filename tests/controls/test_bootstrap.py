@@ -23,7 +23,6 @@ SEEDED = [
 
 
 def noise(n, d, state):
-    """Two spaces of unrelated Gaussian rows, and 15 pairs at random."""
     rng = np.random.default_rng((n, d, state))
     spaces = (
         LatentSpace(rng.normal(size=(n, d)), [f"{name}{row}" for row in range(n)], name=name) for name in "st"

@@ -25,7 +25,6 @@ def unrelated(n, d, random_state, labels=None):
 
 
 def deviations(score: Score) -> float:
-    """How many standard errors a score lies from its chance level."""
     return (float(score) - score.null.mean) * Z95 / (score.null.high - score.null.mean)
 
 

@@ -20,7 +20,6 @@ def unrelated(state, n=120):
 
 
 def outcomes_of(kind, **settings):
-    """Of one task on each draw."""
     for state in range(DRAWS):
         yield kind(migration=Migration(n_pairs=60, random_state=state), **SETTINGS, **settings).run(
             unrelated(state)

@@ -47,10 +47,8 @@ class Pixels(Encoder):
 
 
 def lines(log):
-    """Process id and block of each line."""
     return [line.split() for line in Path(log).read_text().splitlines()] if Path(log).exists() else []
 
 
 def computed_twice(log):
-    """How many blocks were computed more than once, each as often as it was."""
     return sum(n - 1 for n in Counter(block for _, block in lines(log)).values())

@@ -25,7 +25,6 @@ KEYS = [digest_of("entry", number) for number in range(40)]
 
 @pytest.fixture
 def disk(tmp_path):
-    """A small disk of its own, with ``remount(option)``."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = subprocess.run(

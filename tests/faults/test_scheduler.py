@@ -64,7 +64,6 @@ def cluster(tmp_path):
 
 
 def started(engine, tmp_path):
-    """An encoding that has computed five blocks, and waits at a gate."""
     encoder = Pixels(str(tmp_path / "log"), gate=str(tmp_path / "gate"))
     key = encoding_job_key(load_dataset(DIGITS).digest, encoder)
     job = engine.submit(key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder, block_rows=ROWS)

@@ -81,12 +81,10 @@ def note(log: str, line: object) -> None:
 
 
 def entry(number: int) -> tuple[str, np.ndarray]:
-    """Key and content of the entry of this number."""
     return digest_of("written", number), np.full(100_000, number, dtype=np.float64)
 
 
 def write(root: str, log: str) -> None:
-    """Put entries, and acknowledge each with a line."""
     store = Store(root)
     for number in itertools.count(n_lines(log)):
         key, content = entry(number)
@@ -125,7 +123,6 @@ class Squares(Study):
 
 
 def study(root: str, log: str, n_runs: int) -> None:
-    """What workers do with the runs of a study, one after the other."""
     store, squares = Store(root), Squares(log, n_runs)
     for settings in squares.runs({}):
         key = run_key(squares, settings)
@@ -142,7 +139,6 @@ def submit(engine: Engine, log: str, block_rows: int):
 
 
 def encode_by_engine(root: str, log: str, block_rows: int) -> None:
-    """What the app's process does: an engine, and a job in its worker."""
     engine = Engine(n_workers=1, store=Store(root))
     assert submit(engine, log, block_rows).wait().state == "done"
     engine.close()

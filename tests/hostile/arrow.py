@@ -125,7 +125,6 @@ def _folders(whole: bytes) -> Iterator[Case]:
 
 
 def _first_batch(whole: bytes) -> int:
-    """Where the message after the schema begins."""
     return 8 + int.from_bytes(whole[4:8], "little")
 
 

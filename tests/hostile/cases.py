@@ -48,7 +48,6 @@ class Case:
 
 
 def control(name: str, read: Callable[[Path], Any], files: Mapping[str, Content], truth: Any) -> Case:
-    """A case that must be accepted."""
     return Case(f"control: {name}", read, files, truth, accept=True)
 
 
@@ -58,7 +57,6 @@ def rows(
     labels: list[str] | None = None,
     counts: list[int] | None = None,
 ) -> dict:
-    """A space as plain values, to be compared."""
     with np.errstate(over="ignore"):
         vectors = np.asarray(vectors, np.float32)
     named = [str(row) for row in range(len(vectors))] if ids is None else list(ids)
@@ -79,7 +77,6 @@ def good(reading: dict | None) -> dict | None:
 
 
 def space(name: str, **options: Any) -> Callable[[Path], dict]:
-    """How a file of vectors is read."""
 
     def read(folder: Path) -> dict:
         from relcore.files.reading import load_space
@@ -97,7 +94,6 @@ def of_space(found: Any) -> dict:
 
 
 def same(got: Any, truth: Any) -> bool:
-    """Equal values; numbers within what a second rounding to float32 may change."""
     if isinstance(truth, np.ndarray):
         got = np.asarray(got)
         return got.shape == truth.shape and np.allclose(got, truth, rtol=2e-7, atol=1e-44, equal_nan=True)
@@ -133,7 +129,6 @@ def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> I
 
 
 def encodings(plain: bytes) -> dict[str, bytes]:
-    """A text as other systems and programs write it, and what is no text."""
     text = plain.decode()
     return {
         "BOM": b"\xef\xbb\xbf" + plain,
@@ -147,7 +142,6 @@ def encodings(plain: bytes) -> dict[str, bytes]:
 
 
 def hole(size: int, head: bytes = b"") -> Callable[[Path], None]:
-    """A file of this size that takes no room on the disk."""
 
     def make(path: Path) -> None:
         with path.open("wb") as file:
@@ -158,19 +152,16 @@ def hole(size: int, head: bytes = b"") -> Callable[[Path], None]:
 
 
 def pipe(path: Path) -> None:
-    """A named pipe, from which nothing ever comes."""
     import os
 
     os.mkfifo(path)
 
 
 def link(target: str) -> Callable[[Path], None]:
-    """A symbolic link."""
     return lambda path: path.symlink_to(target)
 
 
 def places(name: str, read: Callable[[Path], Any]) -> Iterator[Case]:
-    """What may be at a path instead of a file."""
     named = (name,)
     yield Case("nothing there", read, names=named)
     yield Case("an empty file", read, {name: b""})

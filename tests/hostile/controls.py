@@ -12,7 +12,6 @@ from tests.hostile.npy import FILE, TABLE, npy
 
 
 def cases() -> Iterator[Case]:
-    """Named as what the judge must find."""
     whole, right = {FILE: npy(TABLE)}, rows(TABLE)
     yield Case("accepted", space(FILE), whole, right)
     yield Case("refused", _refuse("words.npy, line 3: expected a number, got 'x'; mend the line"), whole)

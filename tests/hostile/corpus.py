@@ -42,7 +42,6 @@ DRAWN = 12
 
 
 def preload() -> None:
-    """Import what readers import, once, before each case's process branches off."""
     import gc
 
     ours = "files.reading encoders.datasets migrate.adapters tasks.recipe cli figures.export runs.jobs"

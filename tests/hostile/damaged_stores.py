@@ -34,7 +34,6 @@ def entry(arrays: dict[str, Any] | None = None, metadata: Any = None) -> tuple[s
 
 
 def got(folder: Path) -> str:
-    """The entry through every method of the store that reads it."""
     from relcore.runs.store import Store
 
     store = Store(folder / "store")
@@ -52,7 +51,6 @@ def got(folder: Path) -> str:
 
 
 def absent(folder: Path) -> bool:
-    """Whether damage was noticed, or did none."""
     return got(folder) in ("absent", "whole")
 
 
@@ -78,7 +76,6 @@ def cases() -> Iterator[Case]:
 
 
 def _encodings(path: str) -> Iterator[Case]:
-    """Entries that are whole, and that no encoding is."""
 
     def load(folder: Path) -> dict:
         from relcore.catalog.catalog import load_encoding

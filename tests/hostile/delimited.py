@@ -129,7 +129,6 @@ def _usual(file: str, comma: str) -> Iterator[Case]:
 
 
 def _columns(file: str) -> Iterator[Case]:
-    """What a column holds, or turns out to hold."""
     read, long = space(file), [[f"w{row}", "1.5", str(row), "3"] for row in range(400)]
     for name, (rows_, first, cell) in {
         "numbers that begins with 150 words": (range(150), 2, "unknown"),

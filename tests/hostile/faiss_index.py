@@ -37,7 +37,6 @@ def with_ids(inner: bytes, ids: np.ndarray = NUMBERS, length: int | None = None,
 
 
 def truth(content: bytes) -> dict | None:
-    """Of a flat index, read by NumPy from its bytes."""
     try:
         if content[:4] not in (b"IxF2", b"IxFI", b"IxFl"):
             return None

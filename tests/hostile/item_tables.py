@@ -42,7 +42,6 @@ def table(lines: list[list[str]] = LINES, comma: str = ",", end: str = "\n") -> 
 
 
 def dataset(name: str, **spec: Any) -> Callable[[Path], dict]:
-    """All items of a table or folder, with ids and labels."""
 
     def read(folder: Path) -> dict:
         from relcore.encoders.dataset import DatasetSpec

@@ -43,7 +43,6 @@ ODD = (
 
 
 def places(value: Any, at: tuple = ()) -> Iterator[tuple]:
-    """Where something stands in a JSON value, the whole included."""
     yield at
     inner = (
         value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
@@ -53,7 +52,6 @@ def places(value: Any, at: tuple = ()) -> Iterator[tuple]:
 
 
 def put(value: Any, at: tuple, new: Any) -> Any:
-    """The value with something else at a place."""
     if not at:
         return new
     changed = copy.deepcopy(value)
@@ -88,7 +86,6 @@ def changed(value: Any, each: int = 2) -> Iterator[tuple[str, Any]]:
 
 
 def drawn_changes(value: Any) -> st.SearchStrategy[Any]:
-    """JSON with up to three places changed to anything."""
     leaf = st.sampled_from(ODD) | st.integers() | st.floats() | st.text(max_size=5) | st.booleans()
     anything = st.recursive(
         leaf,

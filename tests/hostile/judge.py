@@ -72,7 +72,6 @@ class Verdict:
 
 
 def judged(cases: Iterable[Case]) -> list[Verdict]:
-    """A verdict of each case, in their order."""
     waiting, found = iter(cases), []
     while batch := list(islice(waiting, _BATCH)):
         while batch:
@@ -136,7 +135,6 @@ def _resident(process: int | str) -> int:
 
 
 def _read(batch: list[Case], folder: Path, tell: int) -> None:
-    """In the child: read one case after the other and answer each with a line."""
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(silence, stream)
@@ -185,7 +183,6 @@ def _seconds() -> float:
 
 
 def _peak() -> int:
-    """The most memory at once since the peak was forgotten."""
     told = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(told[1]) * 1024 if told else 0
 

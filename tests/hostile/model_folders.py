@@ -22,7 +22,6 @@ FOLDER = "model"
 
 @cache
 def made() -> dict[str, bytes]:
-    """The files of a BERT of a few numbers, with its tokenizer."""
     import torch
     from transformers import BertConfig, BertModel, BertTokenizer
 
@@ -54,7 +53,6 @@ def encoded(folder: Path) -> np.ndarray:
 
 @cache
 def truth() -> bytes:
-    """By transformers itself, in float32: the mean over a text's tokens."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 

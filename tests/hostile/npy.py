@@ -22,7 +22,6 @@ def npy(array: np.ndarray, version: tuple[int, int] | None = None) -> bytes:
 
 
 def headed(header: str | bytes, body: bytes = b"", version: int = 1, length: int | None = None) -> bytes:
-    """A .npy with this header, right or wrong."""
     text = header.encode("latin-1") if isinstance(header, str) else header
     told = len(text) if length is None else length
     return (
@@ -35,7 +34,6 @@ def shaped(shape: str, descr: str = "'<f4'", fortran: str = "False") -> str:
 
 
 def truth(content: bytes) -> dict | None:
-    """By numpy.load, which reads no more than there is."""
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
     except Exception:

@@ -126,7 +126,6 @@ def cases() -> Iterator[Case]:
 
 
 def _size(content: bytes):
-    """Without copies of all pixels, which here are a gigabyte."""
 
     def read(folder: Path) -> tuple[int, int]:
         from relcore.encoders.images import decode_image, png_thumbnail

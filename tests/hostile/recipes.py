@@ -68,7 +68,6 @@ NEWER = {
 
 
 def of(file: str, given: bytes | None = None):
-    """The recipe in a file; `given` is the JSON inside, else the file itself."""
 
     def read(folder: Path) -> list[str]:
         from relcore.figures.export import read_recipe
@@ -166,7 +165,6 @@ def cases() -> Iterator[Case]:
 
 
 def _readable(file: str):
-    """A damaged file may have a recipe still; it only must be one."""
 
     def read(folder: Path) -> bool:
         from relcore.figures.export import read_recipe

@@ -49,7 +49,6 @@ def case(name: str, kind: str, given: Any, accept: bool = False) -> Case:
 
 
 def named(name: str, content: Any, truth: Any = None) -> Case:
-    """A .json file on the command line."""
 
     def read(folder: Path) -> list[str]:
         from relcore.base import records as record

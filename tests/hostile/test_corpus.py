@@ -41,7 +41,6 @@ class Judge:
 
 @pytest.fixture(scope="module")
 def judge():
-    """Of the controls and every thirtieth other case."""
     one = Judge("--every", "30")
     yield one
     one.close()

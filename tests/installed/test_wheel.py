@@ -43,7 +43,6 @@ def readme_example():
 
 
 def check(environment, files):
-    """README's notebook example and two commands."""
     assert "torch" not in {path.name for path in environment.glob("lib/python*/site-packages/*")}
     python, relscope = environment / "bin" / "python", environment / "bin" / "relscope"
     told = run(python, "-c", readme_example(), folder=files)

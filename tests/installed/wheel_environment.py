@@ -14,7 +14,6 @@ from packaging.requirements import Requirement
 
 
 def clean_environment(**variables):
-    """The environment of a process that does not know this repository."""
     return {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "RELSCOPE"))
     } | variables

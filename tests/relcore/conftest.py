@@ -11,7 +11,6 @@ def rng():
 
 @pytest.fixture
 def make_space():
-    """A space of these vectors, its ids "r0", "r1", … unless told."""
 
     def make(vectors, ids=None, name="made", **columns):
         return LatentSpace(vectors, ids or [f"r{row}" for row in range(len(vectors))], name=name, **columns)

@@ -14,7 +14,6 @@ from relcore.base.errors import SpaceError
 
 @pytest.fixture
 def uploads(tmp_path, monkeypatch):
-    """Two sessions' uploads; whoever asks is the first of them."""
     monkeypatch.setattr(access, "all_uploads", lambda: tmp_path / "uploads")
     for name in ("mine", "others"):
         (tmp_path / "uploads" / name).mkdir(parents=True)

@@ -21,13 +21,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def wait_for(path):
-    """In a worker: go on when the test says that it has heard of the job."""
     while not Path(path).exists():
         time.sleep(0.01)
 
 
 def gone(pid):
-    """Whether the process has ended. It may end between any two looks at it."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -35,7 +33,6 @@ def gone(pid):
 
 
 def hold(context, *, log):
-    """Keeps its worker until the test lets it go."""
     Path(log).write_text("holds\n")
     wait_for(f"{log}-heard")
     context.put({})

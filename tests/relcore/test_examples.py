@@ -44,7 +44,6 @@ def test_every_public_name_has_an_example(public):
 
 
 def guide_examples():
-    """Module → the code that the guides of CONTRIBUTING.md show for it."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     blocks = map(textwrap.dedent, re.findall(r"(?ms)^   ```python\n(.*?)^   ```$", text))
     return {next(iter(re.findall(r"class (\w+)", block)), "page"): block for block in blocks}

@@ -24,7 +24,6 @@ WITH_ARRAY, WITHOUT = digest_of("with"), digest_of("without")
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """One group of two entries, as make_finished writes them."""
     source, folder = Store(tmp_path / "source"), tmp_path / "finished"
     source.put(WITH_ARRAY, {"x": np.arange(3.0)}, {"from": "finished"})
     folder.mkdir()

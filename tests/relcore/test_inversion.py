@@ -24,7 +24,6 @@ def X(rng):
 
 @pytest.fixture
 def Y(X, rng):
-    """A noisy turn of X in twice its width."""
     turn = np.linalg.qr(rng.normal(size=(2 * D, 2 * D)))[0][:D]
     return (3 * X @ turn + 0.3 * rng.normal(size=(N, 2 * D)) - 1).astype(np.float32)
 

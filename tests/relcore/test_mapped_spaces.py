@@ -19,7 +19,6 @@ LABELS = [f"class {row % 5}" for row in range(N)]
 
 @pytest.fixture(scope="module")
 def halves():
-    """Two related spaces as float16, with a zero row in the second."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, D)) + 1.5
     Y = X @ np.linalg.qr(rng.standard_normal((D, D)))[0] + 0.3 * rng.standard_normal((N, D))

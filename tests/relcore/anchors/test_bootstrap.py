@@ -20,7 +20,6 @@ TRUTH = {f"s{row}": f"t{row}" for row in range(N)}
 
 
 def clustered(rng, n=N, d=24):
-    """Rows with a structure of their own: a Gaussian's is that of every other."""
     return rng.normal(size=(8, d))[rng.integers(8, size=n)] + rng.gamma(1.0, size=(n, d))
 
 

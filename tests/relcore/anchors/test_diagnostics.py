@@ -12,7 +12,6 @@ D = 6
 
 @pytest.fixture
 def axes(make_space):
-    """Both ends of six axes: the mean is zero, so that centring changes nothing."""
     return make_space(np.vstack([np.eye(D), -np.eye(D)]))
 
 

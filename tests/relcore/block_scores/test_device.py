@@ -29,13 +29,11 @@ def device(request, torch):
 
 @pytest.fixture
 def torch():
-    """Imported by the first test that needs it: that takes seconds."""
     return pytest.importorskip("torch")
 
 
 @pytest.fixture
 def usual_precision(torch):
-    """The process's precision of products, put back after the test."""
     yield
     torch.set_float32_matmul_precision("highest")
 

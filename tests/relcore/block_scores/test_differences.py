@@ -74,7 +74,6 @@ def test_the_same_anchors_change_nothing_and_worse_ones_are_clear():
 
 @pytest.fixture
 def passes(monkeypatch):
-    """The anchors of each pass over the rows."""
     made, seen = [], Passes.seen
     monkeypatch.setattr(
         Passes,

@@ -27,7 +27,6 @@ SWAPPED = (
 
 
 def both(pair, anchors, spec=SPEC, forms=REPRESENTATIONS, **settings):
-    """Representation and metric → scores of the pass and of whole matrices."""
     settings = {"labels": class_labels(pair)} | settings
     passed, found = score_forms(pair, forms, anchors, spec, **settings), {}
     for form in forms:

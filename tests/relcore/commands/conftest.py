@@ -58,7 +58,6 @@ def files(tmp_path):
 
 @pytest.fixture
 def run(capsys):
-    """Run a command that goes well: what it prints."""
 
     def run(*arguments):
         code = main([str(one) for one in arguments])
@@ -71,7 +70,6 @@ def run(capsys):
 
 @pytest.fixture
 def refuse(capsys):
-    """Run a command that is wrong: its one line on stderr."""
 
     def refuse(*arguments):
         assert main([str(one) for one in arguments]) == 2

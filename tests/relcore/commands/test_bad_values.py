@@ -29,7 +29,6 @@ def folder(tmp_path, monkeypatch):
 
 
 def refused(arguments, capsys):
-    """The one line on stderr of a command that must end with code 2."""
     assert main(arguments) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1

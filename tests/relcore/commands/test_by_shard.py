@@ -19,7 +19,6 @@ IDS = [f"row-{row}" for row in range(100)]
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """a and b, in shards, and a.npy and b.npy with the same rows."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     rng = np.random.default_rng(8)

@@ -30,7 +30,6 @@ def versions(tmp_path):
 
 @pytest.fixture
 def gate(capsys):
-    """Run drift: its exit code, and what it prints."""
 
     def gate(*arguments):
         code = main(["drift", *map(str, arguments)])

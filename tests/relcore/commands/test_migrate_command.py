@@ -15,7 +15,6 @@ from tests.relcore.migrate.planted import migration_spaces
 
 @pytest.fixture
 def vectors(tmp_path):
-    """Files of old and new vectors and queries, and judgements."""
     spaces, judgements = migration_spaces(n=300, n_queries=40)
     for name, space in zip(("old", "new", "q_old", "q_new"), spaces, strict=True):
         np.savez(tmp_path / f"{name}.npz", vectors=space.vectors, ids=space.ids.astype(str))

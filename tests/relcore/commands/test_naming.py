@@ -15,7 +15,6 @@ from relcore.encoders.sentences import TfidfSvd
 
 @pytest.fixture
 def encoded(own_store):
-    """Two encodings of a few sentences: their keys by name."""
     for dimensions in (5, 6):
         encode(DatasetSpec("parallel", "en", limit=60), TfidfSvd(dimensions), own_store)
     return {one.metadata["name"]: one.key for one in own_store.summaries() if "encoder" in one.metadata}

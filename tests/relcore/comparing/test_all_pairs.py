@@ -46,7 +46,6 @@ def spaces(rng, make_space, vectors, rotation):
 
 
 def one_pair(metric, source, target, **settings):
-    """The functions that the metrics are made of, called for one pair."""
     pair = match(source, target)
     if metric == "relative cosine":
         made = represent(pair, "relative", ANCHORS, settings.get("projection", ProjectionSpec()))

@@ -32,7 +32,6 @@ def specs(tmp_path):
 
 @pytest.fixture
 def figure(specs):
-    """As the app makes it: from scores that it has already."""
 
     def make(metric="cka", grouped=False):
         spaces, own = [load(spec) for spec in specs], SETTINGS[metric]

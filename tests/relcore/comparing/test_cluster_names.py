@@ -9,7 +9,6 @@ from relcore.spaces.space import LatentSpace
 
 @pytest.fixture
 def islands(rng):
-    """Four groups of 100 points far apart, and the number of each point's group."""
     groups = np.repeat(np.arange(4), 100)
     return np.array([[0, 0], [50, 0], [0, 50], [50, 50]])[groups] + rng.normal(size=(400, 2)), groups
 

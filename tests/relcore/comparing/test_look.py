@@ -18,7 +18,6 @@ from relcore.tasks.recipe import recipe_of
 
 @pytest.fixture
 def recipe(tmp_path, rng):
-    """Two spaces of 120 rows with a table of metadata: three genres and a year."""
     vectors = rng.normal(size=(120, 5)) + np.repeat(np.eye(3, 5) * 9, 40, axis=0)
     np.save(tmp_path / "a.npy", vectors)
     np.save(tmp_path / "b.npy", vectors + 0.1 * rng.normal(size=vectors.shape))

@@ -13,7 +13,6 @@ def pictures(widget):
 
 @pytest.fixture
 def spaces():
-    """Partly the same ids in another order; the second is the first one turned."""
     rng = np.random.default_rng(0)
     vectors, (turn, _) = rng.normal(size=(60, 5)), np.linalg.qr(rng.normal(size=(5, 5)))
     ids = np.array([f"row {i}" for i in range(60)], dtype=object)

@@ -32,7 +32,6 @@ def pair(rng, make_space):
 
 @pytest.fixture
 def files(pair, tmp_path):
-    """Specs of the pair as files."""
     specs = []
     for space in (pair.source, pair.target):
         path = tmp_path / f"{space.name}.npz"

@@ -110,7 +110,6 @@ def test_rows_of_one_version_only(old, vectors):
 
 
 def rows_of(share, change):
-    """The change, at this share of the rows."""
 
     def broken(X, labels, rng):
         some = rng.random(N) < share

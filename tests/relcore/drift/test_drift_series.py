@@ -19,7 +19,6 @@ IDS = [f"row {number}" for number in range(N)]
 
 @pytest.fixture(scope="module")
 def versions():
-    """Training that settles: each step adds half of the noise of the last."""
     rng = np.random.default_rng(0)
     rows = [rng.normal(size=(N, 8))]
     for step in range(4):

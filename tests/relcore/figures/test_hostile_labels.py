@@ -149,7 +149,6 @@ HALF = "\ud800"  # of a surrogate pair: JSON and tables of words can bring one, 
 
 
 def halves(name):
-    """A figure whose rows have such ids."""
     ids = np.array([f"{HALF} {row}" for row in range(9)], dtype=object)
     if name == "panes":
         panes = Pane("first", np.random.default_rng(0).normal(size=(9, 2))), Pane("second", np.eye(9)[:, :2])

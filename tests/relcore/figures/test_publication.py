@@ -15,7 +15,6 @@ from relcore.figures.style import COLUMN, LIGHT, PAGE, Style
 
 
 def inflated(pdf):
-    """The PDF with its compressed streams opened."""
     parts = []
     for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
         try:

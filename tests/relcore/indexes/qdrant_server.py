@@ -68,7 +68,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving():
-    """The address of a server, and the list of the keys that it was sent."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.base, server.keys = (
         qdrant_client.QdrantClient(":memory:", force_disable_check_same_thread=True),

@@ -11,7 +11,6 @@ N, WIDTH = 53, 6
 
 
 def place_of(kind, folder):
-    """A new place of this kind in a folder."""
     if not INDEXES[kind].suffixes:
         return Place(kind, str(folder / kind), "news")
     return Place(kind, str(folder / f"rows.{kind}"))

@@ -16,7 +16,6 @@ from tests.relcore.indexes.stores import WIDTH, N, in_blocks, made, whole, writt
 
 @pytest.fixture(autouse=True)
 def _directly(monkeypatch):
-    """No proxy stands between the tests and their servers."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 

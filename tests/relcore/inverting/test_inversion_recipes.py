@@ -25,7 +25,6 @@ N, D, K = 300, 8, 30
 
 @pytest.fixture
 def pair(rng):
-    """A space of five classes, and a noisy turn of it that is wider."""
     labels = np.array([f"c{row % 5}" for row in range(N)])
     X = rng.normal(size=(N, D)) + 4 * np.eye(5, D)[np.arange(N) % 5] + 1
     turn = np.linalg.qr(rng.normal(size=(D + 2, D + 2)))[0][:D]
@@ -126,7 +125,6 @@ def recipe(pair, anchors, tmp_path):
 
 @pytest.fixture
 def drawn(recipe):
-    """Each kind of figure with its settings away from the defaults."""
     spec = InversionSpec("backward", "whitened", ridge=0.7)
     return {
         "inversion": RecoveredRows.of(recipe, inversion=spec).draw(),

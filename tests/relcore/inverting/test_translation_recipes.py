@@ -23,7 +23,6 @@ from relcore.stitch.languages import CrossLingual, RetrievalSpec
 
 @pytest.fixture
 def make_spec(monkeypatch, tmp_path):
-    """``make_spec(dataset, encoder) -> SpaceSpec``, encoded."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
 
     def make(dataset, encoder):

@@ -17,7 +17,6 @@ SPEC = RetrievalSpec(n_anchors=40, k=5)
 
 @pytest.fixture
 def rotated(rng, make_space):
-    """A space, and the same turned, shifted and scaled."""
     vectors = rng.normal(size=(120, 12))
     rotation, _ = np.linalg.qr(rng.normal(size=(12, 12)))
     return make_space(vectors, name="one"), make_space(3 * vectors @ rotation + 2, name="other")

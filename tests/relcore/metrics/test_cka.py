@@ -14,12 +14,10 @@ Z95 = 1.959963984540054
 
 
 def sd(null):
-    """Of a normal band."""
     return (null.high - null.mean) / Z95
 
 
 def all_scores(X, Y):
-    """CKA of X with every permutation of the rows of Y."""
     K, L = gram(X), gram(Y)
     scale = np.sqrt(np.sum(K * K) * np.sum(L * L))
     orders = map(list, permutations(range(len(X))))
@@ -43,7 +41,6 @@ def cka_by_grams(X, Y):
 
 
 def unbiased_hsic(K, L):
-    """Song et al. 2012, eq. 5."""
     n = len(K)
     K, L = K - np.diag(np.diag(K)), L - np.diag(np.diag(L))
     return (

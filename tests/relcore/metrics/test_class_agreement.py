@@ -46,7 +46,6 @@ def voted(source, target, labels, k):
 
 @pytest.fixture
 def classes(rng):
-    """120 rows in four clusters, and the same rows turned and with noise."""
     labels = np.array(list("abcd"), dtype=object)[np.arange(120) % 4]
     source = (rng.normal(size=(4, 6))[np.arange(120) % 4] + 0.8 * rng.normal(size=(120, 6))).astype(
         np.float32

@@ -11,7 +11,6 @@ from relcore.scores.neighbours import CONVENTIONS, find_neighbours, jaccard, mrr
 
 @pytest.fixture
 def make_pair(rng):
-    """Two noisy views of one space."""
 
     def make(n=200, d=6, noise=0.6):
         X = rng.normal(size=(n, d))

@@ -44,7 +44,6 @@ def alone(script, folder):
 
 @pytest.fixture(params=KINDS)
 def taken(request, tmp_path):
-    """A fitted adapter of each kind, and the folder that was written."""
     new, old = pairs()
     adapter = Made(request.param).fit(new, old)
     scores = (CardScore("nDCG@10", 0.41, 0.39, 0.43, 225),)
@@ -69,7 +68,6 @@ def nearest(queries, corpus):
 
 
 def assert_the_same(found, adapter):
-    """Values within 1e-5, and the same neighbours of every query."""
     new, old = pairs()
     queries, corpus = adapter.transform(new), adapter.corpus(old)
     np.testing.assert_allclose(found["queries"], queries, atol=1e-5)

@@ -20,7 +20,6 @@ def adapter():
 
 @pytest.fixture
 def source(tmp_path):
-    """New vectors in a parquet file, with a payload."""
     new, _ = pairs(N)
     rows = StoredRows(
         [f"q{row:03}" for row in range(N)], new, tuple({"title": f"t{row}"} for row in range(N))
@@ -35,7 +34,6 @@ class Killed(BaseException):
 
 
 def killed_after(times, watched):
-    """A report that ends the run at its n-th call."""
 
     def report(*told):
         watched.append(told)

@@ -17,7 +17,6 @@ from relcore.migrate.migration import (
 
 
 def drawn(noise, n_queries=200, per_query=20, state=0):
-    """Old scores, and new ones that are a monotone function of them, with noise."""
     rng = np.random.default_rng(state)
     old = rng.beta(4, 3, (n_queries, per_query))
     return ScorePairs(old, 0.5 + 0.4 * old**2 + noise * rng.normal(size=old.shape))

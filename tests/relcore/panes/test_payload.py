@@ -27,7 +27,6 @@ def pack(scene, **options):
 
 
 def read(payload):
-    """The other side's reading, written apart: header and raw arrays."""
     length = int.from_bytes(payload[:4], "little")
     header = json.loads(payload[4 : 4 + length])
     assert (4 + length) % 4 == 0

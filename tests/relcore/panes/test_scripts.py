@@ -81,7 +81,6 @@ def test_rows_travel_as_the_bits_that_python_reads():
 
 
 def even_odd(points, polygon):
-    """Rays to the right cross the edges an odd number of times."""
     inside = np.zeros(len(points), dtype=bool)
     x, y = points.T
     for (x0, y0), (x1, y1) in zip(np.roll(polygon, 1, axis=0), polygon, strict=True):

@@ -17,7 +17,6 @@ DRAWN = np.arange(2, 12)  # two rows of the twelve are not drawn
 
 
 def draw(anchors):
-    """A pane that depends on the anchors beside one that does not."""
     if "none" in anchors:
         raise SpaceError("anchors: expected known ids")
     rng = np.random.default_rng(len(anchors))
@@ -37,7 +36,6 @@ def highlighted(widget):
 
 
 def report(widget, serial, **event):
-    """What the browser sends: rows are those of the scene."""
     if "rows" in event:
         event["bits"] = base64.b64encode(pack_rows(event.pop("rows"), 10)).decode()
     widget._events = [{"serial": serial, "version": widget._header["version"], **event}]

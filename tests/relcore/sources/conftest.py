@@ -6,7 +6,6 @@ import pytest
 
 @pytest.fixture
 def data_folder():
-    """The development data; tests that use it are marked `data`."""
     folder = os.environ.get("RELSCOPE_DATA")
     if not folder or not Path(folder).is_dir():
         pytest.skip("RELSCOPE_DATA names no folder of development data")

@@ -53,7 +53,6 @@ def shared(tmp_path, monkeypatch):
 
 
 def refused(read, *arguments):
-    """The message; it quotes nothing of a file that the session may not read."""
     with pytest.raises(SpaceError, match="not open to this session") as caught:
         read(*arguments)
     assert SECRET not in str(caught.value)

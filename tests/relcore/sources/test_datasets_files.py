@@ -44,7 +44,6 @@ def write_images(path, contents, **columns):
 
 @pytest.fixture
 def read_rows(monkeypatch):
-    """Numbers of rows that pyarrow handed out, batch by batch."""
     rows, iter_batches = [], parquet.ParquetFile.iter_batches
 
     def counted(self, *args, **kwargs):

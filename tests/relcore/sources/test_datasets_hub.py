@@ -23,7 +23,6 @@ QUESTIONS = pd.DataFrame({"text": ["who?", "where?", "why?"], "label": ["HUM", "
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """The library's cache in a folder of the test's own."""
     folder = tmp_path / "hub-cache"
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", folder)
     monkeypatch.setenv("HF_DATASETS_CACHE", str(folder))

@@ -20,7 +20,6 @@ def folder(tmp_path):
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """An empty hub cache, and a network that must not be asked."""
     from huggingface_hub import constants
 
     cache = tmp_path / "hub"

@@ -26,7 +26,6 @@ def words(tmp_path):
 
 
 def weighted_means(weight):
-    """Of TEXTS, in float64."""
     means = [
         np.mean([weight[word] * np.array(VECTORS[word]) for word in known], axis=0) if known else np.zeros(3)
         for known in KNOWN

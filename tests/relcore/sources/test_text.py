@@ -85,7 +85,6 @@ def clip(tmp_path_factory):
 
 
 def states_by_hand(model, tokenizer, text):
-    """One text alone, without padding: every layer's states (tokens, d)."""
     inputs = tokenizer(text, return_tensors="pt")
     with torch.inference_mode():
         found = model(input_ids=inputs["input_ids"], output_hidden_states=True)

@@ -38,7 +38,6 @@ def random_weights(kind, config, **settings):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Folders by name; the models themselves beside them."""
     import transformers as tr
 
     text = {**SIZES, "vocab_size": 50, "bos_token_id": 1, "eos_token_id": 2}

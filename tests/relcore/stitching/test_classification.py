@@ -34,7 +34,6 @@ def result(make_encoders):
 
 
 def made_up(rng, order=("a", "b", "c"), n_states=2):
-    """A result of random answers, 50 test rows."""
     runs = []
     for state in range(n_states):
         answers = {"relative": rng.integers(0, 3, size=(2, 2, 50)).astype(np.int16)}

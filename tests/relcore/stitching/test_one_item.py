@@ -37,7 +37,6 @@ def store(tmp_path):
 
 
 def encoded(dataset, encoder, store):
-    """The space and its spec."""
     [space] = encode(dataset, encoder, store)
     key = encoding_key(load_dataset(dataset, store).digest, encoder)
     return space, encoding_spec(dataset, encoder, "", key, space.name)

@@ -24,7 +24,6 @@ SPEC = StitchSpec(
 
 @pytest.fixture
 def specs(tmp_path, make_encoders):
-    """Three encoders of 8, 8 and 12 dimensions as files."""
     made = []
     for number, space in enumerate(make_encoders()):
         path = tmp_path / f"encoder{number}.npz"

@@ -28,7 +28,6 @@ RELATIVE = replace(SPEC, methods=("relative",))
 
 @pytest.fixture
 def made(monkeypatch, tmp_path):
-    """Specs and the fitted stitching of two networks of different widths."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path))
     store, digest = Store(), load_dataset(DIGITS).digest
     networks = [SmallVision("mlp", width=width, epochs=4, random_state=width) for width in (8, 12)]

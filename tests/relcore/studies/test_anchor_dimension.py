@@ -24,7 +24,6 @@ def test_needed_interpolates_the_logarithm_and_knows_when_there_is_no_plateau():
 
 @pytest.fixture
 def study(monkeypatch, rng):
-    """A space of 3 dimensions in 20, and its rotated copy."""
     X = rng.normal(size=(900, 3)) @ rng.normal(size=(3, 20))
     rotation, _ = np.linalg.qr(rng.normal(size=(20, 20)))
     spaces = tuple(

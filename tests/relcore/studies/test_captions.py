@@ -14,7 +14,6 @@ from relcore.studies.heads import zero_shot, zero_shot_similarities
 
 @pytest.fixture
 def pictures(rng):
-    """Three classes around three centres."""
     labels = np.repeat([0, 1, 2], 40)
     vectors = 4 * rng.normal(size=(3, 8))[labels] + rng.normal(size=(120, 8))
     return LatentSpace(
@@ -68,7 +67,6 @@ def test_more_pairs_than_pictures_are_refused(pictures, texts):
 
 @pytest.fixture
 def pairs(rng):
-    """Pictures and captions: two turned, noisy views of ten topics."""
     topics, numbers = rng.normal(size=(10, 20)), np.arange(400) % 10
     images, texts = (topics[numbers] + 0.4 * rng.normal(size=(400, 20)) for _ in range(2))
     turn = ortho_group.rvs(20, random_state=1)

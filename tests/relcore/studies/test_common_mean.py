@@ -48,7 +48,6 @@ def test_where_rows_share_a_direction_a_constant_scores_the_root_of_what_unrelat
 
 @pytest.fixture
 def study(monkeypatch, rng):
-    """A space with an offset and its rotated copy with another."""
     X = rng.normal(size=(300, 10))
     rotation, _ = np.linalg.qr(rng.normal(size=(10, 10)))
     spaces = [

@@ -50,7 +50,6 @@ def encoders(monkeypatch, copies):
 
 
 def table_of(study, settings, store, keep):
-    """The rows of the runs that `keep` takes, as `run_table` has them."""
     runs = [one for one in study.runs(settings) if keep(one)]
     rows = [
         {**one, **study.measure(one, store, lambda *told: None).values, "seconds": 1.0, "key": "0" * 32}
@@ -60,7 +59,6 @@ def table_of(study, settings, store, keep):
 
 
 def answers(study, settings, table):
-    """Charts and findings, both drawn from the same numbers."""
     charts, findings = study.charts(settings, table), study.findings(settings, table)
     assert charts
     assert len(findings)

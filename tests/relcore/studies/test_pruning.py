@@ -17,7 +17,6 @@ ANCHORS = [f"r{row}" for row in range(K)]
 
 @pytest.fixture
 def pair(rng):
-    """A space of five classes, and a noisy turn of it that is wider."""
     labels = np.array([f"c{row % 5}" for row in range(N)])
     X = rng.normal(size=(N, D)) + 4 * np.eye(5, D)[np.arange(N) % 5] + 1
     turn = np.linalg.qr(rng.normal(size=(D + 2, D + 2)))[0][:D]

@@ -19,7 +19,6 @@ def spaces_of(*vectors, labels=None):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """The run table of the study on these spaces, of one state or more."""
 
     def run(spaces, data="words", n_states=1, **options):
         monkeypatch.setattr(relative, "studied_spaces", lambda *arguments: spaces)

@@ -17,7 +17,6 @@ from relcore.studies.networks import fit_plain_mlp, injected, lost_by_layer, res
 
 @pytest.fixture
 def rows(rng):
-    """Three classes in three directions, lengths 1 to 3."""
     classes = np.arange(300) % 3
     X = np.eye(3)[classes] * rng.uniform(1, 3, size=(300, 1)) + 0.1 * rng.normal(size=(300, 3))
     return X.astype(np.float32), classes

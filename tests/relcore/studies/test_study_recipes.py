@@ -14,7 +14,6 @@ SPEC = StudySpec.of(study_of("robustness"), {"harm": "missing"})
 
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
-    """Every run of `SPEC`, made up, in the store that recipes read."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(
         Engine, "submit", lambda *arguments, **settings: pytest.fail("computed what the store has")
