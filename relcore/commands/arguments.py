@@ -348,8 +348,9 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
     Raises a SpaceError for other numbers of rows under --pair-by-row, or as `load`.
     """
     by_row = getattr(options, "pair_by_row", False)
-    specs = [numbered_spec(spec) if by_row else spec for spec in map(space_spec, names)]
-    spaces = [load(spec, again=True) for spec in specs]
+    specs = map(space_spec, names)
+    specs = list(map(numbered_spec, specs) if by_row else specs)
+    spaces = list(map(partial(load, again=True), specs))
     if by_row and len(sizes := dict.fromkeys(map(len, spaces))) > 1:
         got = " and ".join(f"{n:,}" for n in sizes)
         raise SpaceError(

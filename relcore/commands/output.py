@@ -27,6 +27,7 @@ Lines = list[str | Sequence[Sequence[str]]]  # a list of rows is a table, the fi
 SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 _NUMBER = set("0123456789.,−-–±∞… ")
 _WIDTH = 20  # of a bar
+_ERASE = "\r\x1b[2K"  # the line
 
 
 def show(
@@ -146,20 +147,21 @@ class Bar(AbstractContextManager):
     """A progress bar on stderr, erased at the end; nothing if stderr is not a terminal, or with --quiet."""
 
     options: argparse.Namespace
+    drawn: bool = False
 
     def show(self, done: float, total: float, text: str = "", *_) -> None:
         """Draw how much is done, and a text."""
+        if self.options.quiet or not sys.stderr.isatty():
+            return
         share = min(1.0, done / total) if total else 0.0
         line = f"[{'=' * round(_WIDTH * share):<{_WIDTH}}] {share:4.0%}  {visible(text)}"
-        self._write(line[: shutil.get_terminal_size().columns - 1])
+        self.drawn, line = True, line[: shutil.get_terminal_size().columns - 1]
+        print(f"{_ERASE}{line}", end="", file=sys.stderr, flush=True)
 
     def event(self, event: Mapping[str, Any]) -> None:
         """`show` what a job reports."""
         self.show(event["done"], event["total"], event["message"])
 
-    def _write(self, line: str) -> None:
-        if not self.options.quiet and sys.stderr.isatty():
-            print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
-
     def __exit__(self, *_) -> None:
-        self._write("")
+        if self.drawn:
+            print(_ERASE, end="", file=sys.stderr, flush=True)

@@ -357,29 +357,6 @@ def readable(n_bytes: int) -> str:
     return f"{n_bytes:,.3g} TB"
 
 
-def stacked(path: Path, blocks: Blocks, max_bytes: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """The blocks as a read-only matrix (n, d), and what their generator returns. Raises as `check_size`."""
-    values, n, d = np.empty((0, 0), np.float32), 0, 0
-    while True:
-        try:
-            block = next(blocks)
-        except StopIteration as end:
-            columns = end.value or {}
-            break
-        d = d or block.shape[1]
-        check_size(path, n + len(block), d, max_bytes)
-        if n + len(block) > len(values):
-            # The system moves the pages of a large block, so nothing is copied.
-            values.resize(((n + len(block)) * 9 // 8, d), refcheck=False)
-        values[n : n + len(block)] = block
-        n += len(block)
-    if not n:
-        raise SpaceError(f"{path.name}: expected rows of numbers, got none; look at how the file was written")
-    values.resize((n, d), refcheck=False)
-    values.flags.writeable = False
-    return values, columns
-
-
 def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, None, None]:
     """The description of each file, an empty one for a file that is no space."""
     for item in map(Path, paths):

@@ -35,7 +35,6 @@ from relcore.files.formats import (
     describe_all,
     format_of,
     readable,
-    stacked,
     suffix_of,
     usable_bytes,
 )
@@ -361,8 +360,25 @@ def _read(
         blocks = confined.stream(of.blocks, path, of.libraries, request=unbounded)
         vectors, columns = file.decoded(regions, blocks), regions.columns
     if vectors is None:
-        blocks = confined.stream(of.blocks, path, of.libraries, request=request)
-        vectors, columns = stacked(path, blocks, request.max_bytes)
+        blocks, n = confined.stream(of.blocks, path, of.libraries, request=request), 0
+        vectors = np.empty((0, 0), np.float32)
+        while True:  # a `for` would lose what the generator returns
+            try:
+                block = next(blocks)
+            except StopIteration as stop:
+                columns = stop.value or {}
+                break
+            d, end = vectors.shape[1] or block.shape[1], n + len(block)
+            check_size(path, end, d, request.max_bytes)
+            if end > len(vectors):  # the system moves the pages of a large block, so nothing is copied
+                vectors.resize((end * 9 // 8, d), refcheck=False)
+            vectors[n:end], n = block, end
+        if not n:
+            raise SpaceError(
+                f"{path.name}: expected rows of numbers, got none; look at how the file was written"
+            )
+        vectors.resize((n, d), refcheck=False)
+        vectors.flags.writeable = False
     if "ids" not in columns and (tokens := columns.get("tokens")):
         ids = token_ids(path, tokens[1])
         columns = columns if ids is None else columns | {"ids": ids[: len(vectors)]}

@@ -57,8 +57,8 @@ class _Translation(Estimator):
         self.n_features_in_ = source.shape[1]
         return self
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        """Source rows in the target space, (n, d_source) → (n, d_target) float32."""
+    def transform(self, X: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
+        """Source rows in the target space, (n, d_source) → (n, d_target), `less` a row of it. float32."""
         of_source, of_target = self._exponents
         X, mean = scaled(self._check_width(X), of_source), scaled(self.source_mean_, of_source)
         matrix, shift = scaled(self.matrix_, of_target - of_source), scaled(self.target_mean_, of_target)
@@ -68,7 +68,7 @@ class _Translation(Estimator):
             rows = X @ matrix.astype(np.float32) + (shift - mean @ matrix).astype(np.float32)
         rows = scaled(rows, -of_target)
         need_finite(rows[:, 0])
-        return rows
+        return centred(rows, less)
 
 
 @dataclass(eq=False)

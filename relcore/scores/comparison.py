@@ -504,7 +504,7 @@ def representation_maps(
     if representation == "procrustes":
         procrustes = Procrustes().fit(source[rows], target[rows])
         mean = mean_row(target)  # as on Invert, where it is the same map
-        return (lambda X: centred(procrustes.transform(X), mean)), partial(centred, mean=mean)
+        return partial(procrustes.transform, less=mean), partial(centred, mean=mean)
     whiten, maps = representation == "whitened", []
     for X in (source, target):
         maps.append(spec.projection(whiten).fit(X, anchors=rows).transform)
