@@ -108,7 +108,7 @@ def control(runs: StudyRuns) -> None:
         if made:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, engine(), True)}
             st.button(
-                f"Run them here · {_duration(runs.seconds(store, n_workers, own=True))}",
+                f"Run them here · {_duration(runs.expected(store, n_workers, own=True).likely)}",
                 help="Computes them again on this machine, and shows these runs from then on.",
                 **start,
             )
@@ -226,18 +226,17 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
     if not charts:
         st.caption("No run has finished training yet.")
         return None
-    names = list(charts)
-    chart = names[0]
-    if len(names) > 1:
-        chart = st.segmented_control(
+    chart, *others = charts
+    if others:
+        chosen = st.segmented_control(
             "Chart",
-            names,
+            list(charts),
             default=chart,
             required=True,
             key=f"studies.{runs.study.kind}.chart",
             label_visibility="collapsed",
         )
-        chart = chart if chart in names else names[0]
+        chart = chosen if chosen in charts else chart
     figure = chart_exportable(charts[chart]).interactive(exports.theme())  # the conclusion stands above it
     exports.chart(figure, f"studies.figure-{chart}")
     return chart

@@ -1,11 +1,12 @@
 """Compute the results that come with Relscope, so that Compare, Stitch, Bootstrap, Migrate and Studies open
 with a picture.
 
-    python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished]
+    python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished] [--only-readme]
 
 Groups: digits, sentences, bootstrap, differences, migration-example, and the names of studies; default: all
-that are there. Each is what its page computes with its default settings. The groups take 10 s to 20 min of
-one core. Commit first: date and commit are written beside the results.
+that are there. Each is what its page computes with its default settings. The groups take 10 s to an hour of
+one core. Commit first: date and commit are written beside the results. README's table of findings is then
+written from the runs that come with Relscope; with --only-readme nothing else is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
+from relcore.base.names import STUDIES
 from relcore.bootstrap.spec import BootstrapSpec
 from relcore.catalog.catalog import held_out_ids, stored_encoding_spec
 from relcore.catalog.encoding import encode
@@ -39,6 +41,8 @@ from relcore.tasks.task import Task
 
 _LARGEST = 6_000_000  # bytes of a file
 _LONG = 20_000  # letters of metadata, above which an entry has a file of its own
+README = Path(__file__).parents[2] / "README.md"
+_HEADER = "| study | finding |\n|---|---|\n"
 
 
 def example_keys(name: str, store: Store) -> list[str]:
@@ -132,19 +136,37 @@ def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: s
     print(f"{group}: {len(keys)} results")
 
 
+def with_findings(readme: str) -> str:
+    """The text with a row for each study whose runs come with Relscope: its question and its conclusion."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(folder, finished=True)
+        for kind in STUDIES:
+            study = study_of(kind)
+            spec = StudySpec.of(study)
+            runs = StudyRuns(study, spec)
+            if not runs.missing(store):
+                conclusion = study.conclusion(spec.settings, runs.table(store)).replace("(95 %: ", "(")
+                rows.append(f"| `{kind}`: {STUDIES[kind].help} | {conclusion} |")
+    before, header, rest = readme.partition(_HEADER)
+    return before + header + "\n".join(rows) + rest[rest.index("\n\n") :]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("groups", nargs="*", default=sorted(path.stem for path in FOLDER.glob("*.json")))
     parser.add_argument("--output", type=Path, default=FOLDER)
+    parser.add_argument("--only-readme", action="store_true")
     arguments = parser.parse_args()
     commit = commit_of()
     arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder)
-        for group in arguments.groups:
+        for group in arguments.groups if not arguments.only_readme else ():
             write(group, keys_of(group, store), store, arguments.output, commit)
+    README.write_text(with_findings(README.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ from relcore.studies.study import (
     lines_over,
     mean,
     mean_at,
+    mean_score,
     sentence,
     states,
     test_ids_of,
@@ -131,7 +132,7 @@ class AcrossDomains(Study):
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         rows = [
-            finding(f"{METHODS[method].title}, {group}", mean(table[f"{method}, {group}"]))
+            finding(f"{METHODS[method].title}, {group}", mean_score(table[f"{method}, {group}"]))
             for method in options["methods"]
             for group in _GROUPS
         ]
@@ -142,7 +143,7 @@ class AcrossDomains(Study):
             return ""
         methods = options["methods"]
         accuracies = [
-            f"{mean(table[f'{name}, other domain']):2} by {METHODS[name].title}" for name in methods
+            f"{mean_score(table[f'{name}, other domain']):2} by {METHODS[name].title}" for name in methods
         ]
         own, chance = average(table, f"{methods[0]}, not stitched"), average(table, "chance")
         return (
@@ -293,9 +294,7 @@ class HeadAcross(Study):
         states("the sentences and the test rows", choices=(3, 5)),
     )
     by, measures = "pairs", _MEASURES
-
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "head", n_pairs=_NUMBERS)
+    shared, varied = "head", {"n_pairs": _NUMBERS}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         state = settings["random_state"]
@@ -333,8 +332,8 @@ class HeadAcross(Study):
             return ""
         return (
             f"Through {most} everyday sentences, heads classify {accuracy[best]} of the other encoder's rows"
-            f" by {_MEASURES[best]}; chance level {average(table, 'chance'):.3f}, a head of its own"
-            f" {average(table, 'ceiling'):.3f}."
+            f" by {_MEASURES[best]}; chance level {short(average(table, 'chance'))}, a head of its own"
+            f" {short(average(table, 'ceiling'))}."
         )
 
 
@@ -386,8 +385,7 @@ class PicturesAndWords(Study):
     )
     by, measures = "n_pairs", {"accuracy": "accuracy by sentences"}
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "encoder keep exponent", n_pairs=_PICTURES)
+    shared, varied = "encoder keep exponent", {"n_pairs": _PICTURES}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         (images,) = encode(dataset_of("digits"), _VISION, store, report)
@@ -411,7 +409,7 @@ class PicturesAndWords(Study):
         most = table.n_pairs.max()
         return sentence(
             f"From {most:,} pictures with captions, sentences classify {{}} of the held-out digits; a head"
-            f" trained on all labels {average(table, 'head'):.3f}.",
+            f" trained on all labels {short(average(table, 'head'))}.",
             mean_at(table, "n_pairs", most, "accuracy"),
         )
 
@@ -516,8 +514,7 @@ class Layers(Study):
         states("the anchors and the test rows", choices=(3, 5)),
     )
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "metric method n_anchors")
+    shared = "metric method n_anchors"
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces = encode(dataset_of("sentences"), _minilm(_LAYERS), store, report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -36,10 +36,10 @@ from relcore.studies.study import (
     data_option,
     finding,
     findings_table,
-    grid,
     labelled_spaces,
     listed,
     mean,
+    mean_score,
     ordered_pairs,
     points_chart,
     states,
@@ -73,17 +73,14 @@ class Pruning(Study):
         SPACES,
     )
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "data route n_anchors spaces")
+    shared = "data route n_anchors spaces"
+    cost: ClassVar = {"digits": 2.0, "sentences": 30.0, "words": 30.0}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, test_ids = _pair_of(settings, store, report)
         state = settings["random_state"]
         anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state).tolist()
         return RunResult(inversion_sweep(pair, anchors, settings["route"], state, test_ids, report=report))
-
-    def seconds(self, settings: Settings) -> float:
-        return 2.0 if settings["data"] == "digits" else 30.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
         cells, k = mean_cells(table), table.n_anchors.iloc[0]
@@ -135,7 +132,7 @@ class Pruning(Study):
             return ""
         delta, omega = cells.idxmax()
         return (
-            f"Best is δ = {general(delta)} with ω = {omega}: a mean cosine of"
+            f"Best on the same runs is δ = {general(delta)} with ω = {omega}: a mean cosine of"
             f" {_at(table, (delta, omega), 'cosine')} to the true rows; by chance the best of"
             f" {int(cells.notna().sum())} cells stays below {short(average(table, 'best by chance, high'))}."
         )
@@ -150,7 +147,7 @@ def cells_of(cells: Sequence[dict[str, float | None]]) -> pd.DataFrame:
 
 
 def _at(table: pd.DataFrame, cell: tuple[float, int], measure: str) -> Estimate:
-    return mean([cells_of(cells).loc[cell, measure] for cells in table.cells])
+    return mean_score([cells_of(cells).loc[cell, measure] for cells in table.cells])
 
 
 def _panel(cells: pd.DataFrame, column: str, title: str, note: str, digits: int | None = None) -> MatrixPanel:
@@ -350,8 +347,8 @@ class CommonMean(Study):
     )
     by, measures, names = "data", COSINES, dict(zip(_STUDIED, _STUDIED, strict=True))
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "n_anchors", data=options["data"])
+    shared, varied = "n_anchors", {"data": "data"}
+    cost: ClassVar = dict.fromkeys(_STUDIED, 3.0) | {"sentences": 8.0}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces, state = studied_spaces(settings["data"], store, report), settings["random_state"]
@@ -368,9 +365,6 @@ class CommonMean(Study):
             measured.append(cosines(translated, spaces[j].vectors[split.test], means[j]))
         averaged = {name: float(np.mean([one[name] for one in measured])) for name in COSINES}
         return RunResult(averaged | {"test rows": len(split.test), "pairs": len(pairs)})
-
-    def seconds(self, settings: Settings) -> float:
-        return 8.0 if settings["data"] == "sentences" else 3.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         parts = table.groupby("data", sort=False)

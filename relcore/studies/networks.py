@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -58,11 +58,11 @@ from relcore.studies.study import (
     findings_table,
     finished_run,
     gains,
-    grid,
     labelled_spaces,
     lines_over,
     mean,
     mean_at,
+    mean_score,
     points_chart,
     sentence,
     states,
@@ -92,8 +92,8 @@ class TrainingRelative(Study):
         states("the anchors and the head's first weights", 6, (3, 6, 10)),
     )
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "data n_anchors", features=_FORMS)
+    shared, varied = "data n_anchors", {"features": _FORMS}
+    cost: ClassVar = {"digits": 85.0, "sentences": 110.0}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces = labelled_spaces(settings["data"], store, report)
@@ -112,9 +112,6 @@ class TrainingRelative(Study):
             values[name] = float(np.mean(own))
             values |= {f"{name} of {encoder}": one for encoder, one in zip(result.encoders, own, strict=True)}
         return RunResult(values)
-
-    def seconds(self, settings: Settings) -> float:
-        return 85.0 if settings["data"] == "digits" else 110.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         encoders = {column: column.removeprefix("F1 of ") for column in table if column.startswith("F1 of ")}
@@ -159,8 +156,7 @@ class TrainedCount(Study):
     )
     by, measures = "n_anchors", {**_MEASURES, "absolute": "absolute, not stitched"}
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "architecture epochs", n_anchors=_COUNTS)
+    shared, varied = "architecture epochs", {"n_anchors": _COUNTS}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         dataset, state = load_dataset(DatasetSpec("digits"), store), settings["random_state"]
@@ -492,7 +488,7 @@ def _good(table: pd.DataFrame) -> pd.DataFrame:
 
 def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
     rows = table.assign(
-        x=table[similarity], y=table.accuracy, label=[model_label(row) for row in _records(table)]
+        x=table[similarity], y=table.accuracy, label=[model_label(row) for row in table.to_dict("records")]
     )
     found = {name: correlation(table[similarity], table.accuracy, kind) for kind, name in NAMES.items()}
     return _groups(rows, similarity, f"Over {counted(len(table), 'model')}", found)
@@ -502,7 +498,7 @@ def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
     columns = {"x": table[f"{similarity} by epoch"], "y": table["accuracy by epoch"]}
     labels = [
         [f"{model_label(row)}, epoch {epoch + 1}" for epoch in range(row["epochs"])]
-        for row in _records(table)
+        for row in table.to_dict("records")
     ]
     rows = table.assign(**columns, label=labels).explode(["x", "y", "label"])
     found = {
@@ -520,10 +516,6 @@ def _groups(rows: pd.DataFrame, similarity: str, head: str, found: dict[str, Est
     texts = [f"{name} {estimate}" for name, estimate in found.items() if not np.isnan(estimate.value)]
     note = f"{head}:\n{', '.join(texts)}" if texts else ""
     return Lines(lines, f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return table.to_dict("records")
 
 
 def model_label(row: dict[str, Any]) -> str:
@@ -568,8 +560,7 @@ class RescaledRows(Study):
     )
     by, names, measures = "network", NETWORKS, {name: name for name in (*_RESCALED, "chance")}
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "data spaces", network=options["networks"])
+    shared, varied = "data spaces", {"network": "networks"}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         if settings["spaces"]:
@@ -582,7 +573,7 @@ class RescaledRows(Study):
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         lines = []
         for network, part in table.groupby("network", sort=False):
-            means = [mean(scores) for scores in zip(*part["accuracy by length"], strict=True)]
+            means = [mean_score(scores) for scores in zip(*part["accuracy by length"], strict=True)]
             ends = ([getattr(one, end) for one in means] for end in ("value", "low", "high"))
             lines.append(Line(NETWORKS[network], part.lengths.iloc[0], *ends))
         marks = (("mean length", float(table["mean length"].iloc[0])),)
@@ -681,8 +672,8 @@ class RescaledLayers(Study):
         most = max(range(len(lost)), key=lambda layer: lost[layer].value)
         return (
             f"Brought to about their mean length, the vectors of {run.layers[most]}, the layer that loses"
-            f" most of {len(lost)}, cost {lost[most]} of accuracy; at the worst length"
-            f" {short(run['as it is'] - np.min(run.accuracy))}."
+            f" most of {len(lost)}, cost {lost[most]} of accuracy; the worst of all layers and lengths on the"
+            f" same rows costs {short(run['as it is'] - np.min(run.accuracy))}."
         )
 
 

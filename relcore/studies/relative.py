@@ -40,6 +40,7 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
+    average,
     chart,
     count_of,
     data_option,
@@ -173,7 +174,8 @@ class AnchorChoice(Study):
         best, worst = (choose(changes, key=lambda choice: changes[choice].value) for choose in (max, min))
         return (
             f"Against random anchors, the {name} of relative rows changes by {changes[best]} with the best"
-            f" choice, {CHOICES[best]}, and by {changes[worst]} with the worst, {CHOICES[worst]}."
+            f" choice, {CHOICES[best]}, and by {changes[worst]} with the worst, {CHOICES[worst]}"
+            f" (intervals of {len(changes)} choices at once)."
         )
 
 
@@ -273,11 +275,8 @@ class AnchorCount(Study):
         most = table.n_anchors.max()
         return sentence(
             f"With {most} anchors, stitched heads reach an accuracy of {{}} on relative rows and {{}} on"
-            " whitened rows; absolute heads that are not stitched reach {}.",
-            *(
-                mean_at(table, "n_anchors", most, column)
-                for column in ("relative, stitched", "whitened, stitched", OWN)
-            ),
+            f" whitened rows; absolute heads that are not stitched reach {short(average(table, OWN))}.",
+            *(mean_at(table, "n_anchors", most, f"{form}, stitched") for form in ("relative", "whitened")),
         )
 
 
@@ -304,8 +303,8 @@ class AnchorCurve(Study):
         SPACES,
     )
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "form spaces", strategy=options["strategies"], n_anchors=_NUMBERS)
+    shared, varied = "form spaces", {"strategy": "strategies", "n_anchors": _NUMBERS}
+    cost: ClassVar = dict.fromkeys(_STRATEGIES, 3.0) | {"k-means": 12.0}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair = word_pair(settings["spaces"], store)
@@ -319,9 +318,6 @@ class AnchorCurve(Study):
         chance = {f"{name} chance": score.null.mean for name, score in scores.items()}
         values = {name: float(score) for name, score in scores.items()}
         return RunResult(values | chance | {"rows": len(split.test)})
-
-    def seconds(self, settings: Settings) -> float:
-        return 12.0 if settings["strategy"] == "k-means" else 3.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         rows, charts = count_of(table, "held-out rows, anchors of no set", "rows"), {}
@@ -683,8 +679,7 @@ class Quantisation(Study):
         states("the anchors and the rows", 5),
     )
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "n_anchors clusters", data=options["data"], t=_THRESHOLDS)
+    shared, varied = "n_anchors clusters", {"data": "data", "t": _THRESHOLDS}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         data, state = settings["data"], settings["random_state"]
@@ -692,7 +687,13 @@ class Quantisation(Study):
         split = studied_split(data, spaces[0], settings["n_anchors"], state, _ROWS)
         report(0, 1, f"clusters at t = {settings['t']:g}")
         clustered = split.train if settings["clusters"] == "held-out" else np.union1d(split.train, split.test)
-        projections = [projection_at(space, split.anchors, clustered, settings["t"]) for space in spaces]
+        quantised = {"similarity": "quantised", "threshold": settings["t"]} if settings["t"] else {}
+        projections = [
+            RelativeProjection(center=False, **quantised).fit(
+                space.vectors[clustered], anchors=space.vectors[split.anchors]
+            )
+            for space in spaces
+        ]
         relative = [
             one.transform(space.vectors[split.test]) for one, space in zip(projections, spaces, strict=True)
         ]
@@ -710,20 +711,22 @@ class Quantisation(Study):
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         charts = {}
         for data, part in table.groupby("data", sort=False):
-            held_out = count_of(part, "held-out rows")
-            rows = f"{data}: {held_out}, {part.n_anchors.iloc[0]} anchors"
-            names = ("chance of MRR", "chance of accuracy")[: 1 + (data in LABELLED)]
-            look = ("t (0: not quantised)", "score"), rows, {name: name for name in names}
+            rows = f"{data}: {count_of(part, 'held-out rows')}, {part.n_anchors.iloc[0]} anchors"
+            names, x = (
+                ("chance of MRR", "chance of accuracy")[: 1 + (data in LABELLED)],
+                "t (0: not quantised)",
+            )
+            look = (x, "score"), rows, {name: name for name in names}
             charts[f"{data}: price"] = chart(part, lines_over(part, "t", SCORES), *look)
-            look = ("t (0: not quantised)", "cosine distance (0 = equal)"), rows
-            charts[f"{data}: distance"] = chart(part, lines_over(part, "t", DISTANCES), *look)
+            lines = lines_over(part, "t", DISTANCES)
+            charts[f"{data}: distance"] = chart(part, lines, (x, "cosine distance (0 = equal)"), rows)
         return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         rows = []
         for data, part in table.groupby("data", sort=False):
             names = {t: f"{data}, t = {t:g}" for t in _THRESHOLDS}
-            rows += findings_over(part.sort_values("t"), "t", {**SCORES, **DISTANCES}, names)
+            rows += findings_over(part.sort_values("t"), "t", SCORES | DISTANCES, names)
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
@@ -731,15 +734,6 @@ class Quantisation(Study):
         if not all(text for _, text in parts):
             return ""
         return f"O{'; o'.join(f'n {data} {text}' for data, text in parts)}."
-
-
-def projection_at(
-    space: LatentSpace, anchors: np.ndarray, clustered: np.ndarray, t: float
-) -> RelativeProjection:
-    quantised = {"similarity": "quantised", "threshold": t} if t else {}
-    return RelativeProjection(center=False, **quantised).fit(
-        space.vectors[clustered], anchors=space.vectors[anchors]
-    )
 
 
 def distances_of(source: np.ndarray, target: np.ndarray) -> dict[str, float]:
@@ -790,21 +784,18 @@ def _tightest(part: pd.DataFrame) -> str:
         return ""
     plain = by_t.pop(0)
     start = f"the distance between the spaces is {short(plain.distance.mean())} without quantising"
-    nearer = {t: mean(plain.distance - rows.distance) for t, rows in by_t.items()}
+    nearer = {t: mean(plain.distance - rows.distance, among=len(by_t)) for t, rows in by_t.items()}
     tighter = [t for t, gain in nearer.items() if gain.low > 0]
     if not tighter:
-        return f"{start}, and no t makes it smaller for certain"
+        return f"{start}, and no t of {len(by_t)} is seen to make it smaller"
     t = tighter[0]
-    ratios, heads = (
-        [rows[name].astype(float).mean() for rows in (plain, by_t[t])] if name in part else [np.nan] * 2
-        for name in ("ratio", "accuracy")
-    )
-    text = (
-        f"{start} and first smaller for certain at t = {t:g}, by {nearer[t]}, where MRR loses"
-        f" {mean(plain.mrr - by_t[t].mrr)} of {short(plain.mrr.mean())}, the distance goes from"
-        f" {short(ratios[0], 2)} to {short(ratios[1], 2)} of that of permuted rows"
-    )
-    return text if np.isnan(heads[0]) else f"{text} and accuracy from {short(heads[0])} to {short(heads[1])}"
+    changes = [f"MRR changes by {mean(by_t[t].mrr - plain.mrr)} from {short(plain.mrr.mean())}"]
+    for name, title in {"ratio": "paired over permuted distance", "accuracy": "stitched accuracy"}.items():
+        if name in part and part[name].notna().any():
+            before, after = (rows[name].astype(float) for rows in (plain, by_t[t]))
+            changes.append(f"{title} by {mean(after - before)} from {short(before.mean())}")
+    first = f"first smaller, of {len(by_t)} t at once, at t = {t:g}, by {nearer[t]}"
+    return f"{start} and {first}, where {', '.join(changes)}"
 
 
 FORMS = {
@@ -840,8 +831,8 @@ class QuasiIsometry(Study):
     )
     by, measures, names = "form", _DISTANCES | {"mrr": "MRR"}, FORMS
 
-    def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "n_anchors spaces", form=FORMS)
+    shared, varied = "n_anchors spaces", {"form": FORMS}
+    cost: ClassVar = dict.fromkeys(FORMS, 4.0) | {"absolute": 2.0, "relative": 2.0}
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]
@@ -862,9 +853,6 @@ class QuasiIsometry(Study):
         values["distance"] = float(np.linalg.norm(sides[0] - sides[1], axis=1).mean())
         values["unit distance"] = float(np.linalg.norm(units[0] - units[1], axis=1).mean())
         return RunResult(values | {"mrr": float(ranks.mean(dtype=np.float64))})
-
-    def seconds(self, settings: Settings) -> float:
-        return 2.0 if settings["form"] in ("absolute", "relative") else 4.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         words = count_of(table, "words that are no anchors", "rows")

@@ -101,11 +101,12 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
     return Estimate(r, float(low), float(high), n)
 
 
-def mean(values: Iterable[float], bounded: bool = False) -> Estimate:
+def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Estimate:
     """Mean with Student's 95 % interval, or of 2,000 resamples where values are `bounded`, such as
     correlations.
 
-    NaN and None are left out; one value alone has no interval.
+    NaN and None are left out; one value alone has no interval. That of one `among` several means is wider, so
+    that all hold at once (Bonferroni).
     """
     values = np.array(list(values), dtype=float)
     values = values[~np.isnan(values)]
@@ -117,7 +118,17 @@ def mean(values: Iterable[float], bounded: bool = False) -> Estimate:
         return Estimate(float(values.mean()), *np.quantile(drawn, [0.025, 0.975]).tolist(), n)
     from scipy.special import stdtrit  # as `scipy.stats.t.ppf`, which takes longer to import than a page
 
-    return Estimate.around(values.mean(), stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n), n)
+    return Estimate.around(
+        values.mean(), stdtrit(n - 1, 1 - 0.025 / among) * values.std(ddof=1) / np.sqrt(n), n
+    )
+
+
+def mean_score(values: Iterable[float]) -> Estimate:
+    """As `mean`, of scores: 0 … 1, or −1 … 1 if one is negative; the interval is cut there."""
+    values = np.array(list(values), dtype=float)
+    found, least, most = mean(values), np.nanmin(values, initial=0), np.nanmax(values, initial=0)
+    cut = {"low": max(found.low, -1.0 if least < 0 else 0.0), "high": min(found.high, 1.0)}
+    return found if most > 1 else replace(found, **cut)
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
@@ -152,17 +163,23 @@ def average(table: pd.DataFrame, column: str) -> float:
 
 
 def mean_at(table: pd.DataFrame, by: str, value: Any, column: str) -> Estimate:
-    return mean(table.loc[table[by] == value, column]) if column in table else Estimate()
+    return mean_score(table.loc[table[by] == value, column]) if column in table else Estimate()
+
+
+def n_needed(found: Estimate, effect: float) -> int:
+    """About how many values would tell an effect from 0 in four of five studies, by this interval's width."""
+    return round(found.n * ((found.high - found.low) / 2 * (1 + 0.8416 / Z95) / effect) ** 2)
 
 
 def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Estimate]:
     """Mean of `column` less that at `base` in the same random state, for each other value of `by`.
 
-    Values whose mean has no interval are left out.
+    The intervals hold for all of them at once (Bonferroni), so that one may name the best. Values whose mean
+    has no interval are left out.
     """
     wide = table.pivot(index="random_state", columns=by, values=column).astype(float)
     others = [value for value in dict.fromkeys(table[by]) if value != base and base in wide]
-    changes = {value: mean(wide[value] - wide[base]) for value in others}
+    changes = {value: mean(wide[value] - wide[base], among=len(others)) for value in others}
     return {value: change for value, change in changes.items() if change.has_interval}
 
 
@@ -187,7 +204,7 @@ def findings_over(
     """
     noun = by.removeprefix("n_")
     return [
-        finding(f"{names[value] if names else f'{noun} {value:g}'}, {name}", mean(part[column]))
+        finding(f"{names[value] if names else f'{noun} {value:g}'}, {name}", mean_score(part[column]))
         for value, part in table.groupby(by, sort=not names)
         for column, name in measures.items()
         if column in part and part[column].notna().any()
@@ -199,7 +216,7 @@ def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list
     lines = []
     for column, name in measures.items():
         part = table[[x, column]].astype(float).dropna() if column in table else table.iloc[:0]
-        means = [mean(values) for _, values in part.groupby(x)[column]] if len(part) else []
+        means = [mean_score(values) for _, values in part.groupby(x)[column]] if len(part) else []
         ends = ([getattr(value, end) for value in means] for end in ("value", "low", "high"))
         if means:
             lines.append(Line(name, sorted(set(part[x])), *ends))
@@ -298,12 +315,17 @@ class Study(ABC):
     by, measures, names
         Of the usual findings: the column that is varied, the measured columns with their names, and the names
         of the values of `by`, where they are no numbers.
-    cost : seconds, or by data
+    shared, varied
+        Of the usual runs: names of the options that are settings of all of them; and the values of each
+        further setting, or the name of an option that has them.
+    cost : seconds, or by the value of a setting
         Of a run on one core, where `seconds` does not compute them.
     """
 
     version: ClassVar[int] = 1
     options: ClassVar[tuple[Setting, ...]]
+    shared: ClassVar[str] = ""
+    varied: ClassVar[Mapping[str, str | Iterable]] = {}
     by: ClassVar[str] = ""
     measures: ClassVar[Mapping[str, str]] = {}
     names: ClassVar[Mapping[Any, str]] = {}
@@ -316,16 +338,18 @@ class Study(ABC):
     def title(self) -> str:
         return STUDIES[self.kind].title
 
-    @abstractmethod
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         """The settings of every run, in the order in which they start; see `grid`."""
+        chosen = {name: options[of] if isinstance(of, str) else of for name, of in self.varied.items()}
+        return grid(options, self.shared, **chosen)
 
     @abstractmethod
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         """One run; equal settings give an equal result."""
 
     def seconds(self, settings: Settings) -> float:
-        return self.cost[settings["data"]] if isinstance(self.cost, Mapping) else self.cost
+        cost, given = self.cost, map(str, settings.values())
+        return next(cost[value] for value in given if value in cost) if isinstance(cost, Mapping) else cost
 
     @abstractmethod
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
@@ -497,9 +521,6 @@ class StudyRuns:
         """Where the runs come from that came with Relscope; None if all are the store's own."""
         return next((made for key in self.keys if (made := store.made(key))), None)
 
-    def seconds(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
-        return self.expected(store, n_workers, own).likely
-
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> Expected:
         """How long the missing runs take, by the pace of finished ones, else of earlier runs of the study."""
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
@@ -537,7 +558,7 @@ class StudyRuns:
             len(states["queued"]),
             tuple(f"{job.title}: {status.error}" for job, status in states["failed"]),
             len(self),
-            self.seconds(engine.store, engine.n_workers, own=here) if under_way else None,
+            self.expected(engine.store, engine.n_workers, own=here).likely if under_way else None,
             running[0][1].message if running else "",
         )
 

@@ -1,6 +1,4 @@
-"""The Studies page: a grid with its cost, a run, the answer while it comes, and the way back to the other
-pages.
-"""
+"""The Studies page: finished runs, those that are missing, and study files."""
 
 import json
 
@@ -12,54 +10,17 @@ from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 
 @pytest.fixture
-def page(make_session):
-    st.cache_resource.clear()  # the engine, and rows of runs that other tests put under the same keys
-    whole_engine().store.finished = None
-    yield make_session().open("studies")
-    whole_engine().close()
-    whole_engine.clear()
-
-
-def put_run(runs, number, values):
-    facts = {
-        "study": runs.study.kind,
-        "version": runs.study.version,
-        "settings": runs.settings[number],
-        "values": values,
-    }
-    whole_engine().store.put(runs.keys[number], {}, {**facts, "seconds": 1.0})
-
-
-@pytest.fixture
-def finished():
-    """Twelve made-up networks of the digits study, alike as far as they are good."""
-    study = study_of("similarity-performance")
-    runs = StudyRuns(study, StudySpec.of(study, {"n_runs": 12}))
-
-    def put(n=12):
-        for number in range(n):
-            share, epochs = number / 12, runs.settings[number]["epochs"]
-            values = {
-                "outcome": "trained",
-                "best epoch": 1,
-                "best validation accuracy": 0.5 + share / 3,
-                "accuracy": 0.4 + share / 2,
-            }
-            for name in ("similarity", "centred similarity"):
-                values |= {name: share, f"{name} by epoch": [share] * epochs}
-                values |= {f"{kind} over epochs, {name}": 0.9 for kind in ("pearson", "spearman")}
-            put_run(runs, number, values | {"accuracy by epoch": [0.5] * epochs})
-        return runs
-
-    return put
-
-
-@pytest.fixture
 def first_start(make_session):
-    st.cache_resource.clear()
+    st.cache_resource.clear()  # the engine, and rows of runs that other tests put under the same keys
     yield make_session().open("studies")
     whole_engine().close()
     whole_engine.clear()
+
+
+@pytest.fixture
+def page(first_start):
+    whole_engine().store.finished = None
+    return first_start.open("studies")
 
 
 def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
@@ -70,8 +31,19 @@ def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
     assert whole_engine().jobs() == []
 
 
-def test_what_is_missing_is_offered(page, finished):
-    finished(5)
+def test_what_is_missing_is_offered(page):
+    """Five made-up networks of twelve, alike as far as they are good."""
+    study = study_of("similarity-performance")
+    runs = StudyRuns(study, StudySpec.of(study, {"n_runs": 12}))
+    for number, settings in enumerate(runs.settings[:5]):
+        share, epochs = number / 12, settings["epochs"]
+        values = {"outcome": "trained", "best epoch": 1, "best validation accuracy": share, "accuracy": share}
+        for name in ("similarity", "centred similarity"):
+            values |= {name: share, f"{name} by epoch": [share] * epochs}
+            values |= {f"{kind} over epochs, {name}": 0.9 for kind in ("pearson", "spearman")}
+        values |= {"accuracy by epoch": [0.5] * epochs}
+        facts = {"study": study.kind, "version": 1, "settings": settings, "values": values, "seconds": 1.0}
+        whole_engine().store.put(runs.keys[number], {}, facts)
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     start = next(button for button in page.button if button.key == "studies.start")
     assert start.label.startswith("Resume 7 of 12 runs · about")

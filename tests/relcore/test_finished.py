@@ -1,10 +1,9 @@
-"""Results that come with Relscope: found where the store has none of its own, never written, computed
-again to the same.
-"""
+"""Results that come with Relscope: found where the store has none of its own, and computed again the same."""
 
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -96,15 +95,22 @@ def test_a_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
     assert study.conclusion(spec.settings, runs.table(store))
 
 
-@pytest.mark.parametrize(("name", "number"), [("digits", 0), ("sentences", 0)])
-def test_an_encoder_gives_the_finished_space_again(name, number, tmp_path):
+def test_readme_has_the_findings_of_the_finished_runs():
+    root = Path(__file__).parents[2]
+    script = runpy.run_path(str(root / "assets/finished/make_finished.py"))
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert script["with_findings"](readme) == readme, "run make_finished.py --only-readme"
+
+
+@pytest.mark.parametrize("name", ["digits", "sentences"])
+def test_an_encoder_gives_the_finished_space_again(name, tmp_path):
     """To the bit on one processor. On others the order of sums differs in the last bits, which training
     widens.
     """
     example, finished = EXAMPLES[name], Finished()
-    (space,) = encode(example.dataset, example.encoders[number], Store(tmp_path))
+    (space,) = encode(example.dataset, example.encoders[0], Store(tmp_path))
     specs, _ = example_spaces(name, finished)
-    known = load(specs[number], Store(tmp_path / "other", finished=finished))
+    known = load(specs[0], Store(tmp_path / "other", finished=finished))
     assert space.ids.tolist() == known.ids.tolist()
     assert space.labels.tolist() == known.labels.tolist()
     scale = np.linalg.norm(known.vectors, axis=1).mean()

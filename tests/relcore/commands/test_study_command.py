@@ -1,4 +1,4 @@
-"""study: the list, the options, the runs on the engine, and Ctrl-C, after which the same command goes on."""
+"""study: options, runs on the engine, and Ctrl-C, after which the same command continues."""
 
 import json
 import os
@@ -26,21 +26,8 @@ def toy(monkeypatch):
 
 
 def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
-    found = json.loads(
-        run(
-            "study",
-            "toy",
-            "--grid",
-            "n_runs=3",
-            "--grid",
-            "kinds=a,b",
-            "-o",
-            "runs.csv",
-            "--recipe",
-            "r.json",
-            "--json",
-        )
-    )
+    command = "study toy --grid n_runs=3 --grid kinds=a,b -o runs.csv --recipe r.json --json"
+    found = json.loads(run(*command.split()))
     spec = StudySpec.of(Toy("toy"), {"n_runs": 3, "kinds": ("a", "b")})
     assert found["study"] == spec.to_json()
     assert [row["y"] for row in found["rows"]] == [0, 2, 4]
@@ -79,7 +66,6 @@ def test_wrong_options_are_one_line(refuse, toy, tmp_path, arguments, message):
 def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(
     run, one_engine, toy, own_store, tmp_path
 ):
-    """As in a terminal, where every process of the command hears it."""
     log = tmp_path / "log"
     command = ["study", "toy", "--grid", "n_runs=12", "--grid", "pause=0.3", "--grid", f"log={log}", "--csv"]
     script = (

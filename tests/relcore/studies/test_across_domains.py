@@ -1,6 +1,4 @@
-"""Across domains: a rotated twin is understood whole, a copy of another space is not; rows that are tested
-were not trained on.
-"""
+"""Across domains: heads read a rotated twin, not a plain copy."""
 
 import numpy as np
 import pytest
@@ -11,9 +9,6 @@ from relcore.studies.heads import Part, cross_domain_matrices
 
 @pytest.fixture
 def make_part(rng, make_space):
-    """``make_part(domain, encoder, turn)``: 200 rows of four classes, other ones each time, and the same
-    40 anchors.
-    """
     centers, anchors = 3 * rng.normal(size=(4, 10)), 2 * rng.normal(size=(40, 10))
 
     def make(domain, encoder="net", turn=None, labels=None):

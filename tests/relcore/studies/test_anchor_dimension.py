@@ -1,6 +1,4 @@
-"""Anchors against dimension: when a curve is at its plateau, a rotated copy, and the sentence on made-up
-numbers.
-"""
+"""Anchors against dimension: when a curve is at its plateau, growth, and a rotated copy."""
 
 import numpy as np
 import pandas as pd
@@ -20,6 +18,13 @@ def test_needed_interpolates_the_logarithm_and_knows_when_there_is_no_plateau():
     assert needed((2, 8, 32), (0.97, 1.0, 1.0), 0.1) == 2
     assert needed((2, 8, 32), (0.2, 0.5, 1.0), 0.1) is None, "still growing"
     assert needed((2, 8, 32), (0.02, 0.03, 0.03), 0.1) is None, "nothing is found"
+
+
+def test_growth_is_seen_excluded_or_underpowered(rng):
+    width = np.geomspace(2, 100, 15)
+    for exponent, noise, told in ((1, 0.1, "grows with the"), (0, 0.1, "if at all"), (0, 4, "underpowered")):
+        anchors = width**exponent * np.exp(noise * rng.normal(size=15))
+        assert told in isometry._growth(pd.DataFrame({"width": width, "anchors": anchors}), "width")
 
 
 @pytest.fixture
@@ -43,7 +48,7 @@ def test_a_rotated_copy_of_three_dimensions_is_seen_as_such_and_needs_few_anchor
     assert table.width.tolist() == pytest.approx([20, 20])
     assert table["mrr, 512 anchors"].min() > 0.99
     assert table["chance, 97.5 %"].max() < 0.05
-    assert len(study.findings(options, table)) == 2 + 2 * 4 + 5
+    assert len(study.findings(options, table)) == 2 + 4
     charts = study.charts(options, table)
     anchors = charts["intrinsic dimension"].lines[0].y
     assert 2 <= anchors[0] <= 16

@@ -32,7 +32,7 @@ def table(make_space, rng, monkeypatch):
     X = rng.normal(size=(400, 8))
     spaces = make_space(X, name="a"), make_space(X[:, ::-1] + 0.3 * rng.normal(size=X.shape), name="b")
     monkeypatch.setattr(relative, "word_pair", lambda *given: match(*spaces))
-    monkeypatch.setattr(relative, "_NUMBERS", (2, 5, 40))
+    monkeypatch.setitem(relative.AnchorCurve.varied, "n_anchors", (2, 5, 40))
 
     def measured(kind, **options):
         study = study_of(kind)

@@ -1,6 +1,4 @@
-"""Layer by layer: similarity of spaces that share a signal, heads that read each other, and chance for the
-best of all cells.
-"""
+"""Layer by layer: spaces that share a signal, and the chance level of the best of all cells."""
 
 import numpy as np
 import pandas as pd

@@ -1,6 +1,4 @@
-"""Rescale injection: what cannot see a length is flat, what has one length is unchanged at it, and a layer is
-rescaled alone.
-"""
+"""Rescaling: what cannot see a length is flat, and a layer is rescaled alone."""
 
 import numpy as np
 import pytest
@@ -43,10 +41,6 @@ def store(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def few_digits(monkeypatch):
     monkeypatch.setattr(networks, "dataset_of", lambda data: DatasetSpec("digits", limit=300))
-
-
-def small(architecture):
-    return SmallVision(architecture, width=16, epochs=4)
 
 
 def test_an_answer_by_direction_does_not_change_and_one_by_length_does(rows):
@@ -97,13 +91,11 @@ def test_a_layer_is_rescaled_alone_and_only_meanwhile():
         assert torch.equal(layers(inputs), before)
 
 
-@pytest.mark.parametrize("architecture", ["vit"])
-def test_an_open_network_encodes_as_the_encoder_does(store, architecture):
-    dataset = DatasetSpec("digits", limit=300)
-    (space,) = encode(dataset, small(architecture), store)
+def test_an_open_network_encodes_as_the_encoder_does(store):
+    dataset, encoder = DatasetSpec("digits", limit=300), SmallVision("vit", width=16, epochs=4)
+    (space,) = encode(dataset, encoder, store)
     data = load_dataset(dataset)
-    weights = trained_weights(small(architecture), data, store)
-    network = open_network(small(architecture), data, print, weights)
+    network = open_network(encoder, data, print, trained_weights(encoder, data, store))
     np.testing.assert_allclose(network.encode(data.items(0, 20)), space.vectors[:20], atol=1e-4)
 
 

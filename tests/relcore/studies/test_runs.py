@@ -79,7 +79,7 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
         "import json, sys\n"
         "from tests.relcore.studies.toy_study import Toy, study_with_toy\n"
         "from relcore.runs.jobs import Engine\nfrom relcore.runs.store import Store\n"
-        "from relcore.studies.study import StudyRuns\nfrom relcore.studies.study import StudySpec\n"
+        "from relcore.studies.study import StudyRuns, StudySpec\n"
         "spec = StudySpec.from_json(json.loads(sys.argv[1]), study_with_toy)\n"
         "engine = Engine(n_workers=2, store=Store(sys.argv[2]))\n"
         "runs = StudyRuns(Toy('toy'), spec)\nruns.start(engine)\nruns.wait(engine)\n"

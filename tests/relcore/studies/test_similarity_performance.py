@@ -1,17 +1,10 @@
-"""Similarity to a reference: as published over all rows, anchors among them, and over held-out rows
-beside.
-"""
+"""Similarity to a reference: as published over all rows, and over held-out rows beside."""
 
 import numpy as np
 import pytest
 
 from relcore.encoders.encoder import Trained
-from relcore.studies.networks import (
-    HELD_OUT,
-    SIMILARITIES,
-    _measured,
-    _rows_and_anchors,
-)
+from relcore.studies.networks import HELD_OUT, SIMILARITIES, _measured, _rows_and_anchors
 
 
 class Epochs:
