@@ -48,7 +48,7 @@ from relcore.studies.study import (
 )
 
 METHODS = {"self-learning": "self-learning", "paper": "as published"}
-ENOUGH = 0.9  # of the hidden pairs; a run finds nearly all of them or next to none
+ENOUGH = 0.9  # of the hidden pairs; most runs find nearly all of them or next to none
 _ANCHORS = 300
 _LITERAL = {"steps": 125, "learning_rate": 0.05}  # Table 3 of the paper, stitching
 
