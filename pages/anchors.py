@@ -11,13 +11,14 @@ from app import compute, exports, messages, panes, session, sidebar
 from app.anchors import lists
 from app.anchors.audit import audit
 from app.anchors.lists import compare_sets
+from app.compare.headline import headline_metric, step_between
 from app.compare.inspector import inspector
 from app.items import with_items
 from app.jobs import scores
 from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.base.names import METRICS
-from relcore.base.numbers import MINUS, short, signed
+from relcore.base.numbers import short
 from relcore.compare.scene import Spectrum
 from relcore.represent.anchors import AnchorDiagnostics
 from relcore.runs.digest import digest_of
@@ -28,8 +29,10 @@ _OF_SCORES = ("source", "target", "projection", "k", "convention")
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
 
 
-def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[str, Difference]]:
-    """Scores with these anchors in the lower panes' representation, and their change by the last step."""
+def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[str, Score], dict[str, Difference]]:
+    """Scores with these anchors in the lower panes' representation, those before the last step, and their
+    paired differences.
+    """
     form, anchors, before = workspace.panes[1], workspace.anchors, session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
     now = scores(pair, form, anchors, *settings, alone=True)
@@ -38,27 +41,31 @@ def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[st
         or before.anchors in ((), anchors)
         or not compute.can_be_scored(pair, before.anchors, anchors)
     ):
-        return now, {}
+        return now, {}, {}
     same = all(getattr(before, field) == getattr(workspace, field) for field in _OF_SCORES)
     if not same or any(identifier not in pair.source.index for identifier in before.anchors):
-        return now, {}
-    return now, compute.score_differences(pair, form, before.anchors, anchors, *settings)
+        return now, {}, {}
+    sampled = any(score.interval for score in now.values())
+    earlier = (compute.live_scores if sampled else scores)(pair, form, before.anchors, *settings, alone=True)
+    return now, earlier, compute.score_differences(pair, form, before.anchors, anchors, *settings)
 
 
 def show_effect(workspace: Workspace, pair: Match) -> None:
-    form, (now, moved) = workspace.panes[1], effect(workspace, pair)
+    form, (now, before, moved) = workspace.panes[1], effect(workspace, pair)
+    first = headline_metric(now)
     for column, (metric, score) in zip(st.columns(len(now)), now.items(), strict=True):
-        change = moved.get(metric)
-        # Streamlit takes a change for a loss by its first sign, which has to be a hyphen.
-        delta = signed(change.value).replace(MINUS, "-") if change and change.is_clear else None
-        help_ = score.describe() + (f". Last step: {change.describe()}" if change else "")
-        title = f"{METRICS[metric].title}, {form}"
-        column.metric(title, short(score), delta=delta, help=help_, border=True)
+        change, help_ = moved.get(metric), score.describe()
+        step = step_between(before[metric], score, change) if change and metric in before else None
+        if change:
+            help_ += f". Last step, on rows that are anchors neither before nor after: {change.describe()}"
+        look = {"delta": step, "delta_color": "normal" if metric == first else "off", "help": help_}
+        column.metric(f"{METRICS[metric].title}, {form}", short(score), border=True, **look)
     st.caption(
         f"{'; '.join(score.describe() for score in now.values())}. Only held-out rows are scored, never an"
-        " anchor. An arrow shows how much the last step changed a score, measured on the same rows before"
-        f" and after, of at most {compute.DIFFERENCE_ROWS:,}. It appears only if the 95 % interval of the"
-        " difference excludes 0."
+        " anchor. An arrow shows the score before the last step and how much it changed, if the 95 % interval"
+        f" of the paired difference, on at most {compute.DIFFERENCE_ROWS:,} rows, excludes 0."
+        f" Only {METRICS[first].title} has a colour: cosine and CKA often rise with fewer anchors, although"
+        " fewer neighbours are found."
     )
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
+from app.compare.headline import headline_metric
 from app.compare.selection import LIMIT_HELP, n_offered, offered
 from app.items import Items, items_of
 from app.page_settings import kept
@@ -219,7 +220,7 @@ def _difference(
         return
     settings = workspace.projection, workspace.k, workspace.convention
     changes = compute.score_differences(pair, form, b, a, *settings)
-    metric = "mrr" if "mrr" in changes else next(iter(changes))
+    metric = headline_metric(changes)
     first, form = changes[metric], f"({METRICS[metric].title}, {form})"
     size = f"{short(abs(first.value))} ± {short((first.high - first.low) / 2)}"
     if first.is_clear:

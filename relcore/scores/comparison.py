@@ -512,16 +512,14 @@ def representation_maps(
 
 
 def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
-    """The pair of these anchors and at most `n_most` other rows, drawn at random; the pair itself where it
-    has no more.
+    """The pair of these anchors and at most `n_most` other rows, the first that `Split.queries` draws, so that
+    the queries are those of the whole pair; the pair itself where it has no more.
     """
     anchors = match.source.rows(anchor_ids)
-    free = np.ones(len(match), dtype=bool)
-    free[anchors] = False
-    others = np.flatnonzero(free)
-    if len(others) <= n_most:
+    if len(match) - len(anchors) <= n_most:
         return match
-    rows = np.union1d(anchors, np.random.default_rng(random_state).choice(others, n_most, replace=False))
+    others = Split.held_out(match.ids, anchors, random_state).queries(n_most)
+    rows = np.union1d(anchors, others)
     return replace(match, source=match.source.take(rows), target=match.target.take(rows))
 
 

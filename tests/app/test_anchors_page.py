@@ -6,11 +6,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+from streamlit.proto.Metric_pb2 import Metric
 
 from app.anchors.lists import contradiction, read_ids
+from app.compare.headline import step_between
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.scores.score import Difference
+from relcore.scores.score import Difference, Score
 from tests.app.conftest import Session
 
 
@@ -143,3 +145,29 @@ def test_scores_that_prefer_the_other_set_are_named():
     changes = {"mrr": up, "cosine": down, "jaccard": unclear, "cka": down}
     assert contradiction(up, changes, "B") == " But B has the higher cosine and linear CKA."
     assert contradiction(up, {"mrr": up, "jaccard": unclear}, "B") == ""
+
+
+def test_an_arrow_is_the_difference_of_the_two_numbers_shown_and_one_score_has_a_colour(make_session):
+    session = make_session(700).open("anchors")
+    shown = {metric.label: metric.value for metric in session.metric}
+    session.select_rows("anchors.table", *range(2, 20)).click("Remove 18")
+    deltas = 0
+    for metric in session.metric:
+        if metric.delta:
+            step, before = metric.delta.split(" from ")
+            assert before == shown[metric.label]
+            assert float(metric.value) - float(before) == pytest.approx(float(step), abs=1e-9)
+            assert metric.color == (Metric.RED if metric.label == "MRR, relative" else Metric.GRAY)
+            deltas += 1
+    assert deltas > 1
+
+
+def test_an_arrow_needs_the_same_queries_and_a_difference_that_is_clear():
+    def score(value, **facts):
+        return Score(value, metric="mrr", n=900, k=10, **facts)
+
+    up, sampled = Difference(0.02, 0.01, 0.03), {"n_queries": 300, "interval": (0.4, 0.6)}
+    assert step_between(score(0.4994), score(0.5226), up) == "+.024 from .499"
+    assert step_between(score(0.52, **sampled), score(0.5, **sampled), Difference(-0.1, -0.2, 0)) is None
+    assert step_between(score(0.52), score(0.5), up) is None
+    assert step_between(score(0.5), score(0.52, **sampled), up) is None

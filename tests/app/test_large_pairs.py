@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app import compute
-from relcore.scores.comparison import ProjectionSpec
+from relcore.scores.comparison import ProjectionSpec, held_out, sample_pair
 from relcore.spaces.space import LatentSpace, match
 
 N = 900
@@ -44,3 +44,13 @@ def test_a_matrix_above_the_limit_is_not_kept(pair, monkeypatch, most, same):
     first, again = (compute.represent(pair, "relative", ANCHORS, ProjectionSpec())[0] for _ in range(2))
     assert (first is again) == same
     np.testing.assert_array_equal(first, again)
+
+
+def test_a_sample_of_many_rows_keeps_the_queries_when_an_anchor_is_added(pair):
+    drawn = []
+    for anchors in (ANCHORS, (*ANCHORS, "r500", "r501")):
+        sample = sample_pair(pair, anchors, 400)
+        queries = held_out(sample, anchors).queries(300)
+        drawn.append(set(sample.ids[queries]))
+        assert drawn[-1] == set(pair.ids[held_out(pair, anchors).queries(300)])
+    assert drawn[0] - drawn[1] <= {"r500", "r501"}
