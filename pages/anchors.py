@@ -29,7 +29,9 @@ _OF_SCORES = ("source", "target", "projection", "k", "convention")
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
 
 
-def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[str, Score], dict[str, Difference]]:
+def effect(
+    workspace: Workspace, pair: Match
+) -> tuple[dict[str, Score], dict[str, Score], dict[str, Difference]]:
     """Scores with these anchors in the lower panes' representation, those before the last step, and their
     paired differences.
     """

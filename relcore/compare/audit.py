@@ -112,7 +112,7 @@ class PairAudit(Task[AuditOutcome]):
     kind: ClassVar[str] = "audit"
     result: ClassVar[str] = "relcore.compare.audit:AuditOutcome"
     title: ClassVar[str] = "Audit of the anchors"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     anchors: tuple[str, ...]
     partners: tuple[str, ...] = ()

@@ -59,7 +59,7 @@ class ExactScores(Task[FoundScores]):
     is held in its representation, unless `scores.lists.KEPT_BYTES` allow it, or a metric reads rows.
     """
 
-    kind = "scores"
+    kind, version = "scores", 2
     result = "relcore.compare.scoring:FoundScores"
 
     representation: str
@@ -212,7 +212,7 @@ class AllPairs(Task[PairScores]):
     reason. Settings that the metric does not need (`names.Metric.needs`) are to be left as they are.
     """
 
-    kind = "all-pairs"
+    kind, version = "all-pairs", 2
     result = "relcore.scores.pair_scores:PairScores"
 
     metric: str = "cka"

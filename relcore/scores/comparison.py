@@ -512,8 +512,8 @@ def representation_maps(
 
 
 def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
-    """The pair of these anchors and at most `n_most` other rows, the first that `Split.queries` draws, so that
-    the queries are those of the whole pair; the pair itself where it has no more.
+    """The pair of these anchors and at most `n_most` other rows, drawn as `Split.queries`, so that queries of
+    it are those of the whole pair; the pair itself where it has no more.
     """
     anchors = match.source.rows(anchor_ids)
     if len(match) - len(anchors) <= n_most:
