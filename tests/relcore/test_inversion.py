@@ -148,6 +148,7 @@ LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would
         ({"delta": 1.1}, None, None, "delta: expected a distance 0 … 1, got 1.1"),
         ({"delta": np.nan}, None, None, "delta: expected a distance 0 … 1, got nan"),
         ({"ridge": 0}, None, None, "ridge: expected a number above 0, got 0"),
+        ({"delta": 1}, None, None, "delta: expected a distance at which two or more anchors stay"),
     ],
 )
 def test_fit_refuses(X, Y, settings, source, target, message):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.represent.anchors import diagnose_anchors, select_anchors
 from relcore.represent.similarity import unit_rows
 
@@ -56,16 +55,3 @@ def test_a_rotated_scaled_and_shifted_space_has_the_same_diagnostics(rng, make_s
     )
     np.testing.assert_allclose(of_turned.singular_values, found.singular_values, atol=1e-5)
     assert of_turned.coverage == pytest.approx(found.coverage, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("ids", "message"),
-    [
-        ([], "expected at least one id"),
-        (["r0", "r0"], "got 'r0' more than once"),
-        (["x"], "expected ids of 'made', got 1 unknown"),
-    ],
-)
-def test_wrong_anchors_are_refused(axes, ids, message):
-    with pytest.raises(SpaceError, match=message):
-        diagnose_anchors(axes, ids)

@@ -19,20 +19,7 @@ def pair(files):
 
 @pytest.mark.parametrize("method", ["pruned", "whitened"])
 def test_numbers_and_rows_are_those_of_the_function(run, files, pair, tmp_path, method):
-    options = [
-        "--method",
-        method,
-        "--delta",
-        0.5,
-        "--omega",
-        3,
-        "--inverse-ridge",
-        0.2,
-        "--route",
-        "backward",
-        "--pruning-state",
-        4,
-    ]
+    options = f"--method {method} --delta .5 --omega 3 --inverse-ridge .2 --route backward --pruning-state 4".split()
     out = run("invert", *files, "--anchors", 40, *options, "-o", "found.npz", "--recipe", "recipe.json")
     expected = invert_pair(
         pair, select_anchors(pair.source, 40), InversionSpec("backward", method, 3, 0.5, 0.2, 4)

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from relcore.base import records
-from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import exportable
@@ -83,35 +81,6 @@ def test_direct_maps_stand_beside_only_where_they_say_something(pair, anchors):
     assert list(found.scores) == ["inverse, ridge, ours", "Procrustes", "least squares", "absolute copy"]
     assert found.scores["Procrustes"] == pytest.approx(1, abs=1e-5)
     assert found.scores["absolute copy"] < 0.9
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"route": "sideways"}, "route: expected one of"),
-        ({"omega": 0}, "omega: expected a whole number from 1 to 64, got 0"),
-        ({"delta": float("nan")}, "delta: expected a number"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(settings, message):
-    with pytest.raises(SpaceError, match=message):
-        records.from_json(InversionSpec, settings)
-
-
-@pytest.mark.parametrize(
-    ("anchors", "spec", "message"),
-    [
-        (("r0",), InversionSpec(), "anchors: expected two or more"),
-        (
-            ("r0", "r1", "r2"),
-            InversionSpec(delta=1.0),
-            "delta: expected a distance at which two or more anchors stay",
-        ),
-    ],
-)
-def test_anchors_that_cannot_be_inverted_say_so(pair, anchors, spec, message):
-    with pytest.raises(SpaceError, match=message):
-        invert_pair(pair, anchors, spec)
 
 
 @pytest.fixture

@@ -10,16 +10,8 @@ import pytest
 from relcore.scores.score import Null, Score, sampling_interval
 
 NULL = Null(0.01, 0.0, 0.02, 50)
-SCORE = Score(
-    0.301,
-    metric="jaccard",
-    n=20_000,
-    k=10,
-    convention="paper",
-    n_queries=4000,
-    interval=(0.29, 0.31),
-    null=NULL,
-)
+FACTS = {"metric": "jaccard", "k": 10, "convention": "paper", "n_queries": 4000, "interval": (0.29, 0.31)}
+SCORE = Score(0.301, n=20_000, null=NULL, **FACTS)
 
 
 def circumstances(score):

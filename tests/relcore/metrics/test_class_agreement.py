@@ -20,18 +20,13 @@ from relcore.scores.comparison import (
 from relcore.spaces.space import LatentSpace, Split, match
 
 
-def agreement(source, target, labels, k=5, convention="paper", n_queries=None):
-    split = Split.held_out([f"r{row}" for row in range(len(source))])
-    pair = AlignedPair.of(
-        source,
-        target,
-        split,
+def agreement(source, target, labels, k=5, convention="paper"):
+    split, labels = (
+        Split.held_out([f"r{row}" for row in range(len(source))]),
         np.asarray(labels, dtype=object),
-        k=k,
-        convention=convention,
-        n_queries=n_queries,
     )
-    return ClassAgreement().score(pair)
+    settings = {"k": k, "convention": convention}
+    return ClassAgreement().score(AlignedPair.of(source, target, split, labels, **settings))
 
 
 def voted(source, target, labels, k):
