@@ -332,8 +332,8 @@ class Neighbours:
             if share > _MOST_ALIKE:
                 return (
                     f"Float32 hardly distinguishes the nearest neighbours of {100 * share:.0f} % of the"
-                    f" queries: rows coincide, or differ little compared with what they share. Rounding orders"
-                    f" them, alike in both spaces, so that the chance level does not hold. {CENTRE}"
+                    f" queries: rows coincide, or differ little compared with what they share. Rounding"
+                    f" orders them, alike in both spaces, so that the chance level does not hold. {CENTRE}"
                 )
         return ""
 
