@@ -267,10 +267,6 @@ class AnchorCount(Study):
             "accuracy": chart(table, lines, ("number of anchors", "accuracy"), rows, BASELINES, log_x=True)
         }
 
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        own = finding("absolute heads, not stitched", mean(table.groupby("random_state")[OWN].mean()))
-        return pd.concat([findings_table([own]), super().findings(options, table)], ignore_index=True)
-
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         most = table.n_anchors.max()
         return sentence(
