@@ -70,6 +70,7 @@ SIMILARITIES = {
     "euclidean": Named("Euclidean", ".represent.similarity:Euclidean"),
     "l1": Named("L1", ".represent.similarity:L1"),
     "quantised": Named("Quantised", ".represent.similarity:Quantised"),
+    "whitened-product": Named("Whitened product", ".represent.similarity:WhitenedProduct"),
 }
 
 STRATEGIES = {
@@ -85,6 +86,9 @@ STRATEGIES = {
     ),
     "class-balanced": Named(
         "Class-balanced", ".represent.anchors:class_balanced", "the same number from each label"
+    ),
+    "learned": Named(
+        "Learned", ".represent.anchors:learned", "the rows nearest to mixtures that cover all rows best"
     ),
 }
 
@@ -428,6 +432,12 @@ STUDIES = {
         ".studies.relative:Robustness",
         "How robust are relative spaces?",
         "Not in the papers",
+    ),
+    "method-map": StudyName(
+        "Where each method wins",
+        ".studies.method_map:MethodMap",
+        "Relative rows, whitened ones, a rotation or least squares: which finds the right row, and where?",
+        "ours, with the whitened product and the learned anchors of Svendsen et al. 2026",
     ),
     "quantisation": StudyName(
         "Quantisation: bound and cost",

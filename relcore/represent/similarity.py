@@ -262,6 +262,7 @@ class Similarity:
 
     # Whether `relative` is the directions of the rows times `basis_` (d, k); whitening needs it.
     linear = False
+    learns = False  # whether `fit` reads the rows that `clustered_rows` draws
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         """Keep the anchors (k, d) of the space X (n, d); `settings` is the `RelativeProjection`."""
@@ -331,6 +332,8 @@ class Quantised(Similarity):
     clustered; every other row joins the nearest of the `centroids_` (c, d).
     """
 
+    learns = True
+
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         from sklearn.cluster import AgglomerativeClustering
 
@@ -358,9 +361,36 @@ class Quantised(Similarity):
         return self.centroids_[nearest]
 
 
+class WhitenedProduct(Similarity):
+    """xᵀ Σ⁻¹ a, Σ the covariance of the fitted rows: the inner product of whitened rows, without fixed range.
+
+    Centred, it is unchanged by every invertible affine map, and it keeps the lengths of rows: the whitened
+    inner product of Svendsen, Jakobsen, Mager and Nassar (arXiv 2605.30596, 2026). We could read its abstract
+    alone, so the formula is our reading of it: Σ comes from the rows that `clustered_rows` draws, without a
+    ridge, and directions with less than a millionth of the largest variance are left out. Whitening the
+    cosine, ours, takes the anchors' own K instead: it needs no other rows, and drops the lengths.
+    """
+
+    learns = True
+
+    def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
+        rows = X[clustered_rows(len(X), len(anchors))].astype(np.float64)
+        rows -= rows.mean(axis=0)
+        variances, axes = np.linalg.eigh(rows.T @ rows / len(rows))
+        axes = axes[:, kept := variances > 1e-6 * variances[-1]] / np.sqrt(variances[kept])
+        self._basis = axes @ (super().fit(X, anchors, mean, settings).anchors_ @ axes).T
+        return self
+
+    def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
+        out = np.empty((len(X), self._basis.shape[1]), np.float32)
+        for block in row_blocks(len(X)):  # in float64, which holds the inverse of any variance
+            np.matmul(centred(X[block], mean), self._basis, out=out[block], casting="same_kind")
+        return out
+
+
 def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
-    """The rows of n that `Quantised` clusters beside the anchors, in its order: all, where they are few;
-    (m,).
+    """The rows of n that a similarity learns from beside the anchors, in their order: all, where they are
+    few; (m,).
     """
     room = max(max_rows - n_anchors, 1)
     return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
@@ -377,15 +407,15 @@ class RelativeProjection(Estimator):
     Parameters
     ----------
     similarity : one of `names.SIMILARITIES`
-        "cosine", "angular", "euclidean", "l1" or "quantised", the inner product of cluster centroids (Fig. 7
-        of the paper).
+        "quantised" is the inner product of cluster centroids (Fig. 7 of the paper), "whitened-product" that
+        of whitened rows (Svendsen et al. 2026, as we read its abstract).
     center : bool
         Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al.
         2023.
     whiten : bool
         Multiply by (K + ridge · I)^(−1/2), K the anchors' own cosines (k, k), the root symmetric:
         near-duplicate anchors count only once. This is the Nyström feature map read as a shared coordinate
-        system; ours, cosine only.
+        system, found here independently of the "whitened-product"; cosine only.
     ridge : float
         λ of the whitening, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     threshold : float
@@ -471,7 +501,7 @@ class RelativeProjection(Estimator):
         """`fit` for a space that is not in one place: its mean (d,), the anchors' vectors (k, d), and some of
         its rows (m, d).
 
-        Only "quantised" learns from the rows: those that `clustered_rows` draws give what all rows would.
+        Similarities that learn from rows read those that `clustered_rows` draws: these give what all would.
         """
         need_one_of("similarity", self.similarity, SIMILARITIES)
         similarity = SIMILARITIES[self.similarity].load()()
@@ -491,7 +521,7 @@ class RelativeProjection(Estimator):
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Similarities of the rows of X to the anchors, (n, d) → (n, k) float32.
 
-        Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, whitened without fixed range.
+        Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, others without fixed range.
         A vector that is zero (after centring) has cosine 0 to everything.
         """
         X = self._check_width(X, by_block=True)

@@ -431,7 +431,10 @@ class ProjectionSpec:
     similarity: str = setting(
         "cosine",
         choices=SIMILARITIES,
-        help="Similarity of a row to an anchor; quantised: cosine after clustering (Moschella et al.).",
+        help=(
+            "Similarity of a row to an anchor. Quantised: cosine after clustering (Moschella et al.)."
+            " Whitened product: of rows with covariance 1, as we read Svendsen et al. 2026."
+        ),
     )
     center: bool = setting(
         True,

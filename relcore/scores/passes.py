@@ -15,6 +15,7 @@ import numpy as np
 
 from relcore.base.errors import need_one_of
 from relcore.base.magnitude import brought, scaled
+from relcore.base.names import SIMILARITIES
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import (
     AnchorAxes,
@@ -402,7 +403,7 @@ def needed_rows(question: Question, roles: RowRoles) -> dict[str, np.ndarray]:
     rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
     for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
         rows[name] = rows_beside(places, roles.left_out)
-    if question.projection.similarity == "quantised" and "relative" in question.forms:
+    if SIMILARITIES[question.projection.similarity].load().learns and "relative" in question.forms:
         rows["clustered"] = clustered_rows(roles.n, len(roles.anchors))
     return rows
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import METRICS
+from relcore.base.names import METRICS, SIMILARITIES
 from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
@@ -489,10 +489,10 @@ def project_shards(
     The coordinates are those of `RelativeProjection` fitted on all rows.
     """
     spec = spec or ProjectionSpec()
-    if spec.similarity == "quantised":
+    if SIMILARITIES[spec.similarity].load().learns:
         raise SpaceError(
-            "similarity: expected one that needs the anchors alone, got 'quantised'; it is not offered by"
-            " shard"
+            f"similarity: expected one that needs the anchors alone, got {spec.similarity!r}; it is not"
+            " offered by shard"
         )
     chosen, (vectors,), (mean,), _ = _fitted_on([source], source.alone, anchors, runner, random_state)
     return write_mapped(

@@ -661,6 +661,7 @@ SPACES = Option(
 )
 _WORDS = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 _HELP = {
+    "mixture": "A mixture of Gaussians and its image under a linear map.",
     "languages": "438 everyday sentences in four languages, each by its own TF-IDF + SVD.",
     "pooled": "2,000 Wikipedia sentences as plain means of the bundled word vectors.",
     "words": "The two bundled word spaces.",
