@@ -368,7 +368,7 @@ FORMER_FIGURES = {
 }
 
 
-FORMER_STUDIES = {"inversion-sensitivity": "pruning"}
+FORMER_STUDIES = {"inversion-sensitivity": "pruning", "robustness": "method-map"}
 
 
 @dataclass(frozen=True)
@@ -427,15 +427,9 @@ STUDIES = {
         "Does quantisation make two spaces more similar?",
         "Moschella et al. 2023, Fig. 7",
     ),
-    "robustness": StudyName(
-        "Robustness",
-        ".studies.relative:Robustness",
-        "How robust are relative spaces?",
-        "Not in the papers",
-    ),
     "method-map": StudyName(
         "Where each method wins",
-        ".studies.method_map:MethodMap",
+        ".studies.relative:MethodMap",
         "Relative rows, whitened ones, a rotation or least squares: which finds the right row, and where?",
         "ours, with the whitened product and the learned anchors of Svendsen et al. 2026",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,10 +13,11 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import brought, lengths
 from relcore.base.names import METRICS, STRATEGIES
 from relcore.base.numbers import short
-from relcore.figures.charts import Line, Lines
-from relcore.represent.anchors import select_anchors
+from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
+from relcore.represent.anchors import mixtures, select_anchors
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import RelativeProjection, mean_row, unit_rows
+from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.scores.comparison import (
@@ -36,10 +38,12 @@ from relcore.studies.study import (
     MEASURES,
     OWN,
     SPACES,
+    Estimate,
     Option,
     RunResult,
     Settings,
     Study,
+    anchored_split,
     average,
     chart,
     count_of,
@@ -52,6 +56,7 @@ from relcore.studies.study import (
     labelled_spaces,
     lines_by,
     lines_over,
+    listed,
     mean,
     mean_at,
     ordered_pairs,
@@ -537,96 +542,175 @@ def cosine_without(R: np.ndarray, S: np.ndarray) -> tuple[float, np.ndarray]:
     return float(whole.mean()), without.mean(axis=0)
 
 
-HARMS = {
-    "noise": "noise (share of the mean row's length)",
-    "missing": "share of the anchors that are missing",
-    "wrong": "share of the anchors that are paired wrongly",
+_FORMS = {
+    "relative": {},
+    "whitened": {"whiten": True},
+    "product": {"similarity": "whitened-product"},
 }
-_AMOUNTS = {
-    "noise": (0.0, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0),
-    "missing": (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95),
-    "wrong": (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0),
+METHODS = {
+    "relative": "relative rows",
+    "whitened": "whitened rows, ours",
+    "product": "whitened product, Svendsen et al.",
+    "rotation": "Procrustes",
+    "linear": "least squares",
 }
-_HARM_MEASURES = {
-    "relative mrr": "relative: MRR",
-    "whitened mrr": "whitened: MRR",
-    "relative jaccard": "relative: Jaccard",
-    "whitened jaccard": "whitened: Jaccard",
+LEARNED = {
+    "learned": "relative rows, learned anchors",
+    "learned product": "whitened product, learned anchors",
 }
-_HARM_QUERIES = 2000
+CONDITIONS, NOISES, RATIOS = (1, 3, 10), (0.0, 0.3, 1.0), (0.5, 1.0, 2.5, 10.0)
+_N, _D, _GROUPS, _WRONG = 1500, 40, 20, 0.3
 
 
-class Robustness(Study):
-    """Two word spaces; only the target is harmed. MRR and Jaccard at k = 10, the paper's convention."""
+class MethodMap(Study):
+    """The share of rows found, as MRR (k = 10) among held-out rows, from the same random pairs of anchors.
 
-    version = 2  # held-out rows alone are scored
-    cost = 5.0
-    options = (
-        Option("harm", "Harm", tuple(HARMS), "wrong", names=("noise", "missing anchors", "wrong pairs")),
-        Option("n_anchors", "Anchors", (100, 300), 300),
-        states("the anchors and the harm"),
-        SPACES,
-    )
-    by, measures = "amount", _HARM_MEASURES
+    Mixture: 1,500 rows of 20 Gaussians in 40 dimensions, through a linear map and noise. The map's
+    non-orthogonality is its condition number; the noise is in standard deviations of the mapped rows. Words:
+    the bundled spaces, also with three of ten pairs wrong. Sentences: TF-IDF + SVD and MiniLM's layer 6.
+    Least squares has an offset. Anchors that are learned as mixtures take all training pairs, so they stand
+    on words and sentences only, outside the comparison.
+    """
+
+    cost: ClassVar = {"mixture": 0.3, "words": 8.0, "sentences": 12.0}
+    options = (data_option("mixture", "words", "sentences"), states("the rows, the anchors and the map", 5))
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return grid(options, "harm n_anchors spaces", amount=_AMOUNTS[options["harm"]])
+        runs = []
+        for data in options["data"]:
+            varied = {"condition": CONDITIONS, "noise": NOISES} if data == "mixture" else {}
+            varied |= {"wrong": (0.0, _WRONG)} if data == "words" else {}
+            ratios = RATIOS if data == "mixture" else RATIOS[:3]  # sentences are too few for more
+            runs += grid({**options, "data": data}, "data", **varied, ratio=ratios)
+        return runs
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
-        pair, state = word_pair(settings["spaces"], store), settings["random_state"]
-        rng = np.random.default_rng(state)
-        anchors = random_anchors(settings, pair)
-        target, rows = pair.target.vectors, [space.rows(anchors) for space in (pair.source, pair.target)]
-        target, rows = harmed(target, rows, settings["harm"], settings["amount"], rng)
-        split = replace(held_out(pair, anchors), random_state=state)
-        values: dict[str, Any] = {"anchors used": len(rows[0]), "rows": len(split.test)}
-        for form in ("relative", "whitened"):
-            projection = RelativeProjection(whiten=form == "whitened")
-            relative = [
-                projection.fit(X, anchors=own).transform(X)
-                for X, own in zip((pair.source.vectors, target), rows, strict=True)
-            ]
-            scores = score_pair(*relative, split, k=10, n_queries=_HARM_QUERIES)
-            values |= {f"{form} {name}": float(scores[name]) for name in ("mrr", "jaccard")}
-            values["chance"] = scores["mrr"].null.mean
-        return RunResult(values)
+        data, state = settings["data"], settings["random_state"]
+        if data == "mixture":
+            pair = mixture_pair(settings["condition"], settings["noise"], state)
+            ids = [f"r{row}" for row in range(_N)]
+        else:
+            spaces = studied_spaces(data, store, report)
+            pair, ids = (spaces[0].vectors, spaces[-1].vectors), spaces[0].ids
+        n_anchors = round(settings["ratio"] * pair[0].shape[1])
+        split = anchored_split(ids, n_anchors, most_rows=_ROWS, random_state=state)
+        values = scores_of(pair, split, settings.get("wrong", 0.0))
+        if data != "mixture" and not settings.get("wrong"):
+            report(0, 1, f"learning {n_anchors} anchors")
+            values |= learned_scores(pair, split)
+        chance = float(np.sum(1 / np.arange(1, _K + 1)) / len(split.test))
+        return RunResult(values | {"anchors": n_anchors, "test rows": len(split.test), "chance": chance})
 
-    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        held_out = count_of(table, "held-out rows as queries", "rows")
-        rows = f"k = 10, {_HARM_QUERIES:,} of {held_out}, {table.n_anchors.iloc[0]} anchors"
-        lines, titles = lines_over(table, "amount", _HARM_MEASURES), (HARMS[options["harm"]], "score")
-        return {"scores": chart(table, lines, titles, rows, {"chance of MRR": "chance"})}
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
+        cells = _cells(table)
+        rows, ratios = list(dict.fromkeys(row for row, _ in cells)), sorted({ratio for _, ratio in cells})
+        panels = []
+        for name, title in METHODS.items():
+            values = np.full((len(rows), len(ratios)), np.nan)
+            for (row, ratio), part in cells.items():
+                values[rows.index(row), ratios.index(ratio)] = part[name].mean()
+            panels.append(MatrixPanel(title, tuple(rows), tuple(f"{ratio:g}" for ratio in ratios), values))
+        note = f"Heat maps, a panel per method. {self.conclusion(options, table)}"
+        titles = ("MRR", note, "data", "anchors per dimension")
+        return {"map": Matrices(tuple(panels), (0.0, 1.0), *titles, across=3)}
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        rows = []
+        for (row, ratio), part in _cells(table).items():
+            where, names = f"{row}, {ratio:g} anchors per dimension", METHODS | LEARNED
+            best, lead = _best(part)
+            rows += [
+                finding(f"{where}: {names[name]}", mean(part[name]))
+                for name in names
+                if name in part and part[name].notna().any()
+            ]
+            rows.append(finding(f"{where}: lead of {METHODS[best]}", lead))
+        return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        amounts = sorted(set(table.amount))
-        least, middle = amounts[0], amounts[len(amounts) // 2]
-        columns = ("relative mrr", "whitened mrr")
-        return sentence(
-            f"Where the {HARMS[options['harm']]} goes from {least:g} to {middle:g}, the MRR of relative rows"
-            " goes from {} to {}, and that of whitened rows from {} to {}.",
-            *(mean_at(table, "amount", amount, name) for name in columns for amount in (least, middle)),
+        cells = {cell: part for cell, part in _cells(table).items() if len(part) > 1}
+        won = [best for best, lead in map(_best, cells.values()) if lead.low > 0]
+        if not won:
+            return ""
+        counts = listed(f"{METHODS[name]} {won.count(name)}" for name in METHODS if name in won)
+        leads = []
+        for first, second in (("whitened", "rotation"), ("rotation", "whitened")):
+            gains = {cell: mean(part[first] - part[second]) for cell, part in cells.items()}
+            row, ratio = cell = max(gains, key=lambda cell: gains[cell].value)
+            where = f"{row}, {ratio:g} anchors per dimension"
+            leads.append(f"{METHODS[first]} over {METHODS[second]} {gains[cell]:2} ({where})")
+        return (
+            f"In {len(won)} of {len(cells)} cells one method has the highest MRR for certain: {counts}."
+            f" The largest leads: {listed(leads)}."
         )
 
 
-def harmed(
-    target: np.ndarray, rows: list[np.ndarray], harm: str, amount: float, rng: np.random.Generator
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The target (n, d) and the anchors' rows in both spaces, after harm of an amount.
+def mixture_pair(condition: float, noise: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two spaces (1500, 40): a mixture of 20 Gaussians, and its image under a linear map, with noise.
 
-    "noise": normal, its expected length in mean lengths of a row. "missing": a share of the anchors is
-    unknown to both. "wrong": a share of the target's anchors is permuted.
+    The map's singular values fall evenly in logarithm from the largest to the `condition`-th part of it: 1 is
+    a rotation. Noise is normal, in standard deviations of the mapped rows.
     """
-    if harm == "noise":
-        scale = amount * lengths(target).mean() / np.sqrt(target.shape[1])
-        return target + (scale * rng.normal(size=target.shape)).astype(np.float32), rows
-    k = len(rows[0])
-    chosen = rng.permutation(k)[: round(amount * k)]
-    if harm == "missing":
-        kept = np.setdiff1d(np.arange(k), chosen[: k - 1])
-        return target, [own[kept] for own in rows]
-    moved = rows[1].copy()
-    moved[chosen] = rows[1][np.roll(chosen, 1)]
-    return target, [rows[0], moved]
+    rng = np.random.default_rng(random_state)
+    centres = rng.normal(size=(_GROUPS, _D))
+    X = centres[rng.integers(_GROUPS, size=_N)] + 0.5 * rng.normal(size=(_N, _D))
+    left, right = (np.linalg.qr(rng.normal(size=(_D, _D)))[0] for _ in range(2))
+    Y = X @ (left * np.logspace(0, -np.log10(condition), _D)) @ right
+    return X.astype(np.float32), (Y + noise * Y.std() * rng.normal(size=Y.shape)).astype(np.float32)
+
+
+def scores_of(pair: Sequence[np.ndarray], split: Split, wrong: float = 0.0) -> dict[str, Any]:
+    """MRR of the test rows by each of `METHODS`, fitted on the training rows and the pairs of anchors, of
+    which the first share `wrong` are paired wrongly.
+    """
+    anchors = split.anchors, split.anchors.copy()
+    n_wrong = round(wrong * len(split.anchors))
+    anchors[1][:n_wrong] = np.roll(anchors[0][:n_wrong], 1)
+    sides = [(X[split.known], X[A], X[split.test]) for X, A in zip(pair, anchors, strict=True)]
+    values = {name: mrr_of(*_relative(form, sides)) for name, form in _FORMS.items()}
+    for name, kind in (("rotation", Procrustes), ("linear", Affine)):
+        (_, source, test), (rows, target, truth) = sides
+        moved, middle = kind().fit(source, target).transform(test), mean_row(rows)
+        values[name] = mrr_of(moved - middle, truth - middle)
+    return values
+
+
+def learned_scores(pair: Sequence[np.ndarray], split: Split) -> dict[str, Any]:
+    """MRR through as many anchors, mixtures of all training pairs that are learned on the source."""
+    known, rng = split.known, np.random.default_rng(split.random_state)
+    rows = unit_rows(pair[0][known], mean_row(pair[0][known]))
+    weights = mixtures(rows, len(split.anchors), rng)
+    sides = [(X[known], weights @ X[known], X[split.test]) for X in pair]
+    forms = zip(LEARNED, ("relative", "product"), strict=True)
+    return {name: mrr_of(*_relative(_FORMS[form], sides)) for name, form in forms}
+
+
+def _relative(form: Mapping[str, Any], sides: Sequence[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+    return [RelativeProjection(**form).fit(X, anchors=A).transform(test) for X, A, test in sides]
+
+
+def mrr_of(source: np.ndarray, target: np.ndarray) -> float:
+    ranks = find_neighbours(source, target, k=_K).reciprocal_rank
+    return float(ranks.mean(dtype=np.float64))
+
+
+def _cells(table: pd.DataFrame) -> dict[tuple[str, float], pd.DataFrame]:
+    """Runs by what they stand on and the anchors per dimension, a row per random state."""
+    cells = {}
+    for row in table.to_dict("records"):
+        where = row["data"]
+        if where == "mixture":
+            where = f"condition {row['condition']:g}, noise {row['noise']:g}"
+        elif row.get("wrong", 0) > 0:
+            where = f"{where}, {row['wrong']:.0%} wrong pairs"
+        cells.setdefault((where, row["ratio"]), []).append(row)
+    return {cell: pd.DataFrame(rows) for cell, rows in cells.items()}
+
+
+def _best(part: pd.DataFrame) -> tuple[str, Estimate]:
+    """The method with the highest MRR in a cell, and its lead over the next in the same random states."""
+    best, second = sorted(METHODS, key=lambda name: -part[name].mean())[:2]
+    return best, mean(part[best] - part[second])
 
 
 _THRESHOLDS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)

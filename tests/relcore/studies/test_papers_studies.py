@@ -12,7 +12,6 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from relcore.studies import inversion, networks, relative, study
-from relcore.studies.relative import harmed
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -123,36 +122,6 @@ def test_quasi_isometry_of_a_rotated_copy_is_a_distance_of_zero(words, store):
     assert table.distance["absolute"] > 0.5
     assert table["rows"].tolist() == [140] * len(table), "240 rows but the 100 anchors"
     answers(study, settings, table.reset_index())
-
-
-@pytest.mark.parametrize("harm", ["noise", "missing", "wrong"])
-def test_robustness_of_a_rotated_copy_begins_perfect_and_falls_but_for_fewer_anchors(harm, words, store):
-    study, settings = study_of("robustness"), options_of("robustness", harm=harm, n_anchors=100)
-    table = table_of(study, settings, store, lambda one: one["random_state"] < 2)
-    assert table["relative mrr"].iloc[0] == pytest.approx(1)
-    last = table["relative mrr"].iloc[-1]
-    assert last == pytest.approx(1) if harm == "missing" else last < 0.9, (
-        "fewer anchors tell less, and nothing wrong"
-    )
-    answers(study, settings, table)
-
-
-def test_harm_does_what_it_says_and_nothing_at_zero(rng):
-    target, rows = rng.normal(size=(500, 20)).astype(np.float32), [np.arange(40), np.arange(100, 140)]
-    for harm in ("noise", "missing", "wrong"):
-        same, pairs = harmed(target, rows, harm, 0.0, rng)
-        assert np.array_equal(same, target)
-        assert all(np.array_equal(a, b) for a, b in zip(pairs, rows, strict=True))
-    noisy, _ = harmed(target, rows, "noise", 0.5, rng)
-    lengths = np.linalg.norm(target, axis=1).mean(), np.linalg.norm(noisy - target, axis=1).mean()
-    assert lengths[1] / lengths[0] == pytest.approx(0.5, rel=0.05)
-    _, fewer = harmed(target, rows, "missing", 0.75, rng)
-    assert len(fewer[0]) == 10
-    assert np.array_equal(fewer[0] + 100, fewer[1])
-    _, wrong = harmed(target, rows, "wrong", 0.5, rng)
-    assert np.count_nonzero(wrong[1] != rows[1]) == 20
-    assert sorted(wrong[1]) == sorted(rows[1])
-    assert len(harmed(target, rows, "missing", 1.0, rng)[1][0]) == 1
 
 
 def test_spaces_of_a_session_travel_as_json(tmp_path, copies, store):

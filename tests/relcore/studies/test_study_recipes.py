@@ -9,7 +9,7 @@ from relcore.runs.jobs import Engine
 from relcore.runs.store import Store
 from relcore.studies.study import StudyChart, StudyRuns, StudySpec, study_of
 
-SPEC = StudySpec.of(study_of("robustness"), {"harm": "missing"})
+SPEC = StudySpec.of(study_of("trained-count"))
 
 
 @pytest.fixture
@@ -18,11 +18,11 @@ def stored(tmp_path, monkeypatch):
     monkeypatch.setattr(
         Engine, "submit", lambda *arguments, **settings: pytest.fail("computed what the store has")
     )
-    runs = StudyRuns(study_of("robustness"), SPEC)
+    runs = StudyRuns(study_of("trained-count"), SPEC)
     for settings, key in zip(runs.settings, runs.keys, strict=True):
-        score = 1 - settings["amount"] + 0.01 * settings["random_state"]
-        scores = {f"{form} {name}": score for form in ("relative", "whitened") for name in ("mrr", "jaccard")}
-        facts = {"settings": settings, "values": {**scores, "rows": 100, "chance": 0.01}, "seconds": 1.0}
+        score = 0.5 + 0.001 * settings["n_anchors"] + 0.01 * settings["random_state"]
+        scores = dict.fromkeys(("relative, same space", "relative, stitched", "absolute"), score)
+        facts = {"settings": settings, "values": {**scores, "test rows": 100, "chance": 0.01}, "seconds": 1.0}
         Store().put(key, {}, facts)
     return runs
 
@@ -31,7 +31,7 @@ def test_the_recipe_draws_the_same_numbers_again_from_the_store(stored):
     drawn = StudyChart(SPEC.to_json()).draw(stored.table(Store()))
     again = exportable(json.loads(drawn.bytes("json", full_paths=True)))
     assert again.bytes("csv") == drawn.bytes("csv")
-    assert again.filename("pdf") == "relscope-robustness-scores.pdf"
+    assert again.filename("pdf") == "relscope-trained-count-accuracy.pdf"
     first = again.table().iloc[0]
-    assert (first.x, first.y) == pytest.approx((0, 1.01))
-    assert b"amount 0.2, relative: MRR" in again.bytes("tex")
+    assert (first.x, first.y) == pytest.approx((2, 0.512))
+    assert b"anchors 2, relative" in again.bytes("tex")
