@@ -26,6 +26,7 @@ from relcore.papers.rows import (
     PARTLY,
     RULE,
     SHARE,
+    UNDECIDED,
     WORDS,
     YES,
     ClaimVerdict,
@@ -36,9 +37,10 @@ from relcore.papers.rows import (
     as_csv,
     as_json,
     as_latex,
+    find_row,
     load_rows,
     spread_of,
-    verdict_of,
+    verdicts_of,
 )
 from relcore.papers.runs import RUNS, PaperRun, result_of
 from relcore.studies.study import StudySpec, study_of
@@ -124,11 +126,12 @@ def _number(number: Number) -> str:
     return f"<td>{cell}</td>"
 
 
-def verdict_html(verdict: ClaimVerdict) -> str:
+def verdict_html(on: str, verdict: ClaimVerdict) -> str:
     kind = {HOLDS: "holds", DOES_NOT: "not"}.get(verdict.word, "partly")
     lines = "".join(f"<li>{_claim(claim)}</li>" for claim in verdict.claims)
+    title = f"{on}: {verdict.word}"
     return (
-        f'<details class="relscope-verdict {kind}"><summary><b>{escape(verdict.word.capitalize())}</b> ·'
+        f'<details class="relscope-verdict {kind}"><summary><b>{escape(title[0].upper() + title[1:])}</b> ·'
         f" {escape(verdict.counts())}</summary><ul>{lines}</ul><p>{escape(RULE)}</p></details>"
     )
 
@@ -136,6 +139,7 @@ def verdict_html(verdict: ClaimVerdict) -> str:
 def _claim(decided: Decided) -> str:
     ends = "no interval" if isnan(decided.low) else f"95 %: {_short(decided.low)} … {_short(decided.high)}"
     sides = f"{_short(decided.more)} against {_short(decided.than)}"
+    ends += ", paired" * decided.paired + "; our threshold" * decided.claim.ours
     outcome = f"{_SIGNS.get(decided.outcome, '○')} <b>{escape(decided.outcome.capitalize())}:</b>"
     return (
         f"{outcome} {escape(decided.claim.says)} <span>{sides}, difference {_short(decided.difference)}"
@@ -191,13 +195,17 @@ def draw() -> None:
     rows = load_rows()
     results = {name: ours for name in RUNS if (ours := result_of(name, engine().store))}
     n_measured = sum(any(name in results for name in row.run_names()) for row in rows)
-    words = [verdict.word for row in rows if (verdict := verdict_of(row, results))]
-    holds, partly, does_not = (words.count(word) for word in (HOLDS, PARTLY, DOES_NOT))
+    found = [verdict for row in rows for verdict in verdicts_of(row, results).values()]
+    own = [verdict.own for verdict in found if verdict.own]
+    n_ours = sum(claim.claim.ours for verdict in found for claim in verdict.claims)
     messages.lead(
-        f"<b>{len(rows)}</b> tables and figures of three papers; <b>{n_measured}</b>"
-        f" have numbers measured here. The paper’s pattern holds in <b>{holds}</b>, holds partly in"
-        f" <b>{partly}</b> and does not hold in <b>{does_not}</b>. Published numbers come from the papers’"
-        " data and models, ours from the data and models at hand: compare the patterns, not the values."
+        f"<b>{len(rows)}</b> tables and figures of three papers; <b>{n_measured}</b> have numbers measured"
+        f" here. The papers’ patterns were tried in <b>{len(found)}</b> experiments, a table or figure on one"
+        f" data set, each counted once: they {_counted(found)}. Of the"
+        f" {sum(len(verdict.claims) for verdict in found)} comparisons, {n_ours} rest on a threshold of ours."
+        f" Without these, {len(own)} experiments are left: the patterns {_counted(own)}. Published numbers"
+        " come from the papers’ data and models, ours from the data and models at hand: compare the patterns,"
+        " not the values."
     )
     chosen = _filtered(rows, results)
     _exports(chosen, results)
@@ -208,6 +216,14 @@ def draw() -> None:
         )
     for row in chosen:
         _row(row, results)
+
+
+def _counted(found: Sequence[ClaimVerdict]) -> str:
+    words = [verdict.word for verdict in found]
+    return (
+        f"hold in <b>{words.count(HOLDS)}</b>, hold partly in {words.count(PARTLY)}, do not hold in"
+        f" {words.count(DOES_NOT)} and are not decided in {words.count(UNDECIDED)}"
+    )
 
 
 def _filtered(rows: tuple[PaperRow, ...], results: dict[str, Ours]) -> list[PaperRow]:
@@ -251,8 +267,10 @@ def _row(row: PaperRow, results: dict[str, Ours]) -> None:
         )
         needs = small_print(row.needs, "Their data and models:") if row.needs else ""
         left.html(published(row) + needs)
-        if verdict := parts and verdict_of(row, results):
-            parts.insert(0, verdict_html(verdict))
+        verdicts = verdicts_of(row, results) if parts else {}
+        parts = [verdict_html(on, verdict) for on, verdict in verdicts.items()] + parts
+        if row.repeats:
+            parts.insert(0, small_print(f"Counted as {find_row(row.repeats).name}.", "The same experiment:"))
         if parts and row.differs:
             parts.append(small_print(row.differs, "Differences from the paper:"))
         missing = row.why_not or "No result with the row's settings."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from fnmatch import fnmatchcase
 from functools import cache
@@ -32,8 +33,9 @@ class Number:
     """One measured number: ``Number("relative, Word2Vec → FastText", "Jaccard", 0.3)``.
 
     A mean over n rows, with its sample deviation over `repeats` (random states or trainings) and its 95 %
-    interval. The `baseline` is the chance level, or what `baseline_is` names; a `group` is part of a run, for
-    one table or figure.
+    interval; the `values` of the repeats in order of their random states, where the run kept them. The
+    `baseline` is the chance level, or what `baseline_is` names; a `group` is part of a run, for one table or
+    figure.
     """
 
     label: str
@@ -49,6 +51,7 @@ class Number:
     baseline: float | None = None
     baseline_is: str = "chance"
     group: str = ""
+    values: tuple[float, ...] = ()
 
     def to_record(self) -> dict[str, Any]:
         return {
@@ -167,10 +170,9 @@ def grouped(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
         if "baseline" in first:
             facts["baseline"] = rounded(part.baseline.mean())
         values = part.value.to_numpy(dtype=np.float64)
-        deviation = rounded(values.std(ddof=1)) if len(values) > 1 else None
-        numbers.append(
-            Number(label, metric, rounded(values.mean()), deviation, repeats=len(values), **facts, **more)
-        )
+        if len(values) > 1:
+            facts |= {"deviation": rounded(values.std(ddof=1)), "values": tuple(map(rounded, values))}
+        numbers.append(Number(label, metric, rounded(values.mean()), repeats=len(values), **facts, **more))
     return tuple(numbers)
 
 
@@ -243,8 +245,10 @@ class Claim:
     more, than : str or float
         ``"label | metric"`` of a number of the run, ``"chance of label | metric"`` of its baseline, or a
         constant. A label may have the wildcard ``*``; it must fit one number.
-    times, plus : float
-        The margin: for "about as well", the least favourable one in the paper's own table.
+    on : str
+        The data. A row's claims on one data set are one experiment.
+    paper : bool
+        Whether a threshold or margin is a number of the paper. If not, it is ours.
     """
 
     says: str
@@ -253,6 +257,14 @@ class Claim:
     than: str | float
     times: float = 1.0
     plus: float = 0.0
+    on: str = ""
+    paper: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether it rests on a threshold or margin of ours."""
+        given = [side for side in self.sides() if not isinstance(side, str)]
+        return not self.paper and (any(given) or (self.times, self.plus) != (1, 0))
 
     def sides(self) -> tuple[str | float, str | float]:
         return self.more, self.than
@@ -314,6 +326,8 @@ class PaperRow:
         Runs that answer it, ``"stitch-digits"`` or, of one group of numbers, ``"stitch-digits/mean"``.
     differs, needs, why_not : str
         How our data differ, what the paper's own take and how to get it, or why nothing is measured here.
+    repeats : str
+        The row that has the claims on the same experiment, if this row shows it again.
     """
 
     paper: Paper
@@ -330,6 +344,7 @@ class PaperRow:
     note: str = ""
     why_not: str = ""
     claims: tuple[Claim, ...] = ()
+    repeats: str = ""
 
     @property
     def id(self) -> str:
@@ -373,11 +388,15 @@ def _rows_of(name: str) -> list[PaperRow]:
 # Whether a paper's pattern is seen here, by a rule.
 
 HOLDS, PARTLY, DOES_NOT = "pattern holds", "pattern holds partly", "pattern does not hold"
+UNDECIDED = "pattern not decided"
 YES, NO, OPEN = "holds", "fails", "not decided"
 RULE = (
-    "Each row asserts comparisons between numbers. A comparison holds here if the difference is above zero"
-    " beyond its standard error at 95 %, fails if it is below zero beyond it, and is not decided otherwise."
-    " The pattern holds if all comparisons hold, holds partly if some do, and does not hold if none does."
+    "Each row asserts comparisons between numbers, on one data set or several: each is one experiment. A"
+    " comparison holds here if the difference is above zero beyond its standard error at 95 %, fails if it is"
+    " below zero beyond it, and is not decided otherwise. Numbers of the same random states are compared by"
+    " their differences where the run kept them, else as if they were independent. The pattern holds if all"
+    " comparisons hold, holds partly if some do, does not hold if none does and some fail, and is not decided"
+    " otherwise."
 )
 
 
@@ -385,7 +404,8 @@ RULE = (
 class Decided:
     """A claim on the two sides here, their difference with its 95 % interval, and whether it holds.
 
-    `than` includes the claim's margin. NaN ends: a number has no interval.
+    `than` includes the claim's margin. NaN ends: a number has no interval. `paired`: by the differences of
+    the same random states.
     """
 
     claim: Claim
@@ -394,6 +414,7 @@ class Decided:
     low: float
     high: float
     outcome: str
+    paired: bool = False
 
     @property
     def difference(self) -> float:
@@ -402,10 +423,22 @@ class Decided:
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What a row's claims come to: `word` is "pattern holds", "… partly" or "… does not hold"."""
+    """What the claims of one experiment come to; `word` is `HOLDS`, `PARTLY`, `DOES_NOT` or `UNDECIDED`."""
 
-    word: str
     claims: tuple[Decided, ...]
+
+    @property
+    def word(self) -> str:
+        outcomes = {claim.outcome for claim in self.claims}
+        if YES in outcomes:
+            return HOLDS if len(outcomes) == 1 else PARTLY
+        return DOES_NOT if NO in outcomes else UNDECIDED
+
+    @property
+    def own(self) -> ClaimVerdict | None:
+        """On the claims without a threshold of ours; None if there are none."""
+        own = tuple(claim for claim in self.claims if not claim.claim.ours)
+        return ClaimVerdict(own) if own else None
 
     def counts(self) -> str:
         outcomes = [claim.outcome for claim in self.claims]
@@ -416,49 +449,55 @@ class ClaimVerdict:
         )
 
 
-def verdict_of(row: PaperRow, found: Mapping[str, Ours]) -> ClaimVerdict | None:
-    """The verdict on what was measured so far; None if no claim of the row can be decided yet.
+def verdicts_of(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, ClaimVerdict]:
+    """The verdict on each of the row's experiments, by data; {} if no claim of the row can be decided yet.
 
     Claims on numbers that an older result lacks are left out.
     """
-    decided = []
+    decided: dict[str, list[Decided]] = {}
     for claim in row.claims:
-        if claim.run not in found:
-            continue
-        try:
-            decided.append(decide(claim, found[claim.run].of_groups(row.groups(claim.run))))
-        except SpaceError:
-            continue
-    if not decided:
-        return None
-    held = sum(claim.outcome == YES for claim in decided)
-    return ClaimVerdict(HOLDS if held == len(decided) else PARTLY if held else DOES_NOT, tuple(decided))
+        if claim.run in found:
+            with suppress(SpaceError):
+                one = decide(claim, found[claim.run].of_groups(row.groups(claim.run)))
+                decided.setdefault(claim.on, []).append(one)
+    return {on: ClaimVerdict(tuple(claims)) for on, claims in decided.items()}
 
 
 def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
-    """One claim on the numbers of its run; raises a SpaceError where a side names no number, or several."""
-    (more, more_error, more_freedom), (than, than_error, than_freedom) = (
+    """One claim on the numbers of its run; raises a SpaceError where a side names no number, or several.
+
+    Sides with a value for each of the same random states are compared by Student's test of the differences,
+    others by Welch's.
+    """
+    (more, more_error, more_freedom, first), (than, than_error, than_freedom, second) = (
         _side(side, numbers) for side in claim.sides()
     )
     than, than_error = claim.times * than + claim.plus, abs(claim.times) * than_error
-    error = sqrt(more_error**2 + than_error**2)
-    parts = ((more_error, more_freedom), (than_error, than_freedom))
-    shared = sum(one**4 / freedom for one, freedom in parts)  # Welch and Satterthwaite; 0 of a known error
-    reach = quantile(error**4 / shared if shared > 0 else inf) * error
+    if paired := 1 < len(first) == len(second):
+        differences = np.array(first) - claim.times * np.array(second)
+        error, freedom = float(differences.std(ddof=1)) / sqrt(len(first)), len(first) - 1
+    else:
+        error = sqrt(more_error**2 + than_error**2)
+        parts = ((more_error, more_freedom), (than_error, than_freedom))
+        shared = sum(one**4 / some for one, some in parts)  # Welch and Satterthwaite; 0 of a known error
+        freedom = error**4 / shared if shared > 0 else inf
+    reach = quantile(freedom) * error
     low, high = more - than - reach, more - than + reach
-    return Decided(claim, more, than, low, high, YES if low > 0 else NO if high < 0 else OPEN)
+    outcome = YES if low > 0 else NO if high < 0 else OPEN
+    return Decided(claim, more, than, low, high, outcome, paired)
 
 
-def _side(side: str | float, numbers: Sequence[Number]) -> tuple[float, float, float]:
+def _side(side: str | float, numbers: Sequence[Number]) -> tuple[float, float, float, tuple[float, ...]]:
     if not isinstance(side, str):
-        return float(side), 0.0, inf
+        return float(side), 0.0, inf, ()
     number = number_of(side, numbers)
     if side.startswith(CHANCE):
         if number.baseline is None:
             raise SpaceError(f"claims: {side!r}: expected a number with a baseline, got one without")
-        return number.baseline, 0.0, inf
+        return number.baseline, 0.0, inf, ()
     spread = spread_of(number)
-    return (number.value, spread.error, spread.freedom) if spread else (number.value, float("nan"), inf)
+    error, freedom = (spread.error, spread.freedom) if spread else (float("nan"), inf)
+    return number.value, error, freedom, number.values
 
 
 _WRITTEN = ("value", "deviation", "unit", "repeats", "n", "k", "baseline")
@@ -511,8 +550,10 @@ def as_json(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
             "shows": row.shows,
             "published": records.to_json(row.published),
             "here": [records.to_json(found[name]) for name in row.run_names() if name in found],
-            "verdict": (verdict := verdict_of(row, found)) and verdict.word,
-            "claims": [_claim(claim) for claim in verdict.claims] if verdict else [],
+            "verdicts": {
+                on: {"verdict": verdict.word, "claims": [_claim(claim) for claim in verdict.claims]}
+                for on, verdict in verdicts_of(row, found).items()
+            },
         }
         for row in rows
     ]
@@ -522,8 +563,9 @@ def as_json(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
 def _lines(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> list[dict[str, Any]]:
     lines = []
     for row in rows:
-        place, verdict = {"paper": row.paper.authors, "row": row.name}, verdict_of(row, found)
-        word = {"verdict": verdict.word if verdict else None}
+        place, verdicts = {"paper": row.paper.authors, "row": row.name}, verdicts_of(row, found)
+        words = [f"{on}: {verdict.word}" for on, verdict in verdicts.items()]
+        word = {"verdict": "; ".join(words) or None}
         lines += [place | line for line in _published(row)]
         for name in row.run_names():
             if ours := found.get(name):
@@ -562,7 +604,8 @@ def _measured(number: Number) -> dict[str, Any]:
 
 
 def _claim(decided: Decided) -> dict[str, Any]:
-    usual = {"times": 1.0, "plus": 0.0}
+    usual = {"times": 1.0, "plus": 0.0, "paper": False}
     claim = {name: value for name, value in asdict(decided.claim).items() if value != usual.get(name)}
     ends = {} if isnan(decided.low) else {"low": decided.low, "high": decided.high}
-    return {**claim, "difference": decided.difference, **ends, "outcome": decided.outcome}
+    facts = {"outcome": decided.outcome, "paired": decided.paired, "threshold of ours": decided.claim.ours}
+    return {**claim, "difference": decided.difference, **ends, **facts}

@@ -459,8 +459,8 @@ class Reconstruction(Study):
     """Two autoencoders that differ in their random state alone are trained on four fifths of the digits; then
     the encoder of each is combined with the decoder of the other. Errors are mean squared errors × 10³ over
     the other fifth. Absolute codes of two runs are not comparable; codes relative to the same anchors are.
-    Whitened codes are ours. Codes of two numbers are points of a plane: the second run's plane is rotated or
-    reflected, scaled and shifted onto the first one's.
+    Whitened codes are ours (Svendsen et al. 2026 whiten otherwise). Codes of two numbers are points of a
+    plane: the second run's plane is rotated or reflected, scaled and shifted onto the first one's.
     """
 
     options = (

@@ -23,4 +23,4 @@ def test_explore_opens_the_words_with_the_numbers_of_their_table(page):
 def test_explore_opens_the_study_with_the_tables_settings(page):
     page.click("papers.explore-relative-figure-6")
     assert page.session_state["studies.kind"] == "anchor-count"
-    assert page.session_state["studies.anchor-count.n_states"] == 3  # as in the table, 5 by default
+    assert page.session_state["studies.anchor-count.n_states"] == 5

@@ -65,7 +65,7 @@ def test_a_studys_runs_give_the_numbers_that_ship(name):
         quantised = number.label.startswith("quantised")
         reach = 2 * sqrt(2 / shipped.repeats) * shipped.deviation if quantised else 1e-9
         assert number.value == pytest.approx(shipped.value, abs=reach)
-        fixed = {"value": 0.0, "deviation": 0.0}
+        fixed = {"value": 0.0, "deviation": 0.0, "values": ()}
         assert replace(number, **fixed) == replace(shipped, **fixed)
 
 

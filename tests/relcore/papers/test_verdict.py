@@ -5,6 +5,7 @@ noise.
 from dataclasses import replace
 from math import sqrt
 
+import numpy as np
 import pytest
 
 from relcore.papers.rows import (
@@ -12,6 +13,8 @@ from relcore.papers.rows import (
     HOLDS,
     NO,
     OPEN,
+    PARTLY,
+    UNDECIDED,
     YES,
     Claim,
     Number,
@@ -21,7 +24,7 @@ from relcore.papers.rows import (
     load_rows,
     shipped,
     spread_of,
-    verdict_of,
+    verdicts_of,
 )
 from relcore.papers.runs import is_current
 
@@ -36,13 +39,20 @@ def row_of(*claims):
 
 HIGH = Number("relative", "MRR", 0.9, 0.02, repeats=5, baseline=0.01)
 LOW = Number("absolute", "MRR", 0.1, 0.02, repeats=5)
-MORE = Claim("Relative rows are better.", "words", "relative | MRR", "absolute | MRR")
+MORE = Claim("Relative rows are better.", "words", "relative | MRR", "absolute | MRR", on="words")
+
+
+def verdict_on(row, found):
+    (verdict,) = verdicts_of(row, found).values()
+    return verdict
 
 
 def test_every_measured_row_has_claims_and_every_other_row_says_why_not():
     for row in load_rows():
         assert bool(row.runs) != bool(row.why_not), row.id
-        assert bool(row.runs) == bool(row.claims), row.id
+        assert bool(row.runs) == bool(row.claims or row.repeats or row.title == "Datasets"), row.id
+        assert not (row.claims and row.repeats), row.id
+        assert all(claim.on for claim in row.claims), row.id
         assert not row.why_not or row.why_not.endswith("."), row.id
         assert {claim.run for claim in row.claims} <= set(row.run_names()), (
             f"{row.id}: a claim on a run that is not the row's"
@@ -63,23 +73,53 @@ def test_all_that_claims_name_is_in_the_shipped_numbers():
 
 
 def test_a_reversed_result_does_not_hold():
-    assert verdict_of(row_of(MORE), ours(HIGH, LOW)).word == HOLDS
+    assert verdict_on(row_of(MORE), ours(HIGH, LOW)).word == HOLDS
     reversed_ = ours(replace(HIGH, value=LOW.value), replace(LOW, value=HIGH.value))
-    found = verdict_of(row_of(MORE), reversed_)
+    found = verdict_on(row_of(MORE), reversed_)
     assert (found.word, found.claims[0].outcome) == (DOES_NOT, NO)
     assert found.counts() == "0 of 1 comparison holds, 1 fails"
 
 
 def test_the_shipped_words_with_absolute_and_relative_exchanged_do_not_hold():
     row, found = find_row("relative-table-1"), shipped()["words"]
-    assert verdict_of(row, {"words": found}).word == HOLDS
+    assert verdict_on(row, {"words": found}).word == HOLDS
     names = {"relative": "absolute", "absolute": "relative"}
     swapped = []
     for number in found.numbers:
         form, _, rest = number.label.partition(", ")
         centred = rest.startswith(("centred", "whitened"))
         swapped.append(number if centred else replace(number, label=f"{names[form]}, {rest}"))
-    assert verdict_of(row, {"words": replace(found, numbers=tuple(swapped))}).word == DOES_NOT
+    assert verdict_on(row, {"words": replace(found, numbers=tuple(swapped))}).word == DOES_NOT
+
+
+def test_no_comparison_is_counted_twice():
+    compared = [(claim.run, *claim.sides()) for row in load_rows() for claim in row.claims]
+    assert len(set(compared)) == len(compared) - len(find_row("bootstrapping-table-5").claims)
+    assert all(find_row(row.repeats).claims for row in load_rows() if row.repeats)
+
+
+def test_data_have_verdicts_of_their_own_and_thresholds_of_ours_are_told_apart():
+    high = replace(MORE, than=0.5, on="Cora")
+    found = verdicts_of(row_of(MORE, high, replace(high, paper=True, than=0.95)), ours(HIGH, LOW))
+    assert {on: verdict.word for on, verdict in found.items()} == {"words": HOLDS, "Cora": PARTLY}
+    assert [claim.claim.ours for claim in found["Cora"].claims] == [True, False]
+    assert (found["Cora"].own.word, found["words"].own) == (DOES_NOT, found["words"])
+    near = ours(HIGH, replace(LOW, value=0.89))
+    assert verdict_on(row_of(MORE), near).word == UNDECIDED
+
+
+def test_values_of_the_same_random_states_are_compared_in_pairs():
+    from scipy.stats import ttest_rel
+
+    first, second = (0.5, 0.6, 0.8, 0.7), (0.45, 0.56, 0.73, 0.66)  # Welch does not tell these means apart
+    sides = [
+        Number(name, "MRR", float(np.mean(x)), float(np.std(x, ddof=1)), repeats=4, values=x)
+        for name, x in (("relative", first), ("absolute", second))
+    ]
+    assert decide(MORE, [replace(side, values=()) for side in sides]).outcome == OPEN
+    decided, interval = decide(MORE, sides), ttest_rel(first, second).confidence_interval()
+    assert (decided.outcome, decided.paired) == (YES, True)
+    assert (decided.low, decided.high) == pytest.approx((interval.low, interval.high))
 
 
 def test_what_lies_within_the_error_is_not_decided():
@@ -111,8 +151,6 @@ def test_equal_numbers_hold_in_at_most_the_nominal_share():
     # The control: 400 pairs drawn from one distribution, 5 repeats each. The rule is two-sided at 95 %, so
     # about 2.5 % hold and 2.5 % fail; of 400 that is 10, with a standard error of 3.1. 20 would be 3.2 errors
     # above.
-    import numpy as np
-
     rng = np.random.default_rng(0)
     outcomes = []
     for drawn in rng.normal(0.5, 0.05, size=(400, 2, 5)):
@@ -140,8 +178,6 @@ def test_intervals_by_how_they_are_found():
 
 
 def test_a_bound_from_n_rows_is_never_too_small():
-    import numpy as np
-
     rng = np.random.default_rng(1)
     for scores in (rng.random(500), rng.random(500) < 0.2, rng.beta(0.2, 0.3, 500)):
         number = Number("a", "MRR", float(np.mean(scores)), n=500)
