@@ -35,7 +35,6 @@ from relcore.papers.rows import (
     Ours,
     PaperRow,
     as_csv,
-    as_json,
     as_latex,
     find_row,
     load_rows,
@@ -246,7 +245,6 @@ def _exports(rows: list[PaperRow], results: dict[str, Ours]) -> None:
     files = {
         "csv": ("CSV", as_csv, "text/csv", "One number per line, published and measured"),
         "tex": ("LaTeX", as_latex, "application/x-tex", "A longtable, for a paper that uses booktabs"),
-        "json": ("JSON", as_json, "application/json", "Everything, with settings, dates and versions"),
     }
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for suffix, (label, make, media, explanation) in files.items():

@@ -368,7 +368,11 @@ FORMER_FIGURES = {
 }
 
 
-FORMER_STUDIES = {"inversion-sensitivity": "pruning", "robustness": "method-map"}
+FORMER_STUDIES = {
+    "inversion-sensitivity": "pruning",
+    "quasi-isometry": "quantisation",
+    "robustness": "method-map",
+}
 
 
 @dataclass(frozen=True)
@@ -420,12 +424,6 @@ STUDIES = {
         ".studies.networks:TrainingRelative",
         "Does training on relative representations cost accuracy?",
         "Moschella et al. 2023, Table 2",
-    ),
-    "quasi-isometry": StudyName(
-        "Quasi-isometry",
-        ".studies.relative:QuasiIsometry",
-        "Does quantisation make two spaces more similar?",
-        "Moschella et al. 2023, Fig. 7",
     ),
     "method-map": StudyName(
         "Where each method wins",

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from math import inf, isnan, sqrt
+from math import inf, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -542,24 +542,6 @@ def as_latex(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
     return text.encode()
 
 
-def as_json(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    described = [
-        {
-            "paper": row.paper.title,
-            "row": row.name,
-            "shows": row.shows,
-            "published": records.to_json(row.published),
-            "here": [records.to_json(found[name]) for name in row.run_names() if name in found],
-            "verdicts": {
-                on: {"verdict": verdict.word, "claims": [_claim(claim) for claim in verdict.claims]}
-                for on, verdict in verdicts_of(row, found).items()
-            },
-        }
-        for row in rows
-    ]
-    return (json.dumps(described, ensure_ascii=False, indent=2) + "\n").encode()
-
-
 def _lines(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> list[dict[str, Any]]:
     lines = []
     for row in rows:
@@ -601,11 +583,3 @@ def _measured(number: Number) -> dict[str, Any]:
     if spread := spread_of(number):
         line |= {"low": spread.low, "high": spread.high, "interval_is": spread.found_from}
     return line
-
-
-def _claim(decided: Decided) -> dict[str, Any]:
-    usual = {"times": 1.0, "plus": 0.0, "paper": False}
-    claim = {name: value for name, value in asdict(decided.claim).items() if value != usual.get(name)}
-    ends = {} if isnan(decided.low) else {"low": decided.low, "high": decided.high}
-    facts = {"outcome": decided.outcome, "paired": decided.paired, "threshold of ours": decided.claim.ours}
-    return {**claim, "difference": decided.difference, **ends, **facts}

@@ -17,9 +17,8 @@ import pandas as pd
 
 from relcore import __version__
 from relcore.base import records
-from relcore.papers.rows import FOLDER, SHARE, Number, Ours, grouped, rounded, shipped
+from relcore.papers.rows import FOLDER, Number, Ours, grouped, rounded, shipped
 from relcore.runs.store import Store
-from relcore.studies.relative import FORMS
 from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 
@@ -124,29 +123,6 @@ def _by_count(*measures: str) -> Callable[[StudyRuns, pd.DataFrame], tuple[Numbe
     return numbers
 
 
-def _quantisation(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
-    units = {
-        "cosine distance": ("cosine distance (the paper's)", "0 … 2"),
-        "distance": ("Euclidean distance", "length"),
-        "unit distance": ("Euclidean distance of unit rows", "0 … 2"),
-        "mrr": ("MRR", SHARE),
-    }
-    return grouped(
-        [
-            {
-                "label": FORMS[run["form"]],
-                "metric": name,
-                "unit": unit,
-                "value": run[column],
-                "n": run["rows"],
-            }
-            | ({"k": run["k"], "baseline": run["mrr chance"]} if column == "mrr" else {})
-            for run in sorted(table.to_dict("records"), key=lambda run: list(FORMS).index(run["form"]))
-            for column, (name, unit) in units.items()
-        ]
-    )
-
-
 NUMBERS = {
     "training": _training,
     "similarity-performance": _similarity,
@@ -154,7 +130,6 @@ NUMBERS = {
         "relative, same space", "relative, stitched", "whitened, same space", "whitened, stitched"
     ),
     "trained-count": _by_count("relative, same space", "relative, stitched", "absolute"),
-    "quasi-isometry": _quantisation,
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.magnitude import brought, lengths
+from relcore.base.magnitude import lengths
 from relcore.base.names import METRICS, STRATEGIES
 from relcore.base.numbers import short
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
@@ -558,6 +558,11 @@ LEARNED = {
     "learned": "relative rows, learned anchors",
     "learned product": "whitened product, learned anchors",
 }
+_WHERE = {
+    "mixture": "condition {condition:g}, noise {noise:g}",
+    "words": "words, {wrong:.0%} wrong pairs",
+    "sentences": "sentences",
+}
 CONDITIONS, NOISES, RATIOS = (1, 3, 10), (0.0, 0.3, 1.0), (0.5, 1.0, 2.5, 10.0)
 _N, _D, _GROUPS, _WRONG = 1500, 40, 20, 0.3
 
@@ -604,12 +609,16 @@ class MethodMap(Study):
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
         cells = _cells(table)
         rows, ratios = list(dict.fromkeys(row for row, _ in cells)), sorted({ratio for _, ratio in cells})
-        panels = []
-        for name, title in METHODS.items():
-            values = np.full((len(rows), len(ratios)), np.nan)
-            for (row, ratio), part in cells.items():
-                values[rows.index(row), ratios.index(ratio)] = part[name].mean()
-            panels.append(MatrixPanel(title, tuple(rows), tuple(f"{ratio:g}" for ratio in ratios), values))
+        means = {cell: part[[*METHODS]].mean() for cell, part in cells.items()}
+        panels = [
+            MatrixPanel(
+                title,
+                tuple(rows),
+                tuple(f"{ratio:g}" for ratio in ratios),
+                np.array([[means.get((row, x), {}).get(name, np.nan) for x in ratios] for row in rows]),
+            )
+            for name, title in METHODS.items()
+        ]
         note = f"Heat maps, a panel per method. {self.conclusion(options, table)}"
         titles = ("MRR", note, "data", "anchors per dimension")
         return {"map": Matrices(tuple(panels), (0.0, 1.0), *titles, across=3)}
@@ -635,12 +644,12 @@ class MethodMap(Study):
         counts = listed(f"{METHODS[name]} {won.count(name)}" for name in METHODS if name in won)
         leads = []
         for first, second in (("whitened", "rotation"), ("rotation", "whitened")):
-            gains = {cell: mean(part[first] - part[second]) for cell, part in cells.items()}
+            gains = {cell: mean(part[first] - part[second], among=len(cells)) for cell, part in cells.items()}
             row, ratio = cell = max(gains, key=lambda cell: gains[cell].value)
             where = f"{row}, {ratio:g} anchors per dimension"
             leads.append(f"{METHODS[first]} over {METHODS[second]} {gains[cell]:2} ({where})")
         return (
-            f"In {len(won)} of {len(cells)} cells one method has the highest MRR for certain: {counts}."
+            f"In {len(won)} of {len(cells)} cells the best MRR leads by more than its 95 % interval: {counts}."
             f" The largest leads: {listed(leads)}."
         )
 
@@ -696,21 +705,14 @@ def mrr_of(source: np.ndarray, target: np.ndarray) -> float:
 
 def _cells(table: pd.DataFrame) -> dict[tuple[str, float], pd.DataFrame]:
     """Runs by what they stand on and the anchors per dimension, a row per random state."""
-    cells = {}
-    for row in table.to_dict("records"):
-        where = row["data"]
-        if where == "mixture":
-            where = f"condition {row['condition']:g}, noise {row['noise']:g}"
-        elif row.get("wrong", 0) > 0:
-            where = f"{where}, {row['wrong']:.0%} wrong pairs"
-        cells.setdefault((where, row["ratio"]), []).append(row)
-    return {cell: pd.DataFrame(rows) for cell, rows in cells.items()}
+    where = np.array([_WHERE[row["data"]].format(**row) for row in table.to_dict("records")], dtype=object)
+    return dict(tuple(table.groupby([where, "ratio"], sort=False)))
 
 
 def _best(part: pd.DataFrame) -> tuple[str, Estimate]:
     """The method with the highest MRR in a cell, and its lead over the next in the same random states."""
     best, second = sorted(METHODS, key=lambda name: -part[name].mean())[:2]
-    return best, mean(part[best] - part[second])
+    return best, mean(part[best] - part[second], among=len(METHODS) - 1)
 
 
 _THRESHOLDS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
@@ -876,94 +878,3 @@ def _tightest(part: pd.DataFrame) -> str:
             changes.append(f"{title} by {mean(after - before)} from {short(before.mean())}")
     first = f"first smaller, of {len(by_t)} t at once, at t = {t:g}, by {nearer[t]}"
     return f"{start} and {first}, where {', '.join(changes)}"
-
-
-FORMS = {
-    "absolute": "absolute",
-    "relative": "relative",
-    "t = 1": "quantised, t = 1",
-    "t = 1.5": "quantised, t = 1.5",
-    "t = 2": "quantised, t = 2",
-}
-_DISTANCES = {
-    "cosine distance": "cosine distance (the paper's)",
-    "distance": "Euclidean distance",
-    "unit distance": "Euclidean distance of unit rows",
-}
-_WORDS_COMPARED = 2000
-
-
-class QuasiIsometry(Study):
-    """Fig. 7: Ward clusters of the unit rows and anchors cut at distance t, as the paper's code does it,
-    without centring.
-
-    The paper's score is the mean cosine distance between paired rows (appendix A.3); its code prints the
-    Euclidean distance. Quantised rows are shorter, and so nearer, so the Euclidean distance of unit rows is
-    there, too. MRR says what quantising costs: words of one cluster become one row. All on rows that are no
-    anchors.
-    """
-
-    version = 2
-    options = (
-        Option("n_anchors", "Anchors", (100, 300), 300),
-        states(f"the anchors and the {_WORDS_COMPARED:,} words compared", 5),
-        SPACES,
-    )
-    by, measures, names = "form", _DISTANCES | {"mrr": "MRR"}, FORMS
-
-    shared, varied = "n_anchors spaces", {"form": FORMS}
-    cost: ClassVar = dict.fromkeys(FORMS, 4.0) | {"absolute": 2.0, "relative": 2.0}
-
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
-        pair, state = word_pair(settings["spaces"], store), settings["random_state"]
-        anchors = random_anchors(settings, pair)
-        rows = Split.held_out(pair.ids, pair.source.rows(anchors), state).queries(_WORDS_COMPARED)
-        sides = [
-            _form(space.vectors, space.rows(anchors), rows, settings["form"])
-            for space in (pair.source, pair.target)
-        ]
-        # of 1/rank where the order is random and ends at k
-        chance = float(np.sum(1 / np.arange(1, _K + 1)) / len(rows))
-        values: dict[str, Any] = {"rows": len(rows), "k": _K, "mrr chance": chance}
-        if sides[0].shape != sides[1].shape:  # absolute rows of two widths
-            return RunResult(values | dict.fromkeys((*_DISTANCES, "mrr")))
-        units = [X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12) for X in sides]
-        ranks = find_neighbours(*sides, k=_K).reciprocal_rank
-        values["cosine distance"] = 1 - float(np.einsum("ij,ij->i", *units).mean(dtype=np.float64))
-        values["distance"] = float(np.linalg.norm(sides[0] - sides[1], axis=1).mean())
-        values["unit distance"] = float(np.linalg.norm(units[0] - units[1], axis=1).mean())
-        return RunResult(values | {"mrr": float(ranks.mean(dtype=np.float64))})
-
-    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        words = count_of(table, "words that are no anchors", "rows")
-        rows = f"{words}, {table.n_anchors.iloc[0]} anchors, k = {_K}"
-        ranks = {"mrr": "MRR", "mrr chance": "chance level"}
-        titles = {
-            "distance": (_DISTANCES, "mean distance (0 = equal)"),
-            "MRR": (ranks, "MRR (1 = each word is its own nearest neighbour)"),
-        }
-        return {
-            name: points_chart(table, "form", FORMS, measures, ("representation", title), rows)
-            for name, (measures, title) in titles.items()
-        }
-
-    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        return sentence(
-            "Quantising relative rows with t = 2 takes the cosine distance from {} to {} and the MRR from {}"
-            " to {}.",
-            *(
-                mean_at(table, "form", form, column)
-                for column in ("cosine distance", "mrr")
-                for form in ("relative", "t = 2")
-            ),
-        )
-
-
-def _form(vectors: np.ndarray, anchors: np.ndarray, rows: np.ndarray, form: str) -> np.ndarray:
-    if form == "absolute":
-        X, _ = brought(vectors[rows])
-        return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
-    if form == "relative":
-        return RelativeProjection(center=False).fit(vectors, anchors=anchors).transform(vectors[rows])
-    projection = RelativeProjection("quantised", center=False, threshold=float(form.removeprefix("t = ")))
-    return projection.fit(vectors[rows], anchors=vectors[anchors]).transform(vectors[rows])

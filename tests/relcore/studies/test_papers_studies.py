@@ -112,18 +112,6 @@ def test_anchor_choice_on_a_rotated_copy_is_perfect_whichever(data, words, encod
     assert "one class only" in next(iter(charts.values())).x_names
 
 
-def test_quasi_isometry_of_a_rotated_copy_is_a_distance_of_zero(words, store):
-    study, settings = study_of("quasi-isometry"), options_of("quasi-isometry", n_anchors=100, n_states=3)
-    table = table_of(study, settings, store, lambda one: one["random_state"] == 0).set_index("form")
-    assert table.distance["relative"] == pytest.approx(0, abs=1e-5)
-    assert table.distance["t = 1.5"] == pytest.approx(0, abs=1e-4)
-    assert table["cosine distance"]["relative"] == pytest.approx(0, abs=1e-5)
-    assert table["cosine distance"]["absolute"] > 0.5
-    assert table.distance["absolute"] > 0.5
-    assert table["rows"].tolist() == [140] * len(table), "240 rows but the 100 anchors"
-    answers(study, settings, table.reset_index())
-
-
 def test_spaces_of_a_session_travel_as_json(tmp_path, copies, store):
     import json
 
