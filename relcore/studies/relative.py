@@ -649,7 +649,7 @@ class MethodMap(Study):
             where = f"{row}, {ratio:g} anchors per dimension"
             leads.append(f"{METHODS[first]} over {METHODS[second]} {gains[cell]:2} ({where})")
         return (
-            f"In {len(won)} of {len(cells)} cells the best MRR leads by more than its 95 % interval: {counts}."
+            f"In {len(won)} of {len(cells)} cells the best MRR leads beyond its 95 % interval: {counts}."
             f" The largest leads: {listed(leads)}."
         )
 
