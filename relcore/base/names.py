@@ -361,7 +361,7 @@ FORMER_FIGURES = {
     "rescale-input": "rescaled-rows",
     "rescale-layers": "rescaled-layers",
     "anchor-influence": "anchor-influence",
-    "anchor-curve": "anchor-curve",
+    "anchor-curve": "anchor-choice",
     "layers": "layers",
     "across-languages": "across-languages",
     "zero-shot": "zero-shot",
@@ -369,6 +369,7 @@ FORMER_FIGURES = {
 
 
 FORMER_STUDIES = {
+    "anchor-curve": "anchor-choice",
     "inversion-sensitivity": "pruning",
     "quasi-isometry": "quantisation",
     "robustness": "method-map",
@@ -405,12 +406,6 @@ STUDIES = {
         "Which anchors",
         ".studies.relative:AnchorChoice",
         "Which anchors work best?",
-        "Moschella et al. 2023, left open in section 6",
-    ),
-    "anchor-curve": StudyName(
-        "Strategies by number of anchors",
-        ".studies.relative:AnchorCurve",
-        "Which strategy needs the fewest anchors?",
         "Moschella et al. 2023, left open in section 6",
     ),
     "anchor-influence": StudyName(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import lengths
-from relcore.base.names import METRICS, STRATEGIES
+from relcore.base.names import METRICS
 from relcore.base.numbers import short
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.anchors import mixtures, select_anchors
@@ -54,7 +54,6 @@ from relcore.studies.study import (
     gains,
     grid,
     labelled_spaces,
-    lines_by,
     lines_over,
     listed,
     mean,
@@ -281,71 +280,8 @@ class AnchorCount(Study):
         )
 
 
-_NUMBERS = (10, 20, 50, 100, 200, 300)
 _METRICS = ("jaccard", "mrr", "cosine", "cka")
-_STRATEGIES = tuple(name for name in STRATEGIES if name != "class-balanced")  # words have no labels
 _STATES = states("other anchors")
-
-
-class AnchorCurve(Study):
-    """Each strategy chooses 10 to 300 anchors. All sets are scored on the same held-out rows."""
-
-    options = (
-        Option(
-            "strategies",
-            "Strategies",
-            _STRATEGIES,
-            ("random", "farthest-point"),
-            many=True,
-            names=tuple(STRATEGIES[name].title for name in _STRATEGIES),
-        ),
-        Option("form", "Representation", ("relative", "whitened"), "relative"),
-        _STATES,
-        SPACES,
-    )
-
-    shared, varied = "form spaces", {"strategy": "strategies", "n_anchors": _NUMBERS}
-    cost: ClassVar = dict.fromkeys(_STRATEGIES, 3.0) | {"k-means": 12.0}
-
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
-        pair = word_pair(settings["spaces"], store)
-        split = Split.draw(pair.ids)
-        number, state = settings["n_anchors"], settings["random_state"]
-        anchors = select_anchors(
-            pair.source.take(split.known), number, settings["strategy"], random_state=state
-        )
-        rows = represent(pair, settings["form"], anchors.tolist(), ProjectionSpec())
-        scores = score_pair(*rows, split, n_queries=LIVE_QUERIES, metrics=_METRICS)
-        chance = {f"{name} chance": score.null.mean for name, score in scores.items()}
-        values = {name: float(score) for name, score in scores.items()}
-        return RunResult(values | chance | {"rows": len(split.test)})
-
-    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        rows, charts = count_of(table, "held-out rows, anchors of no set", "rows"), {}
-        names = {name: strategy.title for name, strategy in STRATEGIES.items()}
-        for name in _METRICS:
-            title, lines = METRICS[name].title, lines_by(table, "n_anchors", name, "strategy", names)
-            titles, chance = ("number of anchors", title), {"chance": f"{name} chance"}
-            charts[title] = chart(table, lines, titles, rows, chance, log_x=True)
-        return charts
-
-    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        rows = []
-        for strategy, part in table.groupby("strategy", sort=False):
-            measures = {name: f"{STRATEGIES[strategy].title}: {METRICS[name].title}" for name in _METRICS}
-            rows += findings_over(part, "n_anchors", measures)
-        return findings_table(rows)
-
-    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        least = table.n_anchors.min()
-        changes = gains(table[table.n_anchors == least], "strategy", "random", "mrr")
-        if not changes:
-            return ""
-        best = max(changes, key=lambda name: changes[name].value)
-        return (
-            f"With {least} anchors, {STRATEGIES[best].title} changes the MRR of random anchors by"
-            f" {changes[best]}."
-        )
 
 
 # What each anchor adds, by exact deletion. Influence does not find wrong pairs; `represent.anchors` does.

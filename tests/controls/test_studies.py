@@ -129,10 +129,7 @@ def test_no_choice_of_anchors_finds_rows_of_an_unrelated_space(spaces):
     assert np.abs(scores - H / N).max() < 4 * np.sqrt(Q / N / m) + H / m - H / N
 
 
-def test_no_strategy_and_no_change_of_anchors_finds_rows_of_an_unrelated_space(spaces):
-    _, _, curve = measured("anchor-curve", lambda one: one["n_anchors"] in (10, 100))
-    m = curve["rows"].min()
-    assert np.abs(curve.mrr - H / m).max() < 4 * np.sqrt(Q / m / m)
+def test_no_change_of_anchors_finds_rows_of_an_unrelated_space(spaces):
     study, settings, table = measured("anchor-influence", n_anchors=100)
     # The other half of 230 rows less the candidates: two reciprocal ranks of the same query that know nothing
     # of each other differ by √(2 Q / m) each, their mean over m by √(2 Q / m / m).

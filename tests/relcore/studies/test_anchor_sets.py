@@ -3,14 +3,10 @@ everything again without it.
 """
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from relcore.scores.cka import linear_cka
-from relcore.spaces.space import match
-from relcore.studies import relative
 from relcore.studies.relative import Products, cosine_without
-from relcore.studies.study import StudySpec, study_of
 
 N, M = 90, 12
 
@@ -24,35 +20,6 @@ def cka_again(R, S):
 def pair(rng):
     R = rng.uniform(-1, 1, size=(N, M))
     return R, 0.6 * R + 0.4 * rng.uniform(-1, 1, size=(N, M)) + 3
-
-
-@pytest.fixture
-def table(make_space, rng, monkeypatch):
-    """``table("anchor-curve", **options)``: the study on a space of 400 rows and its noisy mirror image."""
-    X = rng.normal(size=(400, 8))
-    spaces = make_space(X, name="a"), make_space(X[:, ::-1] + 0.3 * rng.normal(size=X.shape), name="b")
-    monkeypatch.setattr(relative, "word_pair", lambda *given: match(*spaces))
-    monkeypatch.setitem(relative.AnchorCurve.varied, "n_anchors", (2, 5, 40))
-
-    def measured(kind, **options):
-        study = study_of(kind)
-        settings = StudySpec.of(study, options).settings
-        runs = [
-            {**run, **study.measure(run, None, lambda *told: None).values} for run in study.runs(settings)
-        ]
-        return study, settings, pd.DataFrame(runs)
-
-    return measured
-
-
-def test_more_anchors_help_and_all_sets_are_scored_on_the_same_rows(table):
-    study, settings, runs = table("anchor-curve")
-    assert runs.rows.nunique() == 1
-    means = runs.groupby("n_anchors").mrr.mean()
-    assert means[2] < means[5] < means[40]
-    assert set(study.charts(settings, runs)) == {"Jaccard", "MRR", "cosine", "linear CKA"}
-    assert len(study.findings(settings, runs)) == 2 * 3 * 4
-    assert study.conclusion(settings, runs).startswith("With 2 anchors, Farthest-point changes the MRR")
 
 
 def test_cka_without_and_with_each_anchor_is_that_of_a_new_computation(pair):
