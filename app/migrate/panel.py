@@ -21,8 +21,8 @@ from relcore.base.numbers import band, counted, short, signed
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.evaluate import JudgedQuery, read_qrels
-from relcore.migrate.migration import MOVES, Migration, MigrationChart, MigrationResult, starting_models
 from relcore.migrate.migration import TASK as EXAMPLE
+from relcore.migrate.migration import Migration, MigrationChart, MigrationResult, starting_models
 from relcore.spaces.space import LatentSpace
 
 KEEP: dict[str, Any] = {"persist_state": "session"}
@@ -129,7 +129,7 @@ def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[s
         "k": ("k", 1, 100),
         "random_state": ("random-state", 0, 10_000),
     }
-    if old.labels is None or judged:
+    if (old.labels is None and new.labels is None) or judged:
         del shown["relevance"]
     fields = settings_of(Migration)
     return {
@@ -153,35 +153,37 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
     for caution in result.cautions:
         messages.warning(caution)
-    if not result.verdict.is_clear:
-        st.caption("Too close to call; judge more queries.")
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
-    lines, columns = [], ["option", result.metric, "95 %", f"recall@{result.k}", "to keep", "to re-embed"]
-    for option, title in zip(result.options, result.table().option, strict=True):
+    lines, columns = [], ["option", result.metric, "95 %", "chance", "to keep", "to re-embed"]
+    for option in result.options:
         gains = [
             f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–"
             for gain in (option.to_keep, option.to_reembed)
         ]
-        interval = band(option.low, option.high)
-        lines.append((title, short(option.value), interval, short(option.recall), *gains))
+        interval, title = band(option.low, option.high), result.title_of(option.option)
+        lines.append((title, short(option.value), interval, short(option.chance), *gains))
+    for one in () if result.verdict.option else result.candidates:
+        if one.adapter != result.adapter:
+            cells = f"bridge, {ADAPTERS[one.adapter].title}", short(one.score), band(one.low, one.high)
+            lines.append((*cells, *["–"] * 3))
     st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.table")
     queries = counted(len(result.queries), "query", "queries")
-    how = f"chosen by cross-validation among {len(result.candidates)}" if result.candidates else "as set"
-    what = "judged queries" if result.truth == "judgements" else "held-out rows, none of them a pair"
+    n, what = len(result.candidates), "held-out rows, none of them a pair"
+    how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
+    if result.relevance == "judgements":
+        what = "judged queries"
     st.caption(
         f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs. Adapter:"
-        f" {ADAPTERS[result.adapter].title}, {how}. To query both models, the bridged scores count"
-        f" {short(result.weight, 2)} times. Intervals: bootstrap over queries, paired for differences. Bands"
-        " of the curves: over queries, mean of the draws."
+        f" {ADAPTERS[result.adapter].title}, {how}. {result.weight_note} Intervals: over queries and draws of"
+        " the pairs, paired for differences. Chance: what is found for other queries. Curves: means of three"
+        " draws of the pairs."
     )
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
     """What to do, and the sentence about it."""
-    head = MOVES[result.verdict.option].partition(":")[0]
-    # A stored sentence may be of version 0.1.0, whose heads were others.
-    rest = result.verdict.sentence.partition(": ")[2]
+    head, _, rest = result.verdict.sentence.partition(": ")
     rest = rest[:1].upper() + rest[1:]
     best = result.option("re-embed")
     if best and best.to_keep and best.to_keep.low > 0:

@@ -59,7 +59,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
             width=240,
             help="Rows with at least this cosine count as found. Empty: what ten rows per query reach.",
         )
-    settings = {"migration": setup.task, "adapter": result.adapter, "truth": result.truth}
+    settings = {"migration": setup.task, "adapter": result.adapter}
     task = ThresholdChange(**settings, system=system, threshold=threshold)
     try:
         outcome = results.computed(

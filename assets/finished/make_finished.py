@@ -79,7 +79,7 @@ def migration_keys(store: Store) -> list[str]:
         finish(migration.TASK, spaces, store),
     ]
     result = migration.TASK.read(store.get(keys[1]))
-    settings = {"migration": migration.TASK, "adapter": result.adapter, "truth": result.truth}
+    settings = {"migration": migration.TASK, "adapter": result.adapter}
     return [*keys, finish(ThresholdChange(**settings), spaces, store)]
 
 

@@ -29,9 +29,6 @@ class MigrateOptions:
     qrels: Path = setting(
         None, metavar="FILE", help="TREC judgements: per line a query, an iteration, a row and a grade."
     )
-    labels: bool = setting(
-        False, help="Rows of the same label are relevant to a held-out row; OLD or NEW has labels."
-    )
     curve: bool = setting(True, help="Measure smaller numbers of pairs, too.")
     export: Path = setting(
         None,
@@ -43,10 +40,11 @@ class MigrateOptions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Rows that both models have embedded are the pairs; they belong together by id, or by order under"
-        " --pair-by-row. Without judgements, pairs that are held out from the adapter are the"
-        f" queries.{SHARDS_HELP}"
+        " --pair-by-row. Without judgements, pairs that are held out from the adapter are the queries, and"
+        " rows of the same label are relevant where OLD or NEW has labels. Without both there is no"
+        f" verdict.{SHARDS_HELP}"
     )
-    add(parser, MigrateOptions, ByRow, Migration, Results, Sample, skip=["relevance"])
+    add(parser, MigrateOptions, ByRow, Migration, Results, Sample)
     parser.epilog = (
         "example:\n"
         "  relscope migrate old.npy new.npy --export adapter\n"
@@ -63,8 +61,6 @@ def run(options: argparse.Namespace) -> None:
             " others"
         )
     if options.qrels:
-        if options.labels:
-            raise SpaceError("migrate: expected --qrels or --labels, got both; leave one out")
         if options.pair_by_row:
             raise SpaceError(
                 "--pair-by-row: expected no --qrels, whose ids row numbers would replace, got both; give OLD"
@@ -73,13 +69,13 @@ def run(options: argparse.Namespace) -> None:
         names, given["judgements"] = names + judged[:2], read_qrels(options.qrels)
     if not options.curve:
         given["sizes"] = ()
-    task = Migration(**given, relevance="labels" if options.labels else "neighbours")
+    task = Migration(**given)
     specs, spaces, sampled = samples(options, names)
     if not sampled:
         match(*spaces[:2])  # an error comes before a job starts
     result = computed(task, specs, spaces, options)
     recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "migration": task}
-    write_recipe(options, "migration", result, **recipe)
+    write_recipe(options, "migration-options", result, **recipe)
     lines, (old, new) = lines_of(result), spaces[:2]
     if options.export:
         from relcore.migrate.migration import export_result
@@ -96,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
         verdict={"option": verdict.option, "clear": verdict.is_clear, "sentence": verdict.sentence},
         adapter=result.adapter,
         weight=result.weight,
-        truth=result.truth,
+        relevance=result.relevance,
         pairs=result.n_pairs,
         candidates=[asdict(candidate) for candidate in result.candidates],
         curve=[asdict(point) for point in result.curve],
@@ -106,22 +102,19 @@ def run(options: argparse.Namespace) -> None:
 
 
 def lines_of(result: MigrationResult) -> Lines:
-    rows = [["option", result.metric, "95 %", f"recall@{result.k}"]]
-    rows[0] += ["change to keep, 95 %", "change to re-embed, 95 %"]
+    rows = [["option", result.metric, "95 %", "chance", "change to keep, 95 %", "change to re-embed, 95 %"]]
     for choice in result.options:
         interval = band(choice.low, choice.high)
-        cells = [TITLES[choice.option], short(choice.value), interval, short(choice.recall)]
+        cells = [result.title_of(choice.option), short(choice.value), interval, short(choice.chance)]
         for gain in (choice.to_keep, choice.to_reembed):
             cells.append(f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–")
         rows.append(cells)
-    lines: Lines = [result.verdict.sentence, "", rows]
-    if result.candidates:
-        rows = [["adapter", "score", "MRR of partners", "nDCG of neighbours"]]
-        for candidate in result.candidates:
-            scores = candidate.score, candidate.partner, candidate.neighbours
-            rows.append([ADAPTERS[candidate.adapter].title, *map(short, scores)])
-        chosen = ADAPTERS[result.adapter].title
-        lines += ["", f"Chosen by cross-validation on {result.n_pairs:,} pairs: {chosen}", rows]
+    lines: Lines = [result.verdict.sentence, "", rows, result.weight_note]
+    if len(result.candidates) > 1:
+        rows = [["adapter, as a bridge", result.metric, "95 %"]]
+        for one in result.candidates:
+            rows.append([ADAPTERS[one.adapter].title, short(one.score), band(one.low, one.high)])
+        lines += ["", rows]
     if result.curve:
         rows = [["pairs", "adapter", "option", result.metric, "95 %"]]
         for point in result.curve:

@@ -5,7 +5,7 @@ compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
+from scipy.stats import t as student
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
@@ -23,7 +24,7 @@ from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import row_blocks, rows_among, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.scores.neighbours import nearest
-from relcore.spaces.space import TEST_FRACTION, LatentSpace, Match, drawn_rows, match, row_keys, smallest_keys
+from relcore.spaces.space import TEST_FRACTION, LatentSpace, Match, match, row_keys, smallest_keys
 
 K = 10
 MOST_JUDGEMENTS = 2_000_000
@@ -68,12 +69,9 @@ def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
     return np.divide(reached, best, out=np.full(len(best), np.nan), where=best > 0)
 
 
-def recall(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
-    """Share of each query's relevant rows among the first k, (n_queries,), 0 … 1; NaN without a relevant
-    row.
-    """
-    hits, counts = np.count_nonzero(_grades(lists[:, :k], relevance), axis=1), counts_of(relevance)
-    return np.divide(hits, counts, out=np.full(len(hits), np.nan), where=counts > 0)
+def precision(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
+    """Share of relevant rows among the first k, (n_queries,), 0 … 1."""
+    return np.count_nonzero(_grades(lists[:, :k], relevance), axis=1) / k
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
@@ -332,15 +330,11 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     return PairSplit(fitted, np.sort(held[~repeated]), int(repeated.sum()))
 
 
-# Query both models: add the scores of an old query and of a bridged new one; or their ranks.
+# Query both models: add the scores of an old query and of a bridged new one.
 #
 # Scores are standardised per query over the whole corpus: their variance is qᵀ Σ q, with Σ the covariance of
 # the corpus, and the mean does not change the order. So the sum of both z-scores is the product of one longer
 # query with one longer row, or of one query with the old vectors where both search these.
-
-FUSIONS = {"z": "z-scores, added", "reciprocal": "reciprocal ranks, added"}
-DEPTH = 1000  # of the lists whose ranks are added
-_RANK_OFFSET = 60  # Cormack, Clarke and Büttcher 2009
 
 
 def covariance(corpus: np.ndarray) -> np.ndarray:
@@ -362,58 +356,27 @@ def standardised(queries: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
 
 def added_scores(
-    old: np.ndarray, new: np.ndarray, corpora: tuple[np.ndarray, np.ndarray], weight: float = 1.0
+    old: np.ndarray,
+    new: np.ndarray,
+    corpora: tuple[np.ndarray, np.ndarray],
+    weight: float | np.ndarray = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Queries and corpus whose products order rows by z_old + weight · z_new.
 
     `old` (m, d_old) and bridged `new` (m, d) search the corpora (n, d_old), (n, d): the same object where
-    both search the old vectors.
+    both search the old vectors. The weight may be one of each query (m,).
     """
     shared = corpora[0] is corpora[1]
     spread = covariance(corpora[0])
     old = standardised(old, spread)
-    new = np.float32(weight) * standardised(new, spread if shared else covariance(corpora[1]))
+    new = np.reshape(np.float32(weight), (-1, 1)) * standardised(
+        new, spread if shared else covariance(corpora[1])
+    )
     return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
 
 
-def reciprocal_ranks(
-    lists: tuple[np.ndarray, np.ndarray], k: int, weight: float = 1.0, offset: int = _RANK_OFFSET
-) -> np.ndarray:
-    """The k rows with the largest Σ w / (60 + rank) over two lists (m, depth), (m, k); −1 for none.
-
-    The second list counts `weight` times as much; ties go to the first list.
-    """
-    rows = np.concatenate(lists, axis=1)
-    weights = zip((1.0, weight), lists, strict=True)
-    scores = np.concatenate([one / (offset + 1 + np.arange(ranked.shape[1])) for one, ranked in weights])
-    fused = np.full((len(rows), k), -1, dtype=np.int64)
-    for row, ranked in zip(fused, rows, strict=True):
-        kept = ranked >= 0
-        distinct, first, place = np.unique(ranked[kept], return_index=True, return_inverse=True)
-        order = np.lexsort((first, -np.bincount(place, weights=scores[kept])))[:k]
-        row[: len(order)] = distinct[order]
-    return fused
-
-
-def search_by_both(
-    old: np.ndarray,
-    new: np.ndarray,
-    corpora: tuple[np.ndarray, np.ndarray],
-    k: int,
-    *,
-    fusion: str = "z",
-    weight: float = 1.0,
-    own: np.ndarray | None = None,
-) -> np.ndarray:
-    """Rows (m, k) that old and bridged queries find together; arguments as of `added_scores` and `search`."""
-    if fusion == "z":
-        return search(*added_scores(old, new, corpora, weight), k, own)
-    depth = min(DEPTH, len(corpora[0]) - (own is not None))
-    lists = tuple(search(*side, depth, own) for side in zip((old, new), corpora, strict=True))
-    return reciprocal_ranks(lists, k, weight)
-
-
 OPTIONS = ("keep", "bridge", "twice", "re-embed")  # the dearest last; "twice": query both models
+ADAPTED = ("bridge", "twice")  # those that depend on the adapter
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,6 +395,8 @@ class Trial:
         The corpus row that each query is itself, where queries are rows of the corpus.
     rows : array (n,)
         Where the corpus rows are in the old space.
+    is_judged : bool
+        False where the new model's neighbours are relevant, which cannot tell which model is better.
     """
 
     old_queries: np.ndarray
@@ -441,12 +406,21 @@ class Trial:
     relevance: csr_array
     own: np.ndarray | None
     rows: np.ndarray
+    is_judged: bool = True
+
+    def score(self, lists: np.ndarray, k: int = K) -> np.ndarray:
+        """nDCG@k of each query, (q,); where nothing is judged, the share of the new model's k neighbours."""
+        return (ndcg if self.is_judged else precision)(lists, self.relevance, k)
+
+    def chance(self, lists: np.ndarray, k: int = K, random_state: int = 0) -> float:
+        """Mean score where the lists belong to other queries, at random."""
+        rng, queries = np.random.default_rng(random_state), len(lists)
+        return float(np.mean([self.score(lists[derangement(queries, rng)], k) for _ in range(CHANCE_DRAWS)]))
 
     def search(
         self,
         adapter: Adapter,
-        weight: float = 1.0,
-        fusion: str = "z",
+        weight: float | np.ndarray = 1.0,
         k: int = K,
         options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
@@ -457,7 +431,7 @@ class Trial:
         searches = {
             "keep": lambda: search(self.old_queries, self.old_corpus, k, own),
             "bridge": lambda: search(queries, corpus, k, own),
-            "twice": lambda: search_by_both(*sides, corpora, k, fusion=fusion, weight=weight, own=own),
+            "twice": lambda: search(*added_scores(*sides, corpora, weight), k, own),
         }
         if self.new_corpus is not None:
             searches["re-embed"] = lambda: search(self.new_queries, self.new_corpus, k, own)
@@ -481,16 +455,25 @@ class Trial:
         )
 
     def with_fewer_queries(self, most: int) -> Trial:
-        if len(self.old_queries) <= most:
-            return self
-        kept = np.linspace(0, len(self.old_queries) - 1, most).round().astype(int)
+        q = len(self.old_queries)
+        return self if q <= most else self.take(np.linspace(0, q - 1, most).round().astype(int))
+
+    def take(self, queries: np.ndarray) -> Trial:
         return replace(
             self,
-            old_queries=self.old_queries[kept],
-            new_queries=self.new_queries[kept],
-            relevance=self.relevance[kept],
-            own=None if self.own is None else self.own[kept],
+            old_queries=self.old_queries[queries],
+            new_queries=self.new_queries[queries],
+            relevance=self.relevance[queries],
+            own=None if self.own is None else self.own[queries],
         )
+
+
+def derangement(n: int, rng: np.random.Generator) -> np.ndarray:
+    """A random permutation of n ≥ 2 places that leaves none where it is."""
+    order = rng.permutation(n)
+    moved = np.empty(n, dtype=np.int64)
+    moved[order] = np.roll(order, 1)
+    return moved
 
 
 @dataclass(frozen=True)
@@ -504,96 +487,57 @@ class Interval:
         return self.low > 0 or self.high < 0
 
 
+class Sample(NamedTuple):
+    """Scores of each query (q,), and deviations of their mean (s,) by the draw of the pairs."""
+
+    queries: np.ndarray
+    moved: np.ndarray | float = 0.0
+
+    def less(self, other: Sample) -> Sample:
+        return Sample(self.queries - other.queries, self.moved - other.moved)
+
+
 class Bootstrap:
-    """Means over queries and their differences, with 95 % intervals from the same 2,000 resamples of the
-    queries.
+    """Means over queries and their differences, with 95 % intervals over queries and draws of the pairs.
+
+    The same 2,000 resamples of the queries serve all means. A draw of the pairs adds a normal deviation, with
+    the covariance of the `splits` deviations of a sample.
     """
 
-    def __init__(self, n_queries: int, draws: int = 2000, random_state: int = 0) -> None:
+    def __init__(self, n_queries: int, splits: int = 0, draws: int = 2000, random_state: int = 0) -> None:
         n, rng = n_queries, np.random.default_rng(random_state)
         self._weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float32) / np.float32(n)
+        # Student's t and the unbiased variance: resamples of few queries vary too little.
+        self._few = float(student.ppf(0.975, n - 1) / student.ppf(0.975, np.inf) * np.sqrt(n / (n - 1)))
+        self._normal = rng.normal(size=(draws, splits)) / np.sqrt(max(splits, 1))
 
-    def mean(self, values: np.ndarray) -> Interval:
-        drawn = self._weights @ values.astype(np.float32)
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        return Interval(float(values.mean(dtype=np.float64)), float(low), float(high))
+    def mean(self, one: Sample, least: float = 0.0) -> Interval:
+        """The interval of a mean of numbers from `least` to 1.
 
-    def difference(self, now: np.ndarray, before: np.ndarray) -> Interval:
-        return self.mean(now - before)
+        Where it would have no width, as all queries agree, the exact one of a share that is 0 is taken: as
+        many other queries could be as far away as possible.
+        """
+        n, value = len(one.queries), float(one.queries.mean(dtype=np.float64))
+        drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
+        if np.ndim(one.moved):
+            drawn = drawn + self._normal @ one.moved
+        low, high = value + np.quantile(drawn, [0.025, 0.975])
+        if high - low < _NO_WIDTH:
+            share = 1 - 0.025 ** (1 / n)
+            low, high = value - share * (value - least), value + share * (1 - value)
+        return Interval(value, float(max(low, least)), float(min(high, 1)))
 
-    def ratio(self, now: np.ndarray, before: np.ndarray) -> Interval:
-        """Mean of now over that of before; infinite where that is 0."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            drawn = (self._weights @ now.astype(np.float32)) / (self._weights @ before.astype(np.float32))
-            low, high = np.quantile(np.nan_to_num(drawn, nan=1.0, posinf=1e9), [0.025, 0.975])
-            value = float(now.mean() / before.mean()) if before.any() else np.inf
-        return Interval(value, float(low), float(high))
-
-
-# What a search should find where nobody has judged it: neighbours in the new model, the old one, or both.
-#
-# The information imbalance (Glielmo, Zeni, Cheng, Csányi and Laio 2022) is the mean rank, in one space, of a
-# row's nearest neighbours in the other. Where it is clearly smaller from the new model to the old one, the
-# new one contains what the old one knows, and its neighbours are the truth; and the reverse. Else both count
-# alike. Noise looks like knowledge that the other model lacks, so judged queries are worth more.
-
-MOST_ROWS = 2_000
-# Imbalances whose ratio may be nearer to 1 are alike. Chosen on nine pairs of models, and tried on no others.
-CLEAR = 1.02
-_NEAR = 0.03  # share of the rows whose ranks are looked at
+    def difference(self, now: Sample, before: Sample) -> Interval:
+        return self.mean(now.less(before), least=-1.0)
 
 
-def imbalance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Mean rank in `second` (n, d2) of the 3 % of rows nearest in `first` (n, d1), (n,), over n / 2; 1 by
-    chance.
-
-    Rows have length 1.
-    """
-    n = len(first)
-    k = min(max(5, round(_NEAR * n)), n - 1)
-    mean_ranks = np.empty(n)
-    for block in row_blocks(n, 256):
-        rows = np.arange(block.start, block.stop)
-        own = rows - block.start, rows
-        near, far = (side[block] @ side.T for side in (first, second))
-        near[own], far[own] = -np.inf, -np.inf
-        nearest = np.argpartition(-near, k - 1, axis=1)[:, :k]
-        ranks = np.empty_like(far)
-        np.put_along_axis(ranks, np.argsort(-far, axis=1), np.arange(n, dtype=far.dtype)[None], axis=1)
-        mean_ranks[block] = np.take_along_axis(ranks, nearest, axis=1).mean(axis=1)
-    return mean_ranks * 2 / n
-
-
-def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str, Interval]:
-    """Which model contains what the other one knows, "new", "old" or "both", and the ratio of imbalances.
-
-    Takes paired rows of length 1, of which at most 2,000 are looked at.
-    """
-    kept = drawn_rows(len(old), MOST_ROWS, random_state)
-    from_old, from_new = imbalance(old[kept], new[kept]), imbalance(new[kept], old[kept])
-    ratio = Bootstrap(len(kept), random_state=random_state).ratio(from_old, from_new)
-    if ratio.low > CLEAR:
-        return "new", ratio
-    return ("old" if ratio.high < 1 / CLEAR else "both"), ratio
-
-
-def neighbours_of(truth: str, old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int) -> csr_array:
-    """The k nearest rows of each query by the new model, the old one, or both.
-
-    Corpora (n, d_old), (n, d_new) have unit rows; queries (q,) are rows of them. Ranks of both are added, not
-    z-scores: a model whose best scores stand out more would count for more.
-    """
-    if truth == "both":
-        lists = search_by_both(old[queries], new[queries], (old, new), k, fusion="reciprocal", own=queries)
-    else:
-        side = new if truth == "new" else old
-        lists = search(side[queries], side, k, queries)
-    return neighbours_as_truth(lists, len(old))
+_NO_WIDTH = 1e-6  # rounding of float32
 
 
 # Trials: judged queries on the whole corpus, or held-out pairs as queries on each other.
 
 MOST_QUERIES = 2_000
+CHANCE_DRAWS = 5
 MOST_TRIAL_ROWS = 100_000
 
 
@@ -610,6 +554,8 @@ def judged_trial(
     paired = match(old_queries, new_queries)
     relevance, unknown = relevance_of(judgements, paired.ids, old.ids)
     answered = _sampled(paired.ids, np.flatnonzero(counts_of(relevance)), random_state, MOST_QUERIES)
+    if len(answered) < 2:
+        raise SpaceError("judgements: expected two queries or more with relevant rows, got one; judge more")
     place = new.index.get_indexer(old.index)
     trial = Trial(
         old_queries=unit_rows(paired.source.vectors[answered]),
@@ -631,13 +577,12 @@ def judged_trial(
     return trial.with_fewer_rows(MOST_TRIAL_ROWS, random_state), tuple(paired.ids[answered]), cautions
 
 
-def held_out_trial(
-    paired: Match, parts: PairSplit, relevance: str, truth: str, k: int, random_state: int = 0
-) -> Trial:
+def held_out_trial(paired: Match, parts: PairSplit, relevance: str, k: int, random_state: int = 0) -> Trial:
     """At most 2,000 held-out pairs as queries that search the held-out rows.
 
-    `relevance` "neighbours" takes the k rows of `neighbours_of`, "labels" all rows of the query's label.
-    Raises a SpaceError for missing or unshared labels, and for too few held-out rows.
+    `relevance` "labels" takes all rows of the query's label, "neighbours" its k nearest rows by the new
+    model, and "auto" labels where enough rows share one. Raises a SpaceError for missing or unshared labels,
+    and for too few held-out rows.
     """
     if len(parts.held_out) < FEWEST:
         got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
@@ -645,52 +590,28 @@ def held_out_trial(
     held = np.sort(_sampled(paired.ids, parts.held_out, random_state, MOST_TRIAL_ROWS))
     old, new = unit_rows(paired.source.vectors[held]), unit_rows(paired.target.vectors[held])
     queries = np.sort(_sampled(paired.ids[held], np.arange(len(held)), random_state, MOST_QUERIES))
-    if relevance == "labels":
-        labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
-        if labels is None:
-            raise SpaceError(
-                "labels: expected a label per row of the old or of the new vectors, got none; leave this out"
-            )
+    labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
+    if relevance != "neighbours" and labels is not None:
         relevant = same_label(labels[held], queries)
         kept = np.flatnonzero(counts_of(relevant))
-        if len(kept) < FEWEST:
-            raise SpaceError(
-                f"labels: expected {FEWEST} held-out rows or more that share a label, got {len(kept)}"
-            )
-        queries, relevant = queries[kept], relevant[kept]
-    else:
-        relevant = neighbours_of(truth, old, new, queries, min(k, len(held) - 1))
-    return Trial(old[queries], new[queries], old, new, relevant, queries, held)
+        if len(kept) >= FEWEST and len(set(labels[held][queries[kept]])) > 1:
+            queries = queries[kept]
+            return Trial(old[queries], new[queries], old, new, relevant[kept], queries, held)
+    if relevance == "labels":
+        got = "no labels" if labels is None else f"{len(kept)} that do"
+        raise SpaceError(
+            f"labels: expected {FEWEST} held-out rows or more that share one of two labels or more, got"
+            f" {got}; leave this out"
+        )
+    nearest_new = search(new[queries], new, min(k, len(held) - 1), queries)
+    relevant = neighbours_as_truth(nearest_new, len(held))
+    return Trial(old[queries], new[queries], old, new, relevant, queries, held, is_judged=False)
 
 
 def _sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> np.ndarray:
     if len(rows) <= most:
         return rows
     return rows[np.sort(np.argsort(row_keys(ids[rows], "queries", random_state))[:most])]
-
-
-# Choosing an adapter by cross-validation on the pairs alone, never by the judged queries.
-
-FOLDS = 5
-MOST_PAIRS = 2_000  # more tell adapters apart no better
-MOST_CHOICE_ROWS = 10_000
-# Without least squares without a penalty, which finds partners and little else, and the published baseline.
-AUTOMATIC = tuple(name for name in ADAPTERS if name not in ("affine", "relative"))
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """An adapter in cross-validation; its score is the geometric mean of the other two, 0 … 1.
-
-    `partner` is the mean reciprocal rank of held-out new rows' partners among old rows of the whole corpus,
-    `neighbours` the nDCG@10 of held-out new rows on the pairs' old rows, with neighbours in the new model as
-    truth.
-    """
-
-    adapter: str
-    score: float
-    partner: float
-    neighbours: float
 
 
 class Pairs(NamedTuple):
@@ -703,100 +624,119 @@ class Pairs(NamedTuple):
     def take(self, rows: np.ndarray) -> Pairs:
         return Pairs(*(part[rows] for part in self))
 
-    def sample(self, random_state: int) -> Pairs:
-        kept = np.sort(np.argsort(row_keys(self.ids, "chosen on", random_state))[:MOST_PAIRS])
-        # Lengths of 1 to the last bit: where a model has silent directions, Procrustes turns on it.
-        return Pairs(unit_rows(self.new[kept]), unit_rows(self.old[kept]), self.ids[kept])
-
     def fit(self, adapter: str) -> Adapter:
         return ADAPTERS[adapter].load()().fit(self.new, self.old)
 
-    def folds(self, random_state: int) -> Iterator[tuple[np.ndarray, Pairs]]:
-        """Row numbers of each of five parts, in the order of the ids' keys; and the other pairs."""
-        folds = np.empty(len(self.ids), dtype=np.int64)
-        order = np.argsort(row_keys(self.ids, "folds", random_state), kind="stable")
-        folds[order] = np.arange(len(self.ids)) % FOLDS
-        for fold in np.unique(folds):
-            yield np.flatnonzero(folds == fold), self.take(folds != fold)
+
+# The adapter and the weight of its search, each query's chosen on other queries.
+
+FOLDS = 5
+MOST_CHOICE_ROWS = 10_000
+# Without least squares without a penalty, which finds partners and little else, and the published baseline.
+AUTOMATIC = tuple(name for name in ADAPTERS if name not in ("affine", "relative"))
+USUAL = "whitened"  # the best of most cases
+WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 1 / 8, 1 / 16, 1 / 64)  # of equal ones the first is taken
+# Standard errors that a gain loses: of an adapter over the usual one; and of a weight over keeping, which it
+# should not fall below, or of an adapter where the new model's neighbours are all that is known.
+_BY_CHANCE, _CAUTIOUS = 0.5, 2.0
 
 
-def choose(
+@dataclass(frozen=True)
+class Candidate:
+    """An adapter and its mean score as a bridge on all queries, with its 95 % interval over queries."""
+
+    adapter: str
+    score: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What all queries together choose, the candidates, the best first, and what each option finds.
+
+    `weight` is that of the bridged search where the old one counts 1; `found` has rows (q, k) by option.
+    """
+
+    adapter: str
+    weight: float
+    candidates: tuple[Candidate, ...]
+    found: Mapping[str, np.ndarray]
+
+
+def cross_fitted(trial: Trial, fits: Mapping[str, Adapter], k: int = K, random_state: int = 0) -> Choice:
+    """The best of the fitted adapters as a bridge, and the best weight to query both models with it.
+
+    The best has the largest gain, over the whitened adapter or over keeping, less some standard errors. What
+    is found for a query is by the choice of the queries of four other folds, so that its score is not
+    optimistic. Without judgements the weight is 1. At most 10,000 rows are searched for the choice.
+    """
+    small, q = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state), len(trial.old_queries)
+    folds = np.random.default_rng(random_state).permutation(q) % FOLDS
+    names, weights = list(fits), np.array(WEIGHTS if trial.is_judged else WEIGHTS[:1])
+
+    def scored(name: str, option: str, weight: float = 1.0) -> np.ndarray:
+        return small.score(small.search(fits[name], weight, k, (option,))[option], k)
+
+    bridges, keep = np.stack([scored(name, "bridge") for name in names]), scored(names[0], "keep")
+    usual = bridges[names.index(USUAL) if USUAL in names else 0]
+    best, best_of = _best(bridges - usual, folds, _BY_CHANCE if trial.is_judged else _CAUTIOUS)
+    found, weight_by = trial.search(fits[names[best]], 1.0, k), {}
+    for number in {best, *best_of}:
+        name, queries = names[number], np.flatnonzero(best_of == number)
+        both = np.stack([scored(name, "twice", one) for one in weights])
+        weight_by[number], weight_of = _best(both - keep, folds, _CAUTIOUS)
+        if len(queries):
+            part = trial.take(queries).search(fits[name], weights[weight_of[queries]], k, ADAPTED)
+            for option, rows in part.items():
+                found[option][queries] = rows
+    bootstrap = Bootstrap(q)
+    means = [bootstrap.mean(Sample(scores)) for scores in bridges]
+    order = np.argsort([-mean.value for mean in means], kind="stable")
+    candidates = [Candidate(names[one], means[one].value, means[one].low, means[one].high) for one in order]
+    return Choice(names[best], float(weights[weight_by[best]]), tuple(candidates), found)
+
+
+def _best(gains: np.ndarray, folds: np.ndarray, margin: float) -> tuple[int, np.ndarray]:
+    """The candidate of the best gains (c, q), and that of each query (q,) by the gains of other folds."""
+
+    def best(queries: np.ndarray) -> int:
+        some = gains[:, queries]
+        return int(np.argmax(some.mean(axis=1) - margin * some.std(axis=1) / np.sqrt(some.shape[1])))
+
+    by_fold = np.array([best(folds != fold) for fold in range(FOLDS)])
+    return best(folds >= 0), by_fold[folds]
+
+
+# How a score moves with the draw of the pairs, by a jackknife. Fits on half of the pairs would move too
+# little where that half learns nothing.
+
+PARTS = 10
+_MOST_MOVED = 500
+
+
+def moved_by_pairs(
+    trial: Trial,
     pairs: Pairs,
-    corpus: np.ndarray,
-    *,
-    adapters: Sequence[str] = AUTOMATIC,
+    adapter: str,
+    weight: float,
+    k: int = K,
     random_state: int = 0,
-) -> tuple[Candidate, ...]:
-    """Adapters, the best first, by five folds of the pairs; `corpus` (n, d_old) is searched for partners.
+) -> dict[str, np.ndarray]:
+    """Deviations (10,) of the options' mean scores, one for each tenth of the pairs that is left out.
 
-    The score joins two measures. In 54 cases on Cranfield it chose an adapter within .01 nDCG@10 of the best
-    one in all; partners alone did so in 51, neighbours alone in 43.
+    Their mean square is the variance of the difference between two draws of as many pairs, twice that of one:
+    the value of another draw is where the interval says.
     """
-    pairs = pairs.sample(random_state)
-    others = corpus[drawn_rows(len(corpus), MOST_CHOICE_ROWS, random_state)]
-    m = len(pairs.ids)
-    truth = neighbours_as_truth(search(pairs.new, pairs.new, min(K, m - 1), np.arange(m)), m)
-    candidates = []
-    for name in adapters:
-        partners, neighbours = np.zeros(m), np.zeros(m)
-        for held, known in pairs.folds(random_state):
-            adapter = known.fit(name)
-            queries, old = adapter.transform(pairs.new[held]), adapter.corpus(pairs.old)
-            partners[held] = 1 / (1 + _ranks(queries, old[held], adapter.corpus(others)))
-            neighbours[held] = ndcg(search(queries, old, K, held), truth[held])
-        partner, neighbour = float(partners.mean()), float(neighbours.mean())
-        candidates.append(Candidate(name, float(np.sqrt(partner * neighbour)), partner, neighbour))
-    return tuple(sorted(candidates, key=lambda candidate: -candidate.score))
-
-
-def _ranks(
-    queries: np.ndarray, partners: np.ndarray, corpus: np.ndarray, tolerance: float = 1e-5
-) -> np.ndarray:
-    """Corpus rows before each query's partner, (m,); ties count by half, copies of the partner not at all."""
-    own = np.vecdot(queries, partners)
-    scores = queries @ corpus.T
-    before = (scores > own[:, None] + tolerance).sum(axis=1).astype(float)
-    level = np.abs(scores - own[:, None]) <= tolerance
-    same = partners @ corpus.T > 1 - tolerance
-    return before + (level & ~same).sum(axis=1) / 2
-
-
-# Weight of the new model where the old one counts 1. Regression shrinks b where pairs are few, so 1 would be
-# too little for "both". Chosen on Cranfield.
-COUNTS = {"old": 0.0, "both": 1.5, "new": 3.0}
-
-
-def fused_weight(adapter: str, pairs: Pairs, truth: str, random_state: int = 0) -> float:
-    """The weight w, 0 … 3, of z_old + w · z_bridged that comes nearest to the search that the truth
-    describes.
-
-    The true new score is regressed on both scores over held-out rows: z_new ≈ a·z_old + b·z_bridged. The
-    search wanted, z_old + c·z_new, is then (1 + c·a)·z_old + c·b·z_bridged, so w = c·b / (1 + c·a). The new
-    model alone (w = b / a) would leave out an old search that still helps where pairs are few, so c is at
-    most 3; where the old one is the truth, it is 0.
-    """
-    count = COUNTS[truth]
-    if not count:
-        return 0.0
-    pairs = pairs.sample(random_state)
-    products, targets = np.zeros((2, 2)), np.zeros(2)
-    for held, known in pairs.folds(random_state):
-        fitted, (new, old, _) = known.fit(adapter), pairs.take(held)
-        bridged = fitted.transform(new), fitted.corpus(old)
-        z_old, z_bridged, z_new = (_z_scores(*side) for side in ((old, old), bridged, (new, new)))
-        seen = np.stack([z_old, z_bridged])
-        products += seen @ seen.T
-        targets += seen @ z_new
-    a, b = np.linalg.lstsq(products, targets, rcond=None)[0]
-    return float(np.clip(count * b / (1 + count * max(a, 0)), 0, count))
-
-
-def _z_scores(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:
-    scores = queries @ corpus.T
-    others = scores[~np.eye(len(scores), dtype=bool)].reshape(len(scores), -1).astype(np.float64)
-    others -= others.mean(axis=1, keepdims=True)
-    spread = others.std(axis=1, keepdims=True)
-    return np.divide(others, spread, out=np.zeros_like(others), where=spread > 1e-9).ravel()
+    small = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state).with_fewer_queries(_MOST_MOVED)
+    parts = np.empty(len(pairs.ids), dtype=np.int64)
+    parts[np.argsort(row_keys(pairs.ids, "parts", random_state))] = np.arange(len(parts)) % PARTS
+    means = np.empty((len(ADAPTED), PARTS))
+    for part in range(PARTS):
+        lists = small.search(pairs.take(parts != part).fit(adapter), weight, k, ADAPTED)
+        means[:, part] = [small.score(lists[option], k).mean() for option in ADAPTED]
+    moved = (means - means.mean(axis=1, keepdims=True)) * np.sqrt(2 * (PARTS - 1))
+    return dict(zip(ADAPTED, moved, strict=True))
 
 
 # Quality over the number of pairs: each adapter fitted on 25 to 5,000 of them, several draws each.
@@ -807,7 +747,7 @@ MOST_CURVE_ROWS = 20_000
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """An option's mean nDCG@k over draws at one number of pairs, with its 95 % interval over queries."""
+    """An option's mean score over draws at one number of pairs; the 95 % interval is of one draw."""
 
     n_pairs: int
     adapter: str
@@ -821,40 +761,38 @@ class CurvePoint:
 def curve_of(
     trial: Trial,
     pairs: Pairs,
-    truth: str,
     adapters: Sequence[str],
+    weight: float,
     *,
     sizes: Sequence[int] = SIZES,
     draws: int = 3,
     k: int = K,
-    fusion: str = "z",
     random_state: int = 0,
     report: Report = silent,
 ) -> tuple[CurvePoint, ...]:
-    """Points of each adapter and size, and of all pairs, on at most 20,000 rows; none without sizes.
+    """Points of each adapter at each size below the number of pairs, and of all but the first at that number.
 
-    Smaller sizes of a draw are part of its larger ones. Each adapter is a bridge; the first one also queries
-    both models. `truth` is that of `fused_weight`.
+    At most 20,000 rows are searched. Smaller sizes of a draw are part of its larger ones. Each adapter is a
+    bridge; the first one also queries both models, with the weight that all pairs chose. No points without
+    sizes.
     """
     if not sizes:
         return ()
     trial, m = trial.with_fewer_rows(MOST_CURVE_ROWS, random_state), len(pairs.ids)
-    bootstrap = Bootstrap(len(trial.old_queries))
     sizes = [size for size in sizes if size < m] + [m]
     orders = [np.argsort(row_keys(pairs.ids, f"draw {draw}", random_state)) for draw in range(draws)]
     points = []
     for number, size in enumerate(sizes):
         report(number, len(sizes), f"curve: {size:,} pairs")
         drawn = [pairs.take(np.sort(order[:size])) for order in (orders[:1] if size == m else orders)]
-        for adapter in dict.fromkeys(adapters):
-            options = ("bridge", "twice") if adapter == adapters[0] else ("bridge",)
-            scores = {option: [] for option in options}
-            for known in drawn:
-                weight = fused_weight(adapter, known, truth, random_state) if "twice" in options else 1.0
-                lists = trial.search(known.fit(adapter), weight, fusion, k, options)
-                for option, rows in lists.items():
-                    scores[option].append(ndcg(rows, trial.relevance, k))
-            for option, values in scores.items():
-                mean = bootstrap.mean(np.mean(values, axis=0))
+        spread = np.sqrt(len(drawn) / max(len(drawn) - 1, 1))
+        bootstrap = Bootstrap(len(trial.old_queries), len(drawn))
+        for adapter in list(dict.fromkeys(adapters))[size == m :]:
+            options = ADAPTED if adapter == adapters[0] else ("bridge",)
+            found = [trial.search(known.fit(adapter), weight, k, options) for known in drawn]
+            for option in options:
+                values = np.stack([trial.score(lists[option], k) for lists in found])
+                moved = (values.mean(axis=1) - values.mean()) * spread
+                mean = bootstrap.mean(Sample(values.mean(axis=0), moved))
                 points.append(CurvePoint(size, adapter, option, mean.value, mean.low, mean.high, len(drawn)))
     return tuple(points)

@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,9 @@ from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.migrate.adapters import Adapter, CardScore, card_of, export
 from relcore.migrate.evaluate import (
-    FUSIONS,
+    AUTOMATIC,
     OPTIONS,
+    PARTS,
     SIZES,
     Bootstrap,
     Candidate,
@@ -33,19 +34,18 @@ from relcore.migrate.evaluate import (
     JudgedQuery,
     K,
     Pairs,
+    Sample,
     Trial,
     check_pairs,
-    choose,
+    cross_fitted,
     curve_of,
-    fused_weight,
+    derangement,
     held_out_trial,
     judged_trial,
     length_cautions,
-    ndcg,
+    moved_by_pairs,
     parts_of,
     preprocessing_cautions,
-    recall,
-    richer,
 )
 from relcore.represent.similarity import unit_rows
 from relcore.runs.entries import Finished
@@ -58,44 +58,54 @@ from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
 TITLES = {"keep": "keep", "bridge": "bridge", "twice": "query both models", "re-embed": "re-embed"}
-# the least gain of a dearer option where one model's neighbours, which favour it, are the truth
-WORTH = 0.02
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do: `option`, whether scores tell it from every other option at 95 %, and the reason."""
+    """What to do: `option`, "" where nothing is judged; whether it differs from all others at 95 %; why.
+
+    The sentence begins with the answer and a colon.
+    """
 
     option: str
     is_clear: bool
     sentence: str
 
 
-def decide(scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, worth: float = 0.0) -> tuple[str, bool]:
+def decide(scores: Mapping[str, Sample], bootstrap: Bootstrap) -> tuple[str, bool]:
     """The option, a dearer one only where it is clearly better; and whether it differs from all others.
 
-    `scores` are nDCG of each query (q,) by measured option; those that find the same are not compared. The 95
-    % interval of a dearer option's gain must lie above `worth`.
+    `scores` are of each query (q,) by measured option; those that find the same are not compared.
     """
     chosen = OPTIONS[0]
     for dearer in OPTIONS[1:]:
-        if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > worth:
+        if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > 0:
             chosen = dearer
-    others = [values for values in scores.values() if not np.array_equal(values, scores[chosen])]
-    return chosen, all(bootstrap.difference(scores[chosen], values).is_clear for values in others)
+    found = scores[chosen].queries
+    others = [one for one in scores.values() if not np.array_equal(one.queries, found)]
+    return chosen, all(bootstrap.difference(scores[chosen], one).is_clear for one in others)
 
 
 def verdict_of(
-    scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, *, k: int, on: str, truth: str, worth: float = 0.0
+    scores: Mapping[str, Sample], bootstrap: Bootstrap, *, k: int, on: str, relevance: str, weight: float
 ) -> Verdict:
-    """`decide`, with its sentence; `on` names the data, `truth` what was searched for."""
-    option, is_clear = decide(scores, bootstrap, worth)
-    means = {name: short(float(values.mean())) for name, values in scores.items()}
-    parts = [f"{MOVES[option]}: {truth}, nDCG@{k} is {means['keep']} with the old model"]
+    """`decide`, with its sentence; `on` names the data. Without judgements no option is chosen."""
+    means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
+    if relevance == NEIGHBOURS:
+        less = short(1 - float(scores["keep"].queries.mean()))
+        found = f"the old model finds {means['keep']} ({less} change), the bridge {means['bridge']}"
+        found += f", both models {means['twice']}"
+        told = f"Of the {k} rows that the new model finds for a row, {found}; {on}."
+        return Verdict("", False, f"{UNJUDGED} {told}")
+    option, is_clear = decide(scores, bootstrap)
+    close = f"Too close to call: nothing is clearly better than “{TITLES[option]}”, but not all else is worse"
+    told = MOVES[option] if is_clear else close
+    parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     for name, how in _WITH.items():
         if name in scores:
             gain = bootstrap.difference(scores[name], scores["keep"])
-            parts.append(f"{means[name]} {how} ({signed(gain.value)}, 95 %: {band(gain.low, gain.high)})")
+            change = f"{signed(gain.value)}, 95 %: {band(gain.low, gain.high)}"
+            parts.append(f"{means[name]} {how.format(short(weight, 2))} ({change})")
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}; {on}.")
 
 
@@ -107,15 +117,16 @@ MOVES = {
 }
 _WITH = {
     "bridge": "with a bridge",
-    "twice": "when both models search",
+    "twice": "when both models search, the new one with weight {}",
     "re-embed": "with everything embedded again",
 }
 
 
 @dataclass(frozen=True)
 class OptionScore:
-    """One option on all queries: mean nDCG@k with its 95 % bootstrap interval, and mean recall@k.
+    """One option on all queries: its mean score, the 95 % interval, and the chance level.
 
+    Intervals are over queries and draws of the pairs. At the chance level the lists belong to other queries.
     `to_keep` and `to_reembed` are differences on the same queries; None of the option itself, and where
     re-embedding is not measured.
     """
@@ -124,7 +135,7 @@ class OptionScore:
     value: float
     low: float
     high: float
-    recall: float
+    chance: float
     to_keep: Interval | None = None
     to_reembed: Interval | None = None
 
@@ -136,18 +147,18 @@ class MigrationResult:
     Attributes
     ----------
     options : tuple of OptionScore
-        keep, bridge, twice, and re-embed where it is measured.
+        keep, bridge, twice, and re-embed where it is measured and anything is judged.
     weight : float
-        How much the bridged search counts where the old one counts 1.
+        How much the bridged search counts where the old one counts 1; 1 where nothing is judged.
     candidates : tuple of Candidate
-        The best first; empty where the adapter was given.
-    truth : "judgements", "labels", "new", "both" or "old"
-        What is relevant: judged rows, rows of the same label, or neighbours in the new, both or old models.
+        The best first.
+    relevance : "judgements", "labels" or "neighbours"
+        What is relevant: judged rows, rows of the same label, or the nearest rows by the new model.
     k, n_pairs, n_rows : int
         Depth of the lists; pairs that the adapter was fitted on; rows that were searched.
     queries : q ids
     scores : option → array (q,)
-        nDCG@k of each query.
+        nDCG@k of each query; where nothing is judged, the share of the new model's k neighbours.
     found : option → array (q, k)
         Row numbers of the old space, the best first, −1 for none.
     relevant_query, relevant_row : arrays (j,)
@@ -163,7 +174,7 @@ class MigrationResult:
     candidates: tuple[Candidate, ...]
     curve: tuple[CurvePoint, ...]
     cautions: tuple[str, ...]
-    truth: str
+    relevance: str
     k: int
     n_pairs: int
     n_rows: int
@@ -179,22 +190,34 @@ class MigrationResult:
 
     @property
     def metric(self) -> str:
-        return f"nDCG@{self.k}"
+        return f"new model's {self.k} neighbours" if self.relevance == NEIGHBOURS else f"nDCG@{self.k}"
 
     def option(self, name: str) -> OptionScore | None:
         return next((score for score in self.options if score.option == name), None)
 
     def table(self) -> pd.DataFrame:
-        """One row per option: ndcg, low, high, recall, and its differences to keeping and re-embedding."""
+        """One row per option: score, interval, chance level, differences to two options, and the weight."""
         rows = []
         for one in self.options:
-            row = {"option": TITLES[one.option], "ndcg": one.value}
-            row |= {name: getattr(one, name) for name in ("low", "high", "recall")}
+            row = {"option": TITLES[one.option], "score": one.value}
+            row |= {name: getattr(one, name) for name in ("low", "high", "chance")}
             for name, gain in (("keep", one.to_keep), ("re-embed", one.to_reembed)):
                 ends = (gain.value, gain.low, gain.high) if gain else (np.nan,) * 3
                 row |= dict(zip((f"to {name}", f"to {name}, low", f"to {name}, high"), ends, strict=True))
+            row |= {"weight": self.weight if one.option == "twice" else np.nan}
             rows.append(row | {"queries": len(self.queries), "rows": self.n_rows})
         return pd.DataFrame(rows)
+
+    def title_of(self, option: str) -> str:
+        return TITLES[option] + (f", weight {short(self.weight, 2)}" if option == "twice" else "")
+
+    @property
+    def weight_note(self) -> str:
+        if self.relevance == NEIGHBOURS:
+            return "Both searches count 1, as nothing is judged."
+        return (
+            "The bridged search's weight, where the old one's is 1, is chosen for each query on the others."
+        )
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
         """One row per query, the greatest loss first: query, the two scores, and the change."""
@@ -204,19 +227,20 @@ class MigrationResult:
         return table.sort_values("change", kind="stable").reset_index(drop=True)
 
 
-AUTO = "auto"
+AUTO, NEIGHBOURS = "auto", "neighbours"
 CHOSEN = ChainMap(ADAPTERS, {AUTO: "Automatic, by cross-validation"})
-RELEVANCE = {"neighbours": "Its neighbours", "labels": "Rows of its label"}
-_TRUTHS = {
+RELEVANCE = {
+    AUTO: "Rows of its label, where there are labels",
+    "labels": "Rows of its label",
+    NEIGHBOURS: "Its neighbours by the new model",
+}
+_JUDGED_BY = {
     "judgements": "by the judgements",
     "labels": "with rows of the same label as relevant",
-    "new": "with the new model's neighbours as relevant (it contains what the old one knows)",
-    "both": "with the neighbours in both models together as relevant",
-    "old": "with the old model's neighbours as relevant (it contains what the new one knows)",
 }
 UNJUDGED = (
-    "No judgements: vectors do not tell which model serves users better, and which neighbours count as"
-    " relevant decides this verdict. Judge some queries, or use labels, before a dear decision."
+    "No verdict: pairs alone cannot tell which model is better; a label column (rows of the same label are"
+    " relevant) or judged queries can."
 )
 
 
@@ -224,14 +248,13 @@ UNJUDGED = (
 class Ground:
     """What a migration is measured on: pairs to fit on, and where their `rows` (m,) are in the old space.
 
-    `richer` is that of `evaluate.richer`, `truth` that of `MigrationResult`, and `places` (n,) says where the
-    rows of the trial's corpus are in the old space.
+    `relevance` is that of `MigrationResult`, and `places` (n,) says where the rows of the trial's corpus are
+    in the old space.
     """
 
     pairs: Pairs
     rows: np.ndarray
-    richer: str
-    truth: str
+    relevance: str
     trial: Trial
     queries: tuple[str, ...]
     places: np.ndarray
@@ -240,21 +263,23 @@ class Ground:
 
 @dataclass(frozen=True)
 class Migration(Task[MigrationResult]):
-    """What to do about a new embedding model, measured on pairs and, where there are any, on judged queries.
+    """What to do about a new embedding model, measured on judged queries or labels.
 
-    The spaces are the old vectors of the corpus, the new vectors of some of its rows by the same ids, and,
-    where there are judgements, the queries by the old and by the new model. Otherwise held-out pairs are the
-    queries. `compared` are further adapters of the curve, `sizes` its numbers of pairs.
+    Without these, how much of what the new model finds is found with the old vectors. The spaces are the old
+    vectors of the corpus, the new vectors of some of its rows by the same ids, and, where there are
+    judgements, the queries by the old and by the new model. Otherwise held-out pairs are the queries.
+    `compared` are further adapters of the curve, `sizes` its numbers of pairs.
     """
 
     kind: ClassVar[str] = "migration"
+    version: ClassVar[int] = 2
     result: ClassVar[str] = "relcore.migrate.migration:MigrationResult"
     title: ClassVar[str] = "Migration to a new model"
 
     adapter: str = setting(
         AUTO,
         choices=CHOSEN,
-        help="What maps new queries into the old space; auto: by cross-validation on the pairs alone.",
+        help="What maps new queries into the old space; auto: the best bridge, cross-validated over queries.",
     )
     n_pairs: int = setting(
         0,
@@ -273,22 +298,24 @@ class Migration(Task[MigrationResult]):
     compared: tuple[str, ...] = setting(("whitened", "procrustes", "ridge"), choices=ADAPTERS)
     sizes: tuple[int, ...] = setting(SIZES, low=2)
     draws: int = setting(3, low=1, help="Draws of the pairs per point of the curve.")
-    k: int = setting(K, label="Results per query, k", low=1, help="Depth of nDCG and recall.")
-    fusion: str = setting("z", choices=FUSIONS, help="How the scores of two searches are added.")
+    k: int = setting(K, label="Results per query, k", low=1, help="Depth of the lists that are scored.")
     judgements: tuple[JudgedQuery, ...] = ()
-    relevance: Literal["neighbours", "labels"] = setting(
-        "neighbours",
+    relevance: str = setting(
+        AUTO,
         label="Relevant are",
         choices=RELEVANCE,
-        help="What a held-out row should find: its neighbours, or the rows of its label.",
+        help=(
+            "What a held-out row should find. Without labels: its neighbours by the new model, which cannot"
+            " tell which model is better."
+        ),
     )
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores: some forty fits for the choice, and three for each point of the curve."""
+        """On two idle cores: some thirty fits for the choice and the draws, and three for each point."""
         low, high = sorted(space.dimension for space in spaces[:2])
         m = min(len(spaces[1]), 2_000)
-        fits = 50 + 2 * self.draws * len(self.sizes)
+        fits = 30 + 2 * self.draws * len(self.sizes)
         return (
             1.0
             + fits * 2e-10 * m * low * high
@@ -302,97 +329,93 @@ class Migration(Task[MigrationResult]):
         labels.
         """
         report(0, 10, "checking the pairs")
-        return self.answer(self.ground(spaces), spaces[0].vectors, report)
+        return self.answer(self.ground(spaces), report)
 
-    def answer(self, ground: Ground, corpus: np.ndarray, report: Report = silent) -> MigrationResult:
-        """The result; adapters are chosen by ranks of partners among the old rows `corpus` (n, d_old)."""
+    def answer(self, ground: Ground, report: Report = silent) -> MigrationResult:
         pairs, trial, state = ground.pairs, ground.trial, self.random_state
-        report(1, 10, "choosing an adapter")
-        candidates = choose(pairs, corpus, random_state=state) if self.adapter == AUTO else ()
-        name = candidates[0].adapter if candidates else self.adapter
-        report(3, 10, "weighting the two searches")
-        weight = fused_weight(name, pairs, ground.richer, state)
-        report(4, 10, "searching")
-        searched = trial.search(pairs.fit(name), weight, self.fusion, self.k)
-        settings = {"sizes": self.sizes, "draws": self.draws, "k": self.k, "fusion": self.fusion}
+        report(1, 10, "choosing an adapter and a weight")
+        fits = {name: pairs.fit(name) for name in (AUTOMATIC if self.adapter == AUTO else (self.adapter,))}
+        choice = cross_fitted(trial, fits, self.k, state)
+        name, weight, found = choice.adapter, choice.weight, dict(choice.found)
+        if not trial.is_judged:
+            found.pop("re-embed", None)  # the relevant rows are its own
+        report(4, 10, "drawing pairs again")
+        moved = moved_by_pairs(trial, pairs, name, weight, self.k, state)
+        samples = {
+            option: Sample(trial.score(lists, self.k), moved.get(option, 0.0))
+            for option, lists in found.items()
+        }
+        bootstrap, options = Bootstrap(len(ground.queries), PARTS), []
+        for option, sample in samples.items():
+            gains = [
+                bootstrap.difference(sample, samples[other]) if other in samples and other != option else None
+                for other in ("keep", "re-embed")
+            ]
+            mean, chance = bootstrap.mean(sample), trial.chance(found[option], self.k, state)
+            options.append(OptionScore(option, mean.value, mean.low, mean.high, chance, *gains))
         curve = curve_of(
             trial,
             pairs,
-            ground.richer,
             (name, *self.compared),
-            **settings,
+            weight,
+            sizes=self.sizes,
+            draws=self.draws,
+            k=self.k,
             random_state=state,
             report=lambda done, total, text: report(5 + 5 * done / total, 10, text),
         )
-        scores = {option: ndcg(lists, trial.relevance, self.k) for option, lists in searched.items()}
-        n, bootstrap = len(ground.queries), Bootstrap(len(ground.queries))
-        counts = f"{counted(n, 'query', 'queries')}, {len(trial.rows):,} rows, {len(pairs.ids):,} pairs"
-        verdict = verdict_of(
-            scores,
-            bootstrap,
-            k=self.k,
-            on=f"{counts}, {ADAPTERS[name].title}",
-            truth=_TRUTHS[ground.truth],
-            worth=WORTH if ground.truth == ground.richer else 0.0,
-        )
-        options, (query, row) = [], trial.relevance.nonzero()
-        for option, values in scores.items():
-            gains = [
-                bootstrap.difference(values, scores[other]) if other in scores and other != option else None
-                for other in ("keep", "re-embed")
-            ]
-            mean, share = bootstrap.mean(values), recall(searched[option], trial.relevance, self.k).mean()
-            options.append(OptionScore(option, mean.value, mean.low, mean.high, float(share), *gains))
+        m, ends = len(pairs.ids), [one for one in options if one.option in moved and curve]
+        curve += tuple(CurvePoint(m, name, one.option, one.value, one.low, one.high, 1) for one in ends)
+        counts = f"{counted(len(ground.queries), 'query', 'queries')}, {len(trial.rows):,} rows, {m:,} pairs"
+        on = f"{counts}, {ADAPTERS[name].title}"
+        verdict = verdict_of(samples, bootstrap, k=self.k, on=on, relevance=ground.relevance, weight=weight)
+        query, row = trial.relevance.nonzero()
         return MigrationResult(
             verdict,
             tuple(options),
             adapter=name,
             weight=weight,
-            candidates=candidates,
+            candidates=choice.candidates,
             curve=curve,
             cautions=ground.cautions,
-            truth=ground.truth,
+            relevance=ground.relevance,
             k=self.k,
             n_pairs=len(pairs.ids),
             n_rows=len(trial.rows),
             queries=ground.queries,
-            scores={option: values.astype(np.float32) for option, values in scores.items()},
-            found={option: np.where(rows >= 0, ground.places[rows], -1) for option, rows in searched.items()},
+            scores={option: sample.queries.astype(np.float32) for option, sample in samples.items()},
+            found={option: np.where(rows >= 0, ground.places[rows], -1) for option, rows in found.items()},
             relevant_query=np.asarray(query, dtype=np.int64),
             relevant_row=ground.places[row],
             pairs=ground.rows,
         )
 
-    def ground(self, spaces: Sequence[LatentSpace], truth: str = "") -> Ground:
-        """What is fitted on and scored; raises as `run`. A known `truth` saves the checks of the pairs."""
+    def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> Ground:
+        """What is fitted on and scored; raises as `run`. Pairs that were `checked` are not checked again."""
         old, new = spaces[:2]
         paired, state = match(old, new), self.random_state
         new_rows, old_rows = paired.target.vectors, paired.source.vectors
-        if not truth:
+        if not checked:
             check_pairs(new_rows, old_rows, state, (old.name, new.name)).need()
         parts = parts_of(paired, self.n_pairs, self.strategy, bool(self.judgements), state)
-        by_new, by_old = unit_rows(new_rows), unit_rows(old_rows)
-        which = truth or richer(by_old, by_new, state)[0]
         cautions = preprocessing_cautions(new_rows, old_rows)
         if len(spaces) == 4:
             cautions += length_cautions(old.vectors, spaces[2].vectors, "old")
             cautions += length_cautions(new.vectors, spaces[3].vectors, "new")
-        if parts.n_repeated:
-            repeated = counted(parts.n_repeated, "held-out row repeats", "held-out rows repeat")
-            cautions.append(f"{repeated} a row that the adapter was fitted on, and are left out.")
         if paired.n_zero:
             cautions.append(f"{counted(paired.n_zero, 'pair')} with a zero vector left out.")
-        pairs = Pairs(by_new, by_old, paired.ids).take(parts.fitted)
+        pairs = Pairs(unit_rows(new_rows), unit_rows(old_rows), paired.ids).take(parts.fitted)
         rows = old.index.get_indexer(pairs.ids)
         if self.judgements:
             trial, queries, unknown = judged_trial(spaces, self.judgements, state)
-            return Ground(pairs, rows, which, "judgements", trial, queries, trial.rows, (*unknown, *cautions))
-        trial = held_out_trial(paired, parts, self.relevance, which, self.k, state)
-        held = paired.ids[trial.rows]
-        truth = self.relevance if self.relevance == "labels" else which
-        cautions += [UNJUDGED] * (truth == which)
+            return Ground(pairs, rows, "judgements", trial, queries, trial.rows, (*unknown, *cautions))
+        if parts.n_repeated:
+            left = counted(parts.n_repeated, "held-out row")
+            cautions.append(f"{left} left out: the adapter was fitted on a copy.")
+        trial = held_out_trial(paired, parts, self.relevance, self.k, state)
+        held, relevance = paired.ids[trial.rows], "labels" if trial.is_judged else NEIGHBOURS
         queries, places = tuple(held[trial.own]), old.index.get_indexer(held)
-        return Ground(pairs, rows, which, truth, trial, queries, places, tuple(cautions))
+        return Ground(pairs, rows, relevance, trial, queries, places, tuple(cautions))
 
 
 def export_result(
@@ -417,7 +440,7 @@ def export_result(
 GROUP = "migration-example"
 DATASET = EXAMPLES["sentences"].dataset
 OLD, NEW = TfidfSvd(128), MiniLM()
-TASK = Migration(n_pairs=300, relevance="labels")
+TASK = Migration(n_pairs=300)
 
 
 def starting_models(finished: Finished | None) -> tuple[SpaceSpec, SpaceSpec] | None:
@@ -679,7 +702,7 @@ def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0
     )  # a NaN passes nowhere
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
-    permuted = [_wrong(truth, after[_derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
+    permuted = [_wrong(truth, after[derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
     known = judging.known
     old, new, restored = judging.old[known], judging.new[known], mapped[known]
     percentiles = np.linspace(0, 1, 101)
@@ -721,13 +744,6 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return ratio + (wrong - ratio * either) / either.mean()
 
 
-def _derangement(n: int, rng: np.random.Generator) -> np.ndarray:
-    order = rng.permutation(n)
-    moved = np.empty(n, dtype=np.int64)
-    moved[order] = np.roll(order, 1)
-    return moved
-
-
 def _dense_above(n: int) -> np.ndarray:
     """At most 512 of n places, half of them ever denser towards the end, where thresholds are."""
     even = np.linspace(0, n - 1, _KNOTS)
@@ -737,7 +753,6 @@ def _dense_above(n: int) -> np.ndarray:
 
 MOST_JUDGED = 500  # with 20,000 rows, each matrix of scores is 40 MB
 MOST_SEARCHED = 20_000
-TRUTHS = ("judgements", "labels", "new", "both", "old")
 SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
 
 
@@ -745,16 +760,16 @@ SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
 class ThresholdChange(Task[ThresholdOutcome]):
     """A threshold of the old model, and the map that restores it after bridging or re-embedding.
 
-    Takes the pairs and queries of a migration, whose result names `adapter` and `truth`.
+    Takes the pairs and queries of a migration, whose result names `adapter`.
     """
 
     kind: ClassVar[str] = "migration-threshold"
+    version: ClassVar[int] = 2
     result: ClassVar[str] = "relcore.migrate.migration:ThresholdOutcome"
     title: ClassVar[str] = "Similarity threshold"
 
     migration: Migration
     adapter: str = setting(choices=ADAPTERS)
-    truth: str = setting(choices=TRUTHS)
     threshold: float | None = setting(
         None, low=-1, high=1, help="A cosine of the old model; by default what ten rows per query reach."
     )
@@ -771,7 +786,7 @@ class ThresholdChange(Task[ThresholdOutcome]):
         """Raises a SpaceError as `Migration.run`; for re-embedding with rows without a new vector."""
         state = self.migration.random_state
         report(0, 2, "fitting the adapter")
-        ground = self.migration.ground(spaces, self.truth)
+        ground = self.migration.ground(spaces, checked=True)
         trial = ground.trial.with_fewer_queries(MOST_JUDGED).with_fewer_rows(MOST_SEARCHED, state)
         if self.system == "bridge":
             adapter = ground.pairs.fit(self.adapter)
@@ -802,7 +817,7 @@ def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationChart(Recipe):
-    figure: ClassVar[str] = "migration"
+    figure: ClassVar[str] = "migration-options"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
@@ -815,7 +830,7 @@ class MigrationChart(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdScores(Recipe):
-    figure: ClassVar[str] = "migration-threshold"
+    figure: ClassVar[str] = "threshold-change"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
@@ -860,5 +875,5 @@ def chart_of(result: MigrationResult) -> Lines:
         if (name := TITLES[option.option]) not in curved:
             ends = ([end] * len(reach) for end in (option.value, option.low, option.high))
             lines.append(Line(name, reach, *ends))
-    note = f"Recommended: {TITLES[result.verdict.option]}."
+    note = f"{result.verdict.sentence.partition(':')[0]}."
     return Lines(tuple(lines), "pairs", result.metric, log_x=True, note=note)

@@ -9,7 +9,7 @@ from relcore.migrate.migration import Migration, ThresholdChange, losses_by_grou
 from relcore.spaces.space import LatentSpace
 
 DRAWS = 20
-SETTINGS = {"adapter": "procrustes", "truth": "new"}
+SETTINGS = {"adapter": "procrustes"}
 
 
 def unrelated(state, n=120):

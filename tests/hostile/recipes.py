@@ -58,11 +58,11 @@ NEWER = {
         "digests": ["a", "b"],
         "series": {"jitter": 0.01},
     },
-    "migration": {"figure": "migration", "spaces": [_FILE, _FILE], "migration": _MIGRATION},
-    "migration-threshold": {
-        "figure": "migration-threshold",
+    "migration-options": {"figure": "migration-options", "spaces": [_FILE, _FILE], "migration": _MIGRATION},
+    "threshold-change": {
+        "figure": "threshold-change",
         "spaces": [_FILE, _FILE],
-        "task": {"migration": _MIGRATION, "adapter": "ridge", "truth": "new", "threshold": 0.5},
+        "task": {"migration": _MIGRATION, "adapter": "ridge", "threshold": 0.5},
     },
 }
 

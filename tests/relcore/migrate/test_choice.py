@@ -1,18 +1,24 @@
-"""The chosen adapter, the weight of its search and the truth, where the answer is known."""
+"""The chosen adapter and the weight of its search, where the answer is known."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from relcore.migrate.evaluate import (
     AUTOMATIC,
+    WEIGHTS,
     Pairs,
-    choose,
-    richer,
+    Trial,
+    cross_fitted,
+    moved_by_pairs,
+    neighbours_as_truth,
+    search,
 )
 from relcore.represent.similarity import unit_rows
 from tests.relcore.migrate.planted import model
 
-M = 300
+M, Q = 300, 100
 
 
 def paired(new, old):
@@ -20,59 +26,72 @@ def paired(new, old):
     return Pairs(unit_rows(new), unit_rows(old), ids)
 
 
+def on(old, new, truth):
+    """A trial of the rows from M on: Q queries, and the ten nearest by `truth`."""
+    queries = np.arange(Q)
+    old, new, truth = (unit_rows(rows[M:]) for rows in (old, new, truth))
+    relevance = neighbours_as_truth(search(truth[:Q], truth, 10, queries), len(old))
+    return Trial(old[:Q], new[:Q], old, new, relevance, queries, np.arange(len(old)))
+
+
 @pytest.fixture
 def topics(rng):
-    return rng.normal(size=(M, 12))
+    return rng.normal(size=(3 * M, 12))
+
+
+def fits(pairs, names=AUTOMATIC):
+    return {name: pairs.fit(name) for name in names}
 
 
 def test_a_rotation_is_found_and_all_adapters_are_compared(rng):
-    new = rng.normal(size=(M, 10))
-    rotation, _ = np.linalg.qr(rng.normal(size=(10, 10)))
-    rotated = choose(paired(new, new @ rotation), unit_rows(new @ rotation))
-    assert {one.adapter for one in rotated} == set(AUTOMATIC)
-    assert rotated[0].partner == pytest.approx(1, abs=0.01)
-    assert rotated[0].neighbours > 0.95
-    scores = [one.score for one in rotated]
+    old = rng.normal(size=(2 * M, 10))
+    new = old @ np.linalg.qr(rng.normal(size=(10, 10)))[0]
+    found = cross_fitted(on(old, new, old), fits(paired(new[:M], old[:M])))
+    assert {one.adapter for one in found.candidates} == set(AUTOMATIC)
+    scores = [one.score for one in found.candidates]
     assert scores == sorted(scores, reverse=True)
-    assert scores == pytest.approx([np.sqrt(one.partner * one.neighbours) for one in rotated])
+    assert scores[0] > 0.95
 
 
-def test_an_adapter_that_fits_noise_is_not_chosen(rng, topics):
+def test_an_adapter_that_fits_noise_is_not_chosen(topics):
     """With 50 pairs and 40 dimensions least squares without a penalty learns mostly noise."""
-    old, new = (unit_rows(model(topics, 0.5, 40, seed)) for seed in (1, 2))
-    found = choose(paired(new[:50], old[:50]), old, adapters=("affine", "whitened"))
-    assert found[0].adapter == "whitened"
-    assert found[0].score > found[1].score + 0.05
+    old, new = (model(topics, 0.5, 40, seed) for seed in (1, 2))
+    found = cross_fitted(on(old, new, topics), fits(paired(new[:50], old[:50]), ("affine", "whitened")))
+    assert found.adapter == "whitened"
+    assert found.candidates[0].score > found.candidates[1].score + 0.05
 
 
-def test_unrelated_pairs_score_what_chance_scores(rng):
-    new, old = rng.normal(size=(M, 10)), rng.normal(size=(M, 8))
-    # Mean of 1 / rank over 300 rows by chance: H(300) / 300 = .021; of the best of seven adapters a little
-    # more. Ten of 299 rows are relevant: nDCG is .033 on average.
-    for one in choose(paired(new, old), unit_rows(old)):
-        assert one.partner < 0.06
-        assert one.neighbours < 0.07
+@pytest.mark.parametrize("heavier", [False, True])
+def test_the_better_model_counts_for_more(topics, heavier):
+    """Judged by all topics, of which one of the models knows three."""
+    few, all_topics = model(topics[:, :3], 0.1, 24, 1), model(topics, 0.1, 24, 2)
+    old, new = (few, all_topics) if heavier else (all_topics, few)
+    found = cross_fitted(on(old, new, topics), fits(paired(new[:M], old[:M]), ("whitened",)))
+    assert found.weight > 0.5 if heavier else found.weight < 0.5
+    assert found.weight in WEIGHTS
 
 
-def test_folds_go_by_ids_and_are_of_one_size():
-    pairs = paired(np.ones((M, 2)), np.ones((M, 2)))
-    folds = [set(pairs.ids[held]) for held, _ in pairs.folds(0)]
-    assert [len(fold) for fold in folds] == [60] * 5
-    shuffled = pairs.take(np.random.default_rng(0).permutation(M))
-    assert [set(shuffled.ids[held]) for held, _ in shuffled.folds(0)] == folds
-    assert all(not fold & set(known.ids) for fold, (_, known) in zip(folds, pairs.folds(0), strict=True))
+def test_a_choice_on_random_judgements_is_not_optimistic(rng, topics):
+    """Negative control: ten random rows are relevant, which no weight and no adapter finds."""
+    old, new = (model(topics, 0.5, 24, seed) for seed in (1, 2))
+    trial, adapters = on(old, new, topics), fits(paired(new[:100], old[:100]))
+    gains = []
+    for _ in range(12):
+        lists = rng.permuted(np.tile(np.arange(Q, 2 * M), (Q, 1)), axis=1)[:, :10]
+        drawn = replace(trial, relevance=neighbours_as_truth(lists, 2 * M))
+        found = cross_fitted(drawn, adapters).found
+        gains.append(drawn.score(found["twice"]).mean() - drawn.score(found["keep"]).mean())
+    assert np.mean(gains) < 3 * np.std(gains) / np.sqrt(len(gains))
 
 
-def test_the_model_that_sees_more_topics_is_the_richer_one(rng):
-    topics = rng.normal(size=(800, 12))
-    all_topics, few = unit_rows(model(topics, 0.1, 24, 1)), unit_rows(model(topics[:, :4], 0.1, 24, 2))
-    again = unit_rows(model(topics, 0.1, 24, 3))
-    assert richer(few, all_topics)[0] == "new"
-    assert richer(all_topics, few)[0] == "old"
-    assert richer(all_topics, again)[0] == "both"
-
-
-def test_unrelated_models_are_alike(rng):
-    """Negative control: of 20 unrelated pairs of models at most two are told apart."""
-    told = [richer(*(unit_rows(rng.normal(size=(200, width))) for width in (8, 40)))[0] for _ in range(20)]
-    assert told.count("both") >= 18
+def test_fewer_pairs_move_the_score_more(topics):
+    old, new = (model(topics, 0.5, 24, seed) for seed in (1, 2))
+    trial = on(old, new, topics)
+    few, many = (moved_by_pairs(trial, paired(new[:m], old[:m]), "whitened", 1.0) for m in (40, M))
+    assert np.abs(few["bridge"]).mean() > 2 * np.abs(many["bridge"]).mean() > 0
+    # Values of other draws of 40 pairs deviate by as much, within the error of ten deviations (a factor of 2).
+    drawn = []
+    for start in range(0, M - 40, 40):
+        adapter = paired(new[start : start + 40], old[start : start + 40]).fit("whitened")
+        drawn.append(trial.score(trial.search(adapter, options=("bridge",))["bridge"]).mean())
+    assert 0.5 < np.sqrt(np.mean(few["bridge"] ** 2) / 2) / np.std(drawn) < 2

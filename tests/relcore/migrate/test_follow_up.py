@@ -30,7 +30,7 @@ def result(planted):
 
 @pytest.fixture(scope="module")
 def settings(result):
-    return {"migration": TASK, "adapter": result.adapter, "truth": result.truth}
+    return {"migration": TASK, "adapter": result.adapter}
 
 
 @pytest.fixture(scope="module")

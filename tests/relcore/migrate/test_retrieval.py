@@ -1,4 +1,4 @@
-"""nDCG and recall against scikit-learn and tables made by hand; judgements from files, hostile ones among
+"""nDCG and precision against scikit-learn and tables made by hand; judgements from files, hostile ones among
 them.
 """
 
@@ -10,8 +10,8 @@ from relcore.base.errors import SpaceError
 from relcore.migrate.evaluate import (
     JudgedQuery,
     ndcg,
+    precision,
     read_qrels,
-    recall,
     relevance_matrix,
     relevance_of,
     search,
@@ -42,9 +42,8 @@ def test_a_table_made_by_hand():
     found = np.array([[1, 0, 4], [0, 1, 3], [0, 1, 2]])
     best = 1 + 1 / np.log2(3)
     assert ndcg(found, relevance, 3)[:2] == pytest.approx([(1 + 1 / 2) / best, 0])
-    assert recall(found, relevance, 2)[:2] == pytest.approx([0.5, 0])
+    assert precision(found, relevance, 3) == pytest.approx([2 / 3, 0, 0])
     assert np.isnan(ndcg(found, relevance, 3)[2])
-    assert np.isnan(recall(found, relevance, 3)[2])
 
 
 def test_unrelated_lists_score_what_chance_scores(rng):
@@ -56,7 +55,7 @@ def test_unrelated_lists_score_what_chance_scores(rng):
     found = np.argsort(rng.random((queries, n)), axis=1)[:, :10]
     # One query's nDCG has a standard deviation of about .1, the mean of 2,000 a standard error of .0023.
     assert np.mean(ndcg(found, relevance)) == pytest.approx(0.1, abs=0.009)
-    assert np.mean(recall(found, relevance)) == pytest.approx(0.1, abs=0.009)
+    assert np.mean(precision(found, relevance)) == pytest.approx(0.1, abs=0.009)
 
 
 def test_a_search_leaves_out_each_querys_own_row_and_fills_up_short_corpora(rng):

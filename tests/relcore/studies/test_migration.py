@@ -24,7 +24,8 @@ def test_the_grid_has_every_ordered_pair_of_models():
 def test_bundled_sentences_are_searched_far_better_by_the_new_model():
     settings = {"data": "sentences", "models": "minilm → tfidf", "pairs": 100, "random_state": 0}
     values = study_of("migration").measure(settings, Store(), lambda *told: None).values
-    assert values["verdict"] == values["alone"] == "re-embed"
+    assert values["verdict"] == "re-embed"
+    assert not values["contradicted"]
     assert values["re-embed"] > values["bridge"] > values["keep"]
     assert values["chosen"] >= values["best method"] - 0.02
     assert values["accepted"]
@@ -51,5 +52,3 @@ def test_cranfield(models, wanted):
     for name, value in wanted.items():
         assert values[name] == pytest.approx(value, abs=0.002 if name in ("keep", "re-embed") else 0.015)
     assert values["chosen"] >= values["best method"] - 0.02
-    assert values["shuffled refused"]
-    assert values["shift named"]
