@@ -98,7 +98,7 @@ def verdict_of(
         told = f"Of the {k} rows that the new model finds for a row, {found}; {on}."
         return Verdict("", False, f"{UNJUDGED} {told}")
     option, is_clear = decide(scores, bootstrap)
-    close = f"Too close to call: nothing is clearly better than “{TITLES[option]}”, but not all else is worse"
+    close = f"Too close to call: nothing is clearly better than “{TITLES[option]}”, and not all clearly worse"
     told = MOVES[option] if is_clear else close
     parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     for name, how in _WITH.items():
