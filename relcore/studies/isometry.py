@@ -64,11 +64,6 @@ _N_ANCHORS = 300
 _BELOW = f"share of disparities below {ALIKE:g}"
 _RESIDUALS = (0.0, 0.5, 1.0, 1.5)
 _LOSSES = {"procrustes loss": "absolute head after Procrustes", "relative loss": "relative head"}
-_DISPARITIES = {
-    "disparity": "disparity of an isometry",
-    "affine disparity": "disparity of an affine map",
-    "chance": "disparity of an isometry, permuted rows",
-}
 _SCALED = ("disparity", *_LOSSES)
 
 
@@ -140,10 +135,7 @@ class Isometry(Study):
         rows = [finding(f"{name}, mean of cells", value, "Student's t over cells") for name, value in means]
         for cell, part in _cells(table).items():
             rows.append(finding(f"{cell}, {_BELOW}", share(part.disparity < ALIKE), "Wilson's"))
-            rows += [
-                finding(f"{cell}, {name}", mean(part[column]), "Student's t over pairs")
-                for column, name in _DISPARITIES.items()
-            ]
+            rows.append(finding(f"{cell}, disparity", mean(part.disparity), "Student's t over pairs"))
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:

@@ -58,6 +58,7 @@ from relcore.studies.study import (
     listed,
     mean,
     mean_at,
+    mean_score,
     ordered_pairs,
     points_chart,
     random_anchors,
@@ -565,7 +566,7 @@ class MethodMap(Study):
             where, names = f"{row}, {ratio:g} anchors per dimension", METHODS | LEARNED
             best, lead = _best(part)
             rows += [
-                finding(f"{where}: {names[name]}", mean(part[name]))
+                finding(f"{where}: {names[name]}", mean_score(part[name]))
                 for name in names
                 if name in part and part[name].notna().any()
             ]
