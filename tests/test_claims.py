@@ -1,0 +1,53 @@
+"""Every figure in the README and in SECURITY.md has a row in CLAIMS.md, whose words and sources are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CODE = re.compile(
+    r"```.*?```|^\| `.*?$|`[^`]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE
+)  # and rows of tables of names
+YEARS_AND_NAMES = re.compile(r"\b(19|20)\d\d\b|\b\d*[A-Za-z_]\w*")  # such as Word2Vec
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def claims() -> list[list[str]]:
+    return [re.split(r"\s*\|\s*", line)[1:-1] for line in read("CLAIMS.md").splitlines() if line[:3] == "| `"]
+
+
+def uncovered(text: str, words: list[str]) -> list[str]:
+    text = re.sub(r"\s+", " ", CODE.sub("", text))
+    for some in words:
+        text = text.replace(some, "")
+    return re.findall(r".{0,30}\d.{0,30}", YEARS_AND_NAMES.sub("…", text))
+
+
+@pytest.mark.parametrize("name", ["README.md", "SECURITY.md"])
+def test_every_figure_has_a_row(name):
+    assert uncovered(read(name), [row[0].strip("`") for row in claims()]) == []
+
+
+def test_a_figure_changed_by_hand_has_none():
+    words = [row[0].strip("`") for row in claims()]
+    assert uncovered(read("README.md").replace("438 everyday", "439 everyday"), words) != []
+
+
+def test_the_words_and_sources_of_every_row_are_there():
+    texts = re.sub(r"\s+", " ", read("README.md") + read("SECURITY.md"))
+    assert len(claims()) > 30
+    assert [row[0] for row in claims() if row[0].strip("`") not in texts] == []
+    sources = [path for row in claims() for path in re.findall(r"`([^`]+)`", row[1])]
+    assert [path for path in sources if not (ROOT / path).exists()] == []
+
+
+def test_every_finding_has_a_row():
+    found = re.findall(r"^\| `([a-z-]+)`:", read("README.md"), re.MULTILINE)
+    rows = re.findall(r"^\| the finding of `([a-z-]+)`", read("CLAIMS.md"), re.MULTILINE)
+    assert found == rows != []
