@@ -42,7 +42,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.drift_rates", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("changes", nargs="*", metavar="change", help=f"default all: {'; '.join(CHANGES)}")
+    parser.add_argument(
+        "changes", nargs="*", metavar="change", help=f"default all: {'; '.join(CHANGES)}".replace("%", "%%")
+    )
     parser.add_argument("--file", type=Path, default=Path("drift_rates.jsonl"))
     options = parser.parse_args()
     if unknown := set(options.changes) - set(CHANGES):
