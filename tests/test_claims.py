@@ -1,4 +1,5 @@
-"""Every figure in the README and in SECURITY.md has a row in CLAIMS.md, whose words and sources are there."""
+"""Every figure in the README and in SECURITY.md has a row in CLAIMS.md, whose words and sources are there; findings of studies are
+written from their runs."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ def read(name: str) -> str:
 
 
 def claims() -> list[list[str]]:
-    return [re.split(r"\s*\|\s*", line)[1:-1] for line in read("CLAIMS.md").splitlines() if line[:3] == "| `"]
+    return [
+        re.split(r"\s*\|\s*", line)[1:-1]
+        for line in read("CLAIMS.md").splitlines()
+        if line[:3] == "| `" and "`: " not in line
+    ]
 
 
 def uncovered(text: str, words: list[str]) -> list[str]:
@@ -45,9 +50,3 @@ def test_the_words_and_sources_of_every_row_are_there():
     assert [row[0] for row in claims() if row[0].strip("`") not in texts] == []
     sources = [path for row in claims() for path in re.findall(r"`([^`]+)`", row[1])]
     assert [path for path in sources if not (ROOT / path).exists()] == []
-
-
-def test_every_finding_has_a_row():
-    found = re.findall(r"^\| `([a-z-]+)`:", read("README.md"), re.MULTILINE)
-    rows = re.findall(r"^\| the finding of `([a-z-]+)`", read("CLAIMS.md"), re.MULTILINE)
-    assert found == rows != []

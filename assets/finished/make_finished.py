@@ -1,18 +1,19 @@
 """Compute the results that come with Relscope, so that Compare, Stitch, Bootstrap, Migrate and Studies open
 with a picture.
 
-    python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished] [--only-readme]
+    python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished] [--only-texts]
 
 Groups: digits, sentences, bootstrap, differences, migration-example, and the names of studies; default: all
 that are there. Each is what its page computes with its default settings. The groups take 10 s to an hour of
-one core. Commit first: date and commit are written beside the results. README's table of findings is then
-written from the runs that come with Relscope; with --only-readme nothing else is.
+one core. Commit first: date and commit are written beside the results. The findings in README.md and
+CLAIMS.md are then written from the runs that come with Relscope; with --only-texts nothing else is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from datetime import date
@@ -41,8 +42,8 @@ from relcore.tasks.task import Task
 
 _LARGEST = 6_000_000  # bytes of a file
 _LONG = 20_000  # letters of metadata, above which an entry has a file of its own
-README = Path(__file__).parents[2] / "README.md"
-_HEADER = "| study | finding |\n|---|---|\n"
+README, CLAIMS = (Path(__file__).parents[2] / name for name in ("README.md", "CLAIMS.md"))
+_HEADER = "| study | finding | date, commit |\n|---|---|---|\n"
 
 
 def example_keys(name: str, store: Store) -> list[str]:
@@ -136,9 +137,9 @@ def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: s
     print(f"{group}: {len(keys)} results")
 
 
-def with_findings(readme: str) -> str:
-    """The text with a row for each study whose runs come with Relscope: its question and its conclusion."""
-    rows = []
+def findings() -> dict[str, tuple[str, str]]:
+    """The question and conclusion of each study whose runs come with Relscope, and their date and commit."""
+    rows = {}
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder, finished=True)
         for kind in STUDIES:
@@ -147,9 +148,23 @@ def with_findings(readme: str) -> str:
             runs = StudyRuns(study, spec)
             if not runs.missing(store):
                 conclusion = study.conclusion(spec.settings, runs.table(store)).replace("(95 %: ", "(")
-                rows.append(f"| `{kind}`: {STUDIES[kind].help} | {conclusion} |")
-    before, header, rest = readme.partition(_HEADER)
-    return before + header + "\n".join(rows) + rest[rest.index("\n\n") :]
+                made = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
+                rows[kind] = (
+                    f"| `{kind}`: {STUDIES[kind].help} | {conclusion} |",
+                    f" {made['date']}, {made['commit']} |",
+                )
+    return rows
+
+
+def texts() -> dict[Path, str]:
+    """CLAIMS.md with a row for each study, and README.md with the same for those that it names."""
+    rows, texts = findings(), {}
+    texts[README] = re.sub(
+        r"(?m)^\| `([a-z-]+)`: .*$", lambda row: rows[row[1]][0], README.read_text("utf-8")
+    )
+    before, header, rest = CLAIMS.read_text("utf-8").partition(_HEADER)
+    texts[CLAIMS] = before + header + "\n".join(map("".join, rows.values())) + rest[rest.index("\n\n") :]
+    return texts
 
 
 def main() -> None:
@@ -158,15 +173,16 @@ def main() -> None:
     )
     parser.add_argument("groups", nargs="*", default=sorted(path.stem for path in FOLDER.glob("*.json")))
     parser.add_argument("--output", type=Path, default=FOLDER)
-    parser.add_argument("--only-readme", action="store_true")
+    parser.add_argument("--only-texts", action="store_true")
     arguments = parser.parse_args()
     commit = commit_of()
     arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder)
-        for group in arguments.groups if not arguments.only_readme else ():
+        for group in arguments.groups if not arguments.only_texts else ():
             write(group, keys_of(group, store), store, arguments.output, commit)
-    README.write_text(with_findings(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, text in texts().items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

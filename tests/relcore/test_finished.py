@@ -95,11 +95,10 @@ def test_a_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
     assert study.conclusion(spec.settings, runs.table(store))
 
 
-def test_readme_has_the_findings_of_the_finished_runs():
-    root = Path(__file__).parents[2]
-    script = runpy.run_path(str(root / "assets/finished/make_finished.py"))
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    assert script["with_findings"](readme) == readme, "run make_finished.py --only-readme"
+def test_readme_and_claims_have_the_findings_of_the_finished_runs():
+    script = runpy.run_path(str(Path(__file__).parents[2] / "assets/finished/make_finished.py"))
+    for path, text in script["texts"]().items():
+        assert path.read_text(encoding="utf-8") == text, "run make_finished.py --only-texts"
 
 
 @pytest.mark.parametrize("name", ["digits", "sentences"])
