@@ -15,7 +15,7 @@ from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
 from relcore.represent.anchors import coinciding_anchors
 from relcore.runs.digest import digest_of
-from relcore.scores.comparison import circumstances, long_row, score_notes
+from relcore.scores.comparison import circumstances, long_rows, score_notes
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match
 
@@ -81,7 +81,7 @@ def show_cautions(pair: Match, anchors: tuple[str, ...]) -> None:
 
 @cached(32)
 def _caution(space: LatentSpace, anchors: tuple[str, ...]) -> str:
-    return long_row(space) or coinciding_anchors(space, anchors)
+    return long_rows(space) or coinciding_anchors(space, anchors)
 
 
 def _cell(score: Score | None) -> str:

@@ -119,7 +119,8 @@ def draw(workspace: Workspace) -> None:
         return
     if result.choice:
         st.session_state[_CHOSEN] = result.choice.numbers()
-    _warnings(result)
+    for note in result.notes:
+        messages.warning(note)
     recipe = workspace.recipe(pair.source.digest, pair.target.digest)
     picture, side = st.columns([2.9, 1], gap="medium")
     with picture:
@@ -149,24 +150,6 @@ def draw(workspace: Workspace) -> None:
         exports.export_bar(errors, "invert-errors")
     with inspected:
         inspector(pair)
-
-
-def _warnings(result: Inversion) -> None:
-    width = result.shape[1]
-    if result.rank < width:
-        messages.warning(
-            f"Only {result.rank:,} of {width:,} directions can be recovered, because fewer anchors than"
-            " dimensions are kept. Choose more anchors, or lower δ."
-        )
-    elif (
-        result.spec.method == "pruned" and 0.8 * width <= result.kept <= 1.3 * width and result.condition > 20
-    ):
-        messages.info(
-            f"The number of anchors kept ({short(result.kept, 0)}) is close to the number of dimensions"
-            f" ({width:,}). The inverse is least stable there: its condition number is"
-            f" {short(result.condition, 0)}. Try another δ; the study of δ × ω compares them.",
-            icon=":material/lightbulb:",
-        )
 
 
 def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, color_by: str) -> None:

@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> None:
     lines += [str(options.output)] if options.output else []
     facts = {"source": source, "target": target}
     facts |= {"rank": inversion.rank, "condition": inversion.condition, "kept": inversion.kept}
+    facts["notes"] = inversion.notes
     show(options, inversion.summary(), lines, **facts)
 
 
@@ -99,4 +100,5 @@ def _facts(inversion: Inversion) -> list[str]:
         f"{inversion.spec.settings()}; anchors kept {kept} {inversion.n_anchors:,}; condition number"
         f" {condition}; directions reached {inversion.rank:,} of {inversion.shape[1]:,}",
         f"scored on {scored}, as directions from the mean; chance level: these rows permuted",
+        *inversion.notes,
     ]

@@ -39,6 +39,7 @@ from relcore.represent.translation import (
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
+from relcore.scores.comparison import long_rows
 from relcore.scores.neighbours import Neighbours, nearest
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match, Split, agreed_labels, distinct_names, shared_ids
@@ -243,6 +244,8 @@ class Inversion:
         Number of directions of the target that can be recovered.
     shape : (d_source, d_target)
         Of the matrix W of the translation.
+    notes : tuple of str
+        What lowers the scores, or decides them, and what to do about it.
     """
 
     spec: InversionSpec
@@ -260,6 +263,7 @@ class Inversion:
     rank: int
     shape: tuple[int, int]
     choice: Choice | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def n_scored(self) -> int:
@@ -292,7 +296,11 @@ def invert_pair(
     paired = source.vectors[chosen], target.vectors[chosen]
     choice = choose_numbers(*paired, means, spec) if spec.tuned else None
     spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
-    inverse = spec.inverse().fit(*paired, source_mean=means[0], target_mean=means[1])
+    long = [note for space in dict.fromkeys((source, target)) if (note := long_rows(space))]
+    try:
+        inverse = spec.inverse().fit(*paired, source_mean=means[0], target_mean=means[1])
+    except SpaceError as error:  # a mean that a long row moved lets all anchors point one way
+        raise SpaceError(". ".join([str(error), *long])) from None
     held_out = Split.held_out(pair.ids, chosen).queries(most_rows)
     rows = np.union1d(held_out, chosen)
     scored = np.isin(rows, held_out)
@@ -308,7 +316,7 @@ def invert_pair(
         directions = unit_rows(translated, means[1])
         errors[method] = 1 - np.einsum("ij,ij->i", directions, units)
         scores[method] = mean_cosine(directions[scored], units[scored], of_unit_length=True)
-    return Inversion(
+    found = Inversion(
         spec=spec,
         n=len(pair),
         rows=rows,
@@ -325,6 +333,41 @@ def invert_pair(
         shape=inverse.matrix_.shape,
         choice=choice,
     )
+    return replace(found, notes=(*_notes(found), *long))
+
+
+_FAR_BELOW = 0.75
+
+
+def _notes(found: Inversion) -> list[str]:
+    """That directions are lost, and that a pruned inverse scores far below a direct map on the same rows,
+    with what its pruning did.
+
+    On 13 pairs of texts, words and pictures that the limit was not chosen on, with 50 to 600 anchors (152
+    cases): in each of 29 cases with the caution, ridge or whitened reached 1.4 to 2.6 times as much; it
+    appeared in none of 69 where pruned is within 15 % of these, and in all 6 where it reaches less than half.
+    """
+    spec, notes, width = found.spec, [], found.shape[1]
+    pruned, left_out = spec.method == "pruned", found.kept < 0.98 * found.n_anchors
+    if found.rank < width:
+        notes.append(
+            f"Only {found.rank:,} of {width:,} directions can be recovered, because fewer anchors than"
+            f" dimensions are kept. Choose more anchors{', or lower δ' * (pruned and left_out)}."
+        )
+    direct = {name: found.scores[name] for name in ("Procrustes", "least squares") if name in found.scores}
+    name, own = max(direct, key=direct.get), found.scores[spec.title]
+    if pruned and own < _FAR_BELOW * direct[name]:
+        anchors = counted(found.n_anchors, "anchor")
+        did = f"keeps {short(found.kept, 0)} of {anchors}, and inverting these"
+        if not left_out:
+            did = f"leaves out none of {anchors}, and inverting all"
+        condition = short(found.condition, 0) if np.isfinite(found.condition) else "∞"
+        notes.append(
+            f"The pruned inverse reaches {short(own)} where {name} reaches {short(direct[name])} on the same"
+            f" rows: δ = {general(spec.delta)} {did} amplifies what differs between the spaces (condition"
+            f" number {condition}). Choose ridge or whitened, or Auto."
+        )
+    return notes
 
 
 METHODS = {name: method.title for name, method in ALL_METHODS.items() if method.heads == "absolute"}

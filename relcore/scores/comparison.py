@@ -21,7 +21,15 @@ from relcore.base.settings import check, setting
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
 from relcore.represent.similarity import RelativeProjection, mean_of, mean_row, unit_rows
 from relcore.represent.translation import Procrustes
-from relcore.scores.cka import OwnMoments, cka_influence, cka_value, cosine_score, cosine_sums, linear_cka
+from relcore.scores.cka import (
+    OwnMoments,
+    cka_influence,
+    cka_value,
+    cosine_score,
+    cosine_sums,
+    decisive_rows,
+    linear_cka,
+)
 from relcore.scores.neighbours import (
     CONVENTIONS,
     Neighbours,
@@ -648,28 +656,39 @@ def score_notes(
     for note, where in places.items():
         notes.append(f"{', '.join(where)}: {note}")
     for space in (match.source, match.target) if match and len(anchor_ids) else ():
-        notes.append(long_row(space) or coinciding_anchors(space, anchor_ids))
+        notes.append(long_rows(space) or coinciding_anchors(space, anchor_ids))
     return list(filter(None, notes))
 
 
 _MOVED = 0.25  # of the other rows' spread
 
 
-def long_row(space: LatentSpace) -> str:
-    """Says that one row moves the mean of a space, and so every centred score; "" where none does."""
-    far = lengths(space.vectors, mean_of(space)).astype(np.float64)
-    row, n = int(far.argmax()), len(far)
-    if n < 3 or not far[row]:
+def long_rows(space: LatentSpace) -> str:
+    """Says that a single row, or a few, at most 10 and 2 %, move the mean of a space, and so every centred
+    score; "" where none does.
+    """
+    mean = mean_of(space)
+    far, n = lengths(space.vectors, mean).astype(np.float64), len(space)
+    if n < 3 or not far.any():
         return ""
-    moved = 1 / (n - 1)  # of the row's distance: the other rows' mean lies as far on the other side
-    others = np.delete(far, row) / far[row]
+    far /= far.max()
+    rows = decisive_rows((far * far,))
+    rows = rows if len(rows) else far.argmax(keepdims=True)
+    directions = unit_rows(space.vectors[rows], mean).astype(np.float64)
+    moved = float(np.linalg.norm(far[rows] @ directions)) / (
+        n - len(rows)
+    )  # the others' mean, on the other side
+    others = np.delete(far, rows)
     spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))
     if moved <= _MOVED * spread:
         return ""
+    named = quote(space.ids[rows[:3]]) + (", …" if len(rows) > 3 else "")
+    single = len(rows) == 1
+    subject = f"One long row, {named}, moves" if single else f"{len(rows)} long rows, {named}, move"
     return (
-        f"One long row, {quote(space.ids[[row]])}, moves the mean of {quote([space.name])} by"
-        f" {short(moved / max(spread, 1e-9), 1)} times the spread of the other rows, so it decides centred"
-        " scores. Leave it out."
+        f"{subject} the mean of {quote([space.name])} by {short(moved / max(spread, 1e-9), 1)} times the"
+        f" spread of the other rows, so {'it decides' if single else 'they decide'} centred scores. Leave"
+        f" {'it' if single else 'them'} out."
     )
 
 

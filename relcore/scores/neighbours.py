@@ -333,7 +333,7 @@ class Neighbours:
                 return (
                     f"Float32 hardly distinguishes the nearest neighbours of {100 * share:.0f} % of the"
                     f" queries: rows coincide, or differ little compared with what they share. Rounding"
-                    f" orders them, alike in both spaces, so that the chance level does not hold. {CENTRE}"
+                    f" orders them by their place, so the chance level may not hold. {CENTRE}"
                 )
         return ""
 

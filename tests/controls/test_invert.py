@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relcore.base.errors import SpaceError
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.scores.score import Z95, Score
 from relcore.spaces.space import LatentSpace, match
@@ -92,3 +93,36 @@ def test_a_rare_class_of_random_labels_gains_nothing():
         sweep = inversion_sweep(pair, tuple(pair.ids[:100]), random_state=state, deltas=(0.5,), omegas=(2,))
         error = np.sqrt(0.03 * 0.97 / sweep["test rows"])
         assert sweep["cells"][0]["accuracy"] <= sweep["most frequent class"] + 3.5 * error
+
+
+def noisy(n, d, noise, state, long=()):
+    rng = np.random.default_rng([n, d, state])
+    X, ids = rng.normal(size=(n, d)), [f"r{row}" for row in range(n)]
+    Y = (X + noise * rng.normal(size=(n, d))) @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+    Y[list(long)] *= 500
+    return match(LatentSpace(X, ids, name="a"), LatentSpace(Y, ids, name="b"))
+
+
+def notes(pair, k, **settings):
+    found = invert_pair(pair, tuple(pair.ids[:k]), InversionSpec(**settings))
+    return [note for note in found.notes if not note.startswith("Only")]
+
+
+@pytest.mark.parametrize(("k", "noise"), [(100, 0.3), (110, 0.6)])
+def test_a_pruning_that_leaves_out_nothing_and_loses_the_score_has_a_caution(k, noise):
+    [note] = notes(noisy(600, 100, noise, 0), k, delta=0.5)
+    assert f"δ = .5 leaves out none of {k} anchors" in note
+    assert notes(noisy(600, 100, noise, 0), k, method="whitened") == []
+
+
+@pytest.mark.parametrize(("d", "k", "noise"), [(8, 50, 0.3), (20, 150, 0.1), (100, 400, 0.3), (100, 40, 0.1)])
+def test_a_pruned_inverse_near_the_direct_maps_has_no_caution(d, k, noise):
+    assert [notes(noisy(600, d, noise, state), k) for state in range(3)] == [[]] * 3
+
+
+def test_rows_that_move_the_mean_have_a_caution_also_where_no_anchor_is_left():
+    pair = noisy(600, 20, 0.1, 0, long=[400, 500, 550])
+    expected = "3 long rows, 'r400', 'r500', 'r550', move the mean of 'b'"
+    assert any(note.startswith(expected) for note in notes(pair, 60, delta=0.2))
+    with pytest.raises(SpaceError, match=f"delta: expected .* lower it. {expected}"):
+        invert_pair(pair, tuple(pair.ids[:60]), InversionSpec(delta=0.99))
