@@ -86,8 +86,3 @@ def test_auto_travels_in_the_session_file_and_the_link(spec):
     workspace = Workspace(inversion=spec)
     assert from_session_file(to_session_file(workspace, {}))[0] == workspace
     assert from_query(to_query(workspace), Workspace()) == workspace
-
-
-@pytest.mark.parametrize("text", ["within", "up,pruned,8,0.7,1,0", "forward,pruned,8,nan,1,0"])
-def test_a_mangled_link_leaves_inversion_as_it_was(text):
-    assert from_query({"inverse": text}, Workspace()) == Workspace()

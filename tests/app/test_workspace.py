@@ -187,6 +187,9 @@ def test_a_permalink_holds_only_what_differs_from_the_defaults(changes, query):
         ("nearest", "1e3"),
         ("pivots", "sea,land"),
         ("pivots", '["sea", 1]'),
+        ("inverse", "within"),
+        ("inverse", "up,pruned,8,0.7,1,0"),
+        ("inverse", "forward,pruned,8,nan,1,0"),
         ("utm_source", "newsletter"),
     ],
 )

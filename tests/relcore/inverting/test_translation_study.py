@@ -1,6 +1,4 @@
-"""The translation study where the answer is known: a rotation comes through whole, noise like chance; bad
-input is told.
-"""
+"""The translation study where the answer is known, a rotation; bad input is told."""
 
 import json
 
@@ -53,14 +51,6 @@ def settings(**changes):
     return TranslationSpec().settings.__class__(**changes)
 
 
-def test_what_has_nothing_to_do_with_the_target_scores_like_chance(vectors, rng, make_space):
-    spaces = [make_space(vectors), make_space(rng.normal(size=(300, 12)), name="noise")]
-    found = translate_all(spaces, ANCHORS, TranslationSpec(("procrustes",)))
-    for metric in ("cosine", "raw cosine", "jaccard", "mrr"):
-        assert abs(found.matrix("procrustes", metric)[0, 1] - found.chance("procrustes", metric)) < 0.08
-    assert found.metrics == ("cosine", "raw cosine", "jaccard", "mrr")
-
-
 def test_the_cosine_is_that_of_the_inverse_itself(rotated, vectors, rng, make_space):
     noisy = make_space(rotated[1].vectors + 0.3 * rng.normal(size=(300, 12)), name="noisy")
     spec = TranslationSpec(("irp-pruned",), settings=settings(delta=0.5, omega=3), random_state=4)
@@ -81,13 +71,8 @@ def test_a_job_finds_the_same_and_its_result_comes_back_from_json(rotated, tmp_p
     task_job(context, task=task, inputs=[put_space(store, space) for space in rotated])
     again, expected = task.read(store.get("0" * 32)), translate_all(rotated, ANCHORS, spec)
     pd.testing.assert_frame_equal(again.table(), expected.table())
-    assert (again.spec, again.names, again.n, again.n_test, again.own) == (
-        expected.spec,
-        expected.names,
-        expected.n,
-        expected.n_test,
-        expected.own,
-    )
+    for name in ("spec", "names", "n", "n_test", "own"):
+        assert getattr(again, name) == getattr(expected, name)
     assert [done for done, _, _ in told] == [0, 1, 2, 3, 4]
     assert told[1] == (1, 4, "own to rotated")
     assert records.from_json(TranslationSpec, json.loads(json.dumps(records.to_json(spec)))) == spec

@@ -108,25 +108,22 @@ def test_the_low_end_is_that_of_a_distribution_from_zero_with_these_moments(law)
     assert low is None if law.dist.name == "gamma" else low == pytest.approx(law.ppf(0.025), rel=1e-5)
 
 
-def kinds(rng, name, n):
-    return {
-        "normal": lambda: rng.normal(size=(n, 5)),
-        "one dimension": lambda: rng.normal(size=(n, 1)),
-        "log-normal": lambda: np.exp(rng.normal(size=(n, 5))),
-        "heavy tails": lambda: rng.standard_t(3, size=(n, 5)),
-        "clusters": lambda: np.eye(5)[rng.integers(5, size=n)] + 0.1 * rng.normal(size=(n, 5)),
-        "few long axes": lambda: rng.normal(size=(n, 9)) / np.arange(1, 10),
-    }[name]()
+KINDS = {
+    "normal": lambda rng, n: rng.normal(size=(n, 5)),
+    "one dimension": lambda rng, n: rng.normal(size=(n, 1)),
+    "log-normal": lambda rng, n: np.exp(rng.normal(size=(n, 5))),
+    "heavy tails": lambda rng, n: rng.standard_t(3, size=(n, 5)),
+    "clusters": lambda rng, n: np.eye(5)[rng.integers(5, size=n)] + 0.1 * rng.normal(size=(n, 5)),
+    "few long axes": lambda rng, n: rng.normal(size=(n, 9)) / np.arange(1, 10),
+}
 
 
 @pytest.mark.parametrize("n", [30, 300])
-@pytest.mark.parametrize(
-    "kind", ["normal", "one dimension", "log-normal", "heavy tails", "clusters", "few long axes"]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_few_permutations_lie_beyond_either_end_of_the_band(rng, kind, n):
     outside = np.zeros(2)
     for _ in range(8):
-        X, Y = kinds(rng, kind, n), kinds(rng, kind, n)
+        X, Y = KINDS[kind](rng, n), KINDS[kind](rng, n)
         null, X, Y = linear_cka(X, Y).null, X - X.mean(axis=0), Y - Y.mean(axis=0)
         scale = np.linalg.norm(X.T @ X) * np.linalg.norm(Y.T @ Y)
         scores = np.array([np.sum((X.T @ Y[rng.permutation(n)]) ** 2) for _ in range(200)]) / scale
