@@ -667,8 +667,8 @@ def long_rows(space: LatentSpace) -> str:
     """Says that a single row, or a few, at most 10 and 2 %, move the mean of a space, and so every centred
     score; "" where none does.
 
-    Of 26 spaces of texts, words and pictures none has one, of 420 synthetic ones 1. With 1 to 8 rows of 10 to 500
-    times the length (65 cases) none was without it where the pruned inverse moved by .05 or was refused.
+    Of 26 spaces of texts, words and pictures none has one, of 420 synthetic ones 1. With 1 to 8 rows of 10
+    to 500 times the length (65 cases) it was there wherever the pruned inverse moved by .05 or was refused.
     """
     mean = mean_of(space)
     far, n = lengths(space.vectors, mean).astype(np.float64), len(space)
