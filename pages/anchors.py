@@ -41,11 +41,10 @@ def effect(
     if (
         not before
         or before.anchors in ((), anchors)
+        or any(getattr(before, field) != getattr(workspace, field) for field in _OF_SCORES)
+        or any(identifier not in pair.source.index for identifier in before.anchors)
         or not compute.can_be_scored(pair, before.anchors, anchors)
     ):
-        return now, {}, {}
-    same = all(getattr(before, field) == getattr(workspace, field) for field in _OF_SCORES)
-    if not same or any(identifier not in pair.source.index for identifier in before.anchors):
         return now, {}, {}
     sampled = any(score.interval for score in now.values())
     earlier = (compute.live_scores if sampled else scores)(pair, form, before.anchors, *settings, alone=True)

@@ -25,15 +25,11 @@ def step_between(before: Score, now: Score, change: Difference) -> str | None:
     two are of different queries or neighbours, or where the paired `change` does not confirm their order.
     """
     step = round(round(float(now), 3) - round(float(before), 3), 3)
-    alike = all(bool(a) == bool(b) for a, b in zip(_measured(before), _measured(now), strict=True))
-    if before.k != now.k or not alike or not change.is_clear or step * change.value <= 0:
+    measured = ((score.k, score.interval is None, score.recall is None) for score in (before, now))
+    if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:
         return None
     # Streamlit takes a change for a loss by its first sign, which has to be a hyphen.
     return f"{signed(step).replace(MINUS, '-')} from {short(before)}"
-
-
-def _measured(score: Score) -> tuple:
-    return score.interval, score.recall
 
 
 def headline(workspace: Workspace, pair: Match) -> str:

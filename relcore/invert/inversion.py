@@ -357,15 +357,13 @@ def _notes(found: Inversion) -> list[str]:
     direct = {name: found.scores[name] for name in ("Procrustes", "least squares") if name in found.scores}
     name, own = max(direct, key=direct.get), found.scores[spec.title]
     if pruned and own < _FAR_BELOW * direct[name]:
-        anchors = counted(found.n_anchors, "anchor")
-        did = f"keeps {short(found.kept, 0)} of {anchors}, and inverting these"
-        if not left_out:
-            did = f"leaves out none of {anchors}, and inverting all"
+        did, these = (f"keeps {short(found.kept, 0)}", "these") if left_out else ("leaves out none", "all")
         condition = short(found.condition, 0) if np.isfinite(found.condition) else "∞"
         notes.append(
             f"The pruned inverse reaches {short(own)} where {name} reaches {short(direct[name])} on the same"
-            f" rows: δ = {general(spec.delta)} {did} amplifies what differs between the spaces (condition"
-            f" number {condition}). Choose ridge or whitened, or Auto."
+            f" rows: δ = {general(spec.delta)} {did} of {counted(found.n_anchors, 'anchor')}, and inverting"
+            f" {these} amplifies what differs between the spaces (condition number {condition}). Choose ridge"
+            " or whitened, or Auto."
         )
     return notes
 

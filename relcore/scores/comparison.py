@@ -685,13 +685,11 @@ def long_rows(space: LatentSpace) -> str:
     spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))
     if moved <= _MOVED * spread:
         return ""
-    named = quote(space.ids[rows[:3]]) + (", …" if len(rows) > 3 else "")
-    single = len(rows) == 1
-    subject = f"One long row, {named}, moves" if single else f"{len(rows)} long rows, {named}, move"
+    one, named = len(rows) == 1, quote(space.ids[rows[:3]]) + ", …" * (len(rows) > 3)
     return (
-        f"{subject} the mean of {quote([space.name])} by {short(moved / max(spread, 1e-9), 1)} times the"
-        f" spread of the other rows, so {'it decides' if single else 'they decide'} centred scores. Leave"
-        f" {'it' if single else 'them'} out."
+        f"{f'One long row, {named}, moves' if one else f'{len(rows)} long rows, {named}, move'} the mean of"
+        f" {quote([space.name])} by {short(moved / max(spread, 1e-9), 1)} times the spread of the other rows,"
+        f" so {'it decides' if one else 'they decide'} centred scores. Leave {'it' if one else 'them'} out."
     )
 
 
