@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, results, session
+from app.items import with_items
 from app.jobs import engine
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_name
@@ -21,15 +23,13 @@ from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.bootstrap.spec import BootstrapRounds, BootstrapScores, BootstrapSpec, Outcome, read_pairs
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
-from relcore.figures.charts import Line, Lines
-from relcore.represent.bootstrap import LEARNING_RATE
-from relcore.runs.jobs import Job
+from relcore.represent.bootstrap import LEARNING_RATE, PROMISED
 from relcore.spaces.space import LatentSpace
 
 FEWEST_SHARED = 20
 _MODES = {"hide": "Experiment", "real": "Real use"}
 _SEEDS = {"random": "Random", "anchors": "Anchors", "typed": "Typed", "none": "None"}
-_ROWS = (500, 1000, 2000, 3000, 4000, 10_000, 20_000, 50_000)
+_PAPER_ROWS = 2000
 _MODE_HELP = (
     "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the"
     " result. Real use: two spaces whose rows may have no ids in common."
@@ -81,7 +81,8 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         method = setting_widget(fields["method"], "bootstrap.method")
         numbers = st.popover("Numbers", icon=":material/tune:")
     with numbers:
-        rows = _rows(min(len(source), len(target)), source.counts is not None, method)
+        # each step of the published method compares all pairs
+        rows = _PAPER_ROWS if method == "paper" and min(len(source), len(target)) > _PAPER_ROWS else None
         most = min(rows or len(source), len(target), MOST_ANCHORS)
         n_anchors = number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
         settings = {"n_anchors": n_anchors, "n_seeds": 0}
@@ -92,6 +93,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
             settings["learning_rate"] = number(
                 "learning_rate", "learning-rate", 0.001, 1.0, LEARNING_RATE, format="%.3f"
             )
+        settings["precision"] = number("precision", "precision", 0.0, 1.0, PROMISED)
         settings["random_state"] = number("random_state", "random-state", 0, 10_000, 0)
     pairs: tuple[tuple[str, str], ...] = ()
     if start == "anchors":
@@ -133,33 +135,16 @@ def tell_in_use() -> None:
     )
 
 
-def _rows(n: int, has_counts: bool, method: str) -> int | None:
-    """All rows (None), or the most frequent: each step of the published method compares all pairs."""
-    options = [0, *(rows for rows in _ROWS if rows < n)]  # 0 for all: a chooser of None could be emptied
-    usual = max((rows for rows in options if rows <= 2000), default=0) if method == "paper" else 0
-    which = "most frequent" if has_counts else "first"
-    chosen = kept(
-        st.selectbox,
-        "Rows",
-        options,
-        index=options.index(usual),
-        format_func=lambda rows: f"{which} {rows:,}" if rows else f"all {n:,}",
-        key=f"bootstrap.rows-{n}-{method}",
-        width=200,
-    )
-    return chosen or None
-
-
 @st.cache_data(max_entries=32, show_spinner=False)
 def _shared(source_digest: str, target_digest: str, _source: LatentSpace, _target: LatentSpace) -> int:
     return int((_target.index.get_indexer(_source.index) >= 0).sum())
 
 
 _USED = "relscope.bootstrap-used"
-_CURVES = ("share found", "share paired")
+_CHECKED = 100  # pairs that are listed to be checked
 _SHOWN = {
     "fits": (st.success, "check_circle"),
-    "nothing in common": (st.error, "error"),
+    "not found": (st.warning, "help"),
     "cannot tell": (st.warning, "help"),
 }
 
@@ -173,7 +158,7 @@ def in_use(workspace: Workspace) -> BootstrapSetup | None:
 def draw(setup: BootstrapSetup, used: bool = False) -> None:
     """`used` where the session's spaces and anchors are already those found."""
     specs = (setup.source_spec, setup.target_spec)
-    outcome = results.computed(setup.spec, specs, label="Find the anchors", below=_live)
+    outcome = results.computed(setup.spec, specs, label="Find the anchors")
     if outcome is None:
         return
     result = outcome.result
@@ -181,20 +166,6 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     verdict, button = st.columns([3, 1], vertical_alignment="center")
     with verdict:
         show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
-    button.button(
-        "Use them everywhere",
-        key="bootstrap.use",
-        icon=":material/star:",
-        disabled=used,
-        type="primary" if result.success else "secondary",
-        help=(
-            f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.pairs):,} matched rows have"
-            " the ids of their partners, makes it the target, and replaces the session's anchors by those"
-            " found. Undo restores the former ones."
-        ),
-        on_click=session.guarded,
-        args=(use, setup, outcome),
-    )
     digests = setup.source.digest, setup.target.digest
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "bootstrap": setup.spec}
     rounds, listed = st.columns([1.4, 1], gap="large")
@@ -203,7 +174,21 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         figure = BootstrapRounds(**recipe).draw(outcome)
         exports.figure(figure, "bootstrap.rounds", "bootstrap-rounds")
     with listed:
-        _list(outcome)
+        _list(setup, outcome)
+    button.button(
+        "Use them everywhere",
+        key="bootstrap.use",
+        icon=":material/star:",
+        disabled=used or not result.kept,
+        type="primary" if result.success else "secondary",
+        help=(
+            f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
+            " the ids of their partners, makes it the target, and replaces the session's anchors by those"
+            " found. Undo restores the former ones."
+        ),
+        on_click=session.guarded,
+        args=(use, setup, outcome),
+    )
     if outcome.scores:
         st.subheader("Scores of the anchors", anchor=False)
         score_table(outcome.scores, head="Anchors")
@@ -215,48 +200,50 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         )
 
 
-def _list(outcome: Outcome) -> None:
-    result, pairs = outcome.result, outcome.wrong() if outcome.known else outcome.result.anchors
-    st.subheader("Wrong anchors" if outcome.known else "Anchors", anchor=False)
-    text = (
-        f"The first {result.n_seeds:,} are the seeds. The true pairing is unknown, so there are no scores:"
-        " check the pairs by eye."
-    )
+def _list(setup: BootstrapSetup, outcome: Outcome) -> None:
+    """Wrong anchors, or links to check by eye, with their texts and pictures."""
+    result = outcome.result
     if outcome.known:
-        by_chance = short(outcome.n_hidden / outcome.n_shared, 2)
-        text = f"{len(pairs):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
-    st.caption(text)
-    if pairs:
-        table = pd.DataFrame(pairs, columns=["anchor", "matched to"])
-        height = 360 if len(table) > 9 else "content"
-        st.dataframe(table, key="bootstrap.list", hide_index=True, height=height)
-
-
-def _live(jobs: list[Job]) -> None:
-    from relcore.figures.lines import lines_figure
-
-    curve = jobs[0].status().curve
-    names = [name for name in _CURVES if any(value == value for value in curve.get(name, ()))]
-    if not names:
+        pairs, by_chance = outcome.wrong(), short(outcome.n_hidden / outcome.n_shared, 2)
+        st.subheader("Wrong anchors", anchor=False)
+        st.caption(
+            f"{len(pairs):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
+        )
+    else:
+        anchors = set(result.anchors)
+        pairs = [pair for pair in result.kept if pair not in anchors]
+        order = np.random.default_rng(0).permutation(len(pairs))[:_CHECKED]
+        pairs = [pairs[number] for number in order]
+        st.subheader("Check the pairs", anchor=False)
+        st.caption("Random links that are no anchors. The true pairing is unknown, so there are no scores.")
+    if not pairs:
         return
-    lines = tuple(Line(name, range(1, len(curve[name]) + 1), curve[name]) for name in names)
-    chart = Lines(lines, "round", "share", y_range=(0, 1.02))
-    exports.chart(lines_figure(chart, exports.theme(), height=320), "bootstrap.live")
-    known = " Found: anchors with their true partner, which the method does not know."
-    st.caption(
-        "Paired: source rows that are mutual nearest neighbours with a target row; for the published method,"
-        f" its anchors.{known if 'share found' in names else ''}"
-    )
+    sides, look = [], {"column_config": {}}
+    for spec, ids, name in zip(
+        (setup.source_spec, setup.target_spec),
+        zip(*pairs, strict=True),
+        ("anchor", "matched to"),
+        strict=True,
+    ):
+        alone = replace(Workspace(), source=spec, target=spec)
+        side, own = with_items(alone, pd.DataFrame({"id": ids}))
+        names = {column: name if column == "id" else f"{column}, {name}" for column in side}
+        look |= own | {"column_config": look["column_config"]}
+        look["column_config"] |= {names[column]: kind for column, kind in own["column_config"].items()}
+        sides.append(side.rename(columns=names))
+    table, height = pd.concat(sides, axis=1), 360 if len(pairs) > 9 else "content"
+    st.dataframe(table, key="bootstrap.list", hide_index=True, height=height, **look)
 
 
 def use(setup: BootstrapSetup, outcome: Outcome) -> None:
-    """In one step: rename the target's rows after their partners, make it the target, and take the
+    """In one step: rename the target's linked rows after their partners, make it the target, and take the
     anchors.
     """
     result, workspace = outcome.result, session.workspace()
-    key = put_pairing(engine().store, result.pairs)
-    renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · paired")
-    spaces = workspace.spaces if renamed in workspace.spaces else (*workspace.spaces, renamed)
+    key = put_pairing(engine().store, result.kept)
+    renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · bootstrapped pairs")
+    before = workspace.target if in_use(workspace) else None
+    spaces = (*(spec for spec in workspace.spaces if spec not in (before, renamed)), renamed)
     pair = compute.matched(setup.source_spec, renamed)
     anchors = tuple(anchor for anchor, _ in result.anchors if anchor in pair.source.index)
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(
@@ -266,5 +253,5 @@ def use(setup: BootstrapSetup, outcome: Outcome) -> None:
     session.become(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
     session.announce(
         f"Compare, Anchors and Invert now use {counted(len(anchors), 'anchor')} and"
-        f" {counted(len(pair), 'paired row')}."
+        f" {counted(len(pair), 'linked row')}."
     )

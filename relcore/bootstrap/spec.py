@@ -1,18 +1,16 @@
-"""BootstrapSpec: bootstrapping with the pairing known or hidden, as a task that resumes, and its figures."""
+"""BootstrapSpec: bootstrapping with the pairing known or hidden, as a task, and its figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
-from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.base.names import BOOTSTRAPS, METRICS
-from relcore.base.numbers import counted, short
+from relcore.base.names import BOOTSTRAPS
+from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.base.text import lines_in
 from relcore.catalog.catalog import SpaceSpec
@@ -20,16 +18,16 @@ from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.represent.bootstrap import (
     LEARNING_RATE,
+    MOST_ROUNDS_UNSEEDED,
+    PROMISED,
     STEPS,
     BootstrapResult,
     Pairs,
     Round,
-    State,
     bootstrap_anchors,
     share_found,
 )
 from relcore.represent.similarity import RelativeProjection
-from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair, score_table
@@ -73,12 +71,12 @@ class Outcome:
     def headline(self) -> str:
         result = self.result
         verdict = "" if result.success else f"{result.verdict.capitalize()}. "
+        told = counted(len(result.anchors), "anchor")
         if self.known and self.n_hidden:
-            return f"{verdict}{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found."
-        return (
-            f"{verdict}{counted(len(result.anchors), 'anchor')} found, {counted(len(result.pairs), 'row')}"
-            " matched."
-        )
+            told = f"{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found"
+        n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
+        right = f", an estimated {100 * result.precision[len(result.kept) - 1]:.1f} % right" if n else ""
+        return f"{verdict}{told}. {n:,} of {counted(n_all, 'link')} kept{right}."
 
     def wrong(self) -> Pairs:
         """Wrong anchors beyond the seeds: source id and the id it was matched to."""
@@ -131,7 +129,6 @@ def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapRe
 
 _ROUND = 1.2e-8  # seconds per pair of rows
 _LARGE_ROUNDS = 3  # over all rows
-_EVERY = 10  # steps of the published method between two states in the store
 
 
 @dataclass(frozen=True)
@@ -139,6 +136,7 @@ class BootstrapSpec(Task[Outcome]):
     """Method, seeds, anchors and rows. `pairs` are seeds by id; else `n_seeds` shared ids are drawn."""
 
     kind: ClassVar[str] = "bootstrap"
+    version: ClassVar[int] = 2
     result: ClassVar[str] = "relcore.bootstrap.spec:Outcome"
     title: ClassVar[str] = "Bootstrap"
 
@@ -162,6 +160,14 @@ class BootstrapSpec(Task[Outcome]):
         True, help="Shuffle the target of two spaces with the same ids, and score against the truth."
     )
     k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours, of CSLS and of the scores.")
+    precision: float = setting(
+        PROMISED,
+        label="Precision",
+        low=0,
+        high=1,
+        step=0.01,
+        help="Keep links as long as the estimated share of right ones is this or higher.",
+    )
     random_state: int = setting(0, low=0, help="Random state of the seeds and the anchors.")
     steps: int = setting(STEPS, low=1, help="Paper: number of steps.")
     learning_rate: float = setting(
@@ -173,79 +179,46 @@ class BootstrapSpec(Task[Outcome]):
         help="Paper: learning rate of Adam; the paper takes .02 for retrieval and .05 for stitching.",
     )
 
+    def to_record(self) -> dict[str, Any]:
+        """Without a precision that is the default, as version 0.1.0 wrote it."""
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in record.items() if (name, value) != ("precision", PROMISED)}
+
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores, within a factor of two."""
-        return 2 + sum(self.parts(*(min(len(space), self.rows or len(space)) for space in spaces)))
-
-    def parts(self, n: int, m: int) -> tuple[float, float]:
-        """Seconds of the rounds, and of the verdict and the scores, for spaces of n and m rows."""
+        n, m = (min(len(space), self.rows or len(space)) for space in spaces)
         first = min(n, m, 4000)
         if self.method == "paper":
-            return self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors), 1 + first**2 * _ROUND * 6
-        rounds = 5 if self.n_seeds or self.pairs else 20
-        whole = n * m * _ROUND
-        large = _LARGE_ROUNDS * whole if max(n, m) > first else 0
-        return first**2 * _ROUND * rounds + large, first**2 * _ROUND * 6 + 1.5 * whole
+            return 3 + self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors) + first**2 * _ROUND * 6
+        whole = n * m * _ROUND * ((_LARGE_ROUNDS if max(n, m) > first else 0) + 3)
+        return 2 + first**2 * _ROUND * (11 if self.n_seeds or self.pairs else 26) + whole
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> Outcome:
-        """Bootstrap; with a store the same call resumes after the last finished round."""
         source, target = (most_frequent(space, self.rows) for space in spaces)
-        key = digest_of("bootstrap-state", self.key(spaces))
-        settings = {name: getattr(self, name) for name in ("n_anchors", "method", "k", "random_state")}
+        settings = {
+            name: getattr(self, name) for name in ("n_anchors", "method", "k", "precision", "random_state")
+        }
         if self.method == "paper":
             settings |= {"steps": self.steps, "learning_rate": self.learning_rate}
-        if store:
-            settings |= self._resuming(store, key, report, self.parts(len(source), len(target)))
+        most = self.steps if self.method == "paper" else MOST_ROUNDS_UNSEEDED
+
+        def after(history: Sequence[Round]) -> None:
+            last, n = history[-1], len(history)
+            message = f"round {n}: {last.pairs:,} of {last.rows:,} rows paired"
+            if last.found == last.found:
+                message += f", {100 * last.found:.1f} % of the hidden anchors found"
+            report(min(n, most), most, message)
+
+        settings["after"] = after
         if self.hide:
             shuffled, seeds, wanted, truth = self._hidden(source, target)
             result = bootstrap_anchors(source, shuffled, seeds=seeds, anchors=wanted, truth=truth, **settings)
             scores = relative_scores(source, target, result, k=self.k, center=self.method != "paper")
-            outcome = Outcome(result, share_found(result, truth), scores, len(truth))
-        else:
-            result = bootstrap_anchors(source, target, seeds=self.pairs, **settings)
-            outcome = Outcome(result, float("nan"), {}, 0)
-        if store:
-            store.remove(key)
-        return outcome
-
-    def _resuming(
-        self, store: Store, key: str, report: Report, seconds: tuple[float, float]
-    ) -> dict[str, Any]:
-        """`state`, `after` and `before_verdict` of `bootstrap_anchors`, with the last finished round kept
-        under the key. Progress counts hundredths of seconds.
-        """
-        literal, rounds, whole = self.method == "paper", seconds[0], round(100 * sum(seconds))
-        writable = True
-        try:
-            store.require_writable()
-        except StoreError:  # then the result is shown, and only resuming is lost
-            writable = False
-
-        def after(state: State) -> None:
-            last, n = state.history[-1], len(state.history)
-            if literal:
-                worked = rounds * n / self.steps
-                message = f"round {n} of {self.steps}: mean squared error {short(last.objective, 4)}"
-            else:
-                worked = sum(_ROUND * past.rows**2 for past in state.history)
-                message = f"round {n}: {last.pairs:,} of {last.rows:,} rows paired"
-            if last.found == last.found:
-                message += f", {100 * last.found:.1f} % of the hidden anchors found"
-            report(round(100 * min(worked, rounds)), whole, message, _measured(last))
-            if writable and (not literal or n % _EVERY == 0):
-                store.put(key, *records.pack(state))
-
-        def before_verdict() -> None:
-            report(round(100 * rounds), whole, "comparing the anchors with the chance level")
-
-        report(0, 1, "reading")
-        entry = store.get(key)
-        state = records.unpack(State, entry.arrays, entry.metadata) if entry else None
-        for past in state.history if state else ():
-            report(0, whole, "resuming", _measured(past))
-        return {"state": state, "after": after, "before_verdict": before_verdict}
+            return Outcome(result, share_found(result, truth), scores, len(truth))
+        result = bootstrap_anchors(source, target, seeds=self.pairs, **settings)
+        return Outcome(result, float("nan"), {}, 0)
 
     def _hidden(
         self, source: LatentSpace, target: LatentSpace
@@ -270,10 +243,6 @@ class BootstrapSpec(Task[Outcome]):
         seeds = self.pairs or tuple(zip(drawn[:n_drawn], drawn[:n_drawn], strict=True))
         wanted = drawn[n_drawn : n_drawn + max(self.n_anchors - len(seeds), 0)]
         return shuffled, seeds, wanted, dict(zip(shared, shared, strict=True))
-
-
-def _measured(last: Round) -> dict[str, float]:
-    return {"objective": last.objective, "share paired": last.pairs / last.rows, "share found": last.found}
 
 
 def most_frequent(space: LatentSpace, rows: int | None) -> LatentSpace:
@@ -332,10 +301,9 @@ class BootstrapScores(BootstrapRounds):
         if not outcome.scores:
             got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
-        drawn = scores_exportable(
+        return scores_exportable(
             score_table(outcome.scores), self.to_json(), name="relscope-bootstrap-scores"
         )
-        return replace(drawn, latex=lambda: printed_table(outcome))
 
 
 def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
@@ -351,18 +319,3 @@ def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
         lines.append(Line("share of rows matched", x, [r.pairs / r.rows for r in rounds]))
     note = f"Verdict: {outcome.result.verdict}"
     return Lines(tuple(lines), "step" if literal else "round", "share", y_range=(0, 1.02), note=note)
-
-
-def printed_table(outcome: Outcome) -> pd.DataFrame:
-    """The paper's table: a row per set of anchors, with the share of hidden anchors and the verdict."""
-    shares, verdicts = {"found": outcome.share}, {"found": outcome.result.verdict}
-    rows = [
-        {
-            "anchors": form,
-            **{METRICS[name].title: float(score) for name, score in by_metric.items()},
-            "hidden found": shares.get(form),
-            "verdict": verdicts.get(form, ""),
-        }
-        for form, by_metric in outcome.scores.items()
-    ]
-    return pd.DataFrame(rows)

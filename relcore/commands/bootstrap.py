@@ -22,8 +22,7 @@ from relcore.spaces.space import LatentSpace
 
 FEWEST_SHARED = 20  # with fewer there is nothing to hide
 PAPER_ROWS = 2000  # each step of the published method compares all with all
-HEAD = ("source", "target", "found")
-_MOST_LISTED = 20
+HEAD = ("source", "target", "found", "precision")
 
 
 @dataclass
@@ -41,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " If the spaces share ids, the pairing is hidden, and what is found is compared with it. Use --real"
         f" for spaces without common ids. “paper” takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}"
     )
-    output = "Write the pairs (.tsv): source, target, and how each was found."
+    output = (
+        "Write the pairs (.tsv): source, target, how each was found, and the estimated precision of all links"
+        " down to it."
+    )
     add(parser, Pair, BootstrapOptions, BootstrapSpec, Results, Sample, skip=["hide"], output=output)
     parser.epilog = "example:\n  relscope bootstrap word2vec-novels fasttext-novels --seeds 15 -o pairs.tsv"
 
@@ -66,7 +68,8 @@ def run(options: argparse.Namespace) -> None:
     write_recipe(options, figure, outcome, **recipe, bootstrap=spec)
     result = outcome.result
     facts = {"verdict": result.verdict, "success": result.success, "reason": result.reason}
-    facts |= {"share": outcome.share, "anchors": len(result.anchors), "pairs": len(result.pairs)}
+    facts |= {"share": outcome.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
+    facts["precision"] = result.promised
     facts |= {"wrong": outcome.wrong(), "sample": sampled}
     facts["scores"] = {
         form: {name: score.to_record() for name, score in scores.items()}
@@ -110,8 +113,8 @@ def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ..
         expected = "a number, a file of pairs or none" if option == "--seeds" else "a file of pairs"
         raise SpaceError(f"{option}: expected {expected}, got {got}; check the spelling")
     lines = read_lines(path, "one pair per line")
-    if lines and tuple(lines[0].split("\t")) == HEAD:
-        lines = [line if line.endswith(("\tseed", "\tanchor")) else "" for line in lines]
+    if lines and tuple(lines[0].split("\t"))[:3] == HEAD[:3]:
+        lines = [line if line.split("\t")[2] in ("seed", "anchor") else "" for line in lines]
     try:
         pairs = read_pairs("\n".join(lines))
     except SpaceError as error:
@@ -121,12 +124,13 @@ def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ..
     return pairs
 
 
-def _pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
-    """The seeds, the anchors, and the other pairs of mutual nearest neighbours."""
+def _pairs(outcome: Outcome) -> list[tuple[str, str, str, float]]:
+    """The seeds, the anchors and the other links that are kept, with the estimated precision down to each."""
     result = outcome.result
-    kinds = dict.fromkeys((*result.anchors, *result.pairs), "pair") | dict.fromkeys(result.anchors, "anchor")
+    kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
     kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
-    return [(*pair, kind) for pair, kind in kinds.items()]
+    precision = dict(zip(result.pairs, result.precision.round(4).tolist(), strict=True))
+    return [(*pair, kind, precision.get(pair, 0.0)) for pair, kind in kinds.items()]
 
 
 def lines_of(outcome: Outcome) -> Lines:
@@ -137,8 +141,4 @@ def lines_of(outcome: Outcome) -> Lines:
         tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
         tested += f"; k = {jaccard.k}; chance level: rows of one space permuted"
         lines += ["", score_rows(score_table(outcome.scores)), "", tested]
-    if wrong := outcome.wrong():
-        more = f" and {len(wrong) - _MOST_LISTED:,} more" if len(wrong) > _MOST_LISTED else ""
-        listed = ", ".join(f"{source} = {target}" for source, target in wrong[:_MOST_LISTED])
-        lines.append(f"Wrong: {listed}{more}")
     return lines

@@ -5,7 +5,7 @@ first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +25,15 @@ class Matching:
     """Of every source row the best `partner` (n,) by CSLS and its `similarity` (n,) float32, −4 … 4.
 
     CSLS is 2 cos(x, y) − r(x) − r(y), r the mean cosine to the k nearest rows of the other space. Partners of
-    the `mutual` rows (m,) choose them in turn.
+    the `mutual` rows (m,) choose them in turn. `crowding` is r of both sides, `best` the CSLS of every target
+    row with its own best.
     """
 
     partner: np.ndarray
     similarity: np.ndarray
     mutual: np.ndarray
+    crowding: tuple[np.ndarray, np.ndarray]
+    best: np.ndarray
 
     @property
     def pairs(self) -> np.ndarray:
@@ -57,7 +60,7 @@ def match_csls(
     """
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
-    crowding_source, crowding_target = crowding(source, target, k)
+    crowded = crowding_source, crowding_target = crowding(source, target, k)
     # With two more columns the product itself is half the CSLS.
     source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
@@ -73,7 +76,7 @@ def match_csls(
     # Both sides read the same product, so equality is exact.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
     _, first = np.unique(partner[chosen], return_index=True)  # of equal rows, which tie, the first
-    return Matching(partner, 2 * best, np.sort(chosen[first]))
+    return Matching(partner, 2 * best, np.sort(chosen[first]), crowded, 2 * best_of_target)
 
 
 def crowding(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
@@ -129,26 +132,6 @@ STALLED = 1e-3  # a gain of the mean CSLS below this is none
 MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 
 
-class SchedulePlace(NamedTuple):
-    """The position of self-learning: stage, rounds done in it, share of similarities that take part, best
-    mean CSLS.
-    """
-
-    stage: int = 0
-    done: int = 0
-    keep: float = 1.0
-    best: float | None = None
-
-    def after(self, mean: float, most_rounds: int) -> SchedulePlace:
-        """The place after a round of this mean CSLS; a round without gain doubles the share."""
-        stalled = self.best is not None and mean - self.best < STALLED
-        keep = min(1.0, 2 * self.keep) if stalled else self.keep
-        if (stalled and self.keep >= 1) or self.done + 1 == most_rounds:
-            return SchedulePlace(self.stage + 1, 0, keep)
-        best = None if stalled else max(mean, mean if self.best is None else self.best)
-        return SchedulePlace(self.stage, self.done + 1, keep, best)
-
-
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Orthogonal Procrustes of paired rows, without shift or scale: (d_source, d_target), zero outside their
     span.
@@ -161,13 +144,13 @@ def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray
 
 def first_rotation(
     source: np.ndarray, target: np.ndarray, seeds: np.ndarray, stage: Stage, k: int = 10
-) -> tuple[np.ndarray, SchedulePlace]:
+) -> tuple[np.ndarray, float]:
     """From the seeds, or without seeds from similarities within each space (Artetxe et al. 2018, § 3.2).
 
     A row's sorted similarities to its own space do not depend on the axes, so rows with like profiles match.
     """
     if len(seeds[0]):
-        return rotation_between(source[seeds[0]], target[seeds[1]]), SchedulePlace()
+        return rotation_between(source[seeds[0]], target[seeds[1]]), 1.0
     X, Y = source[stage[0]], target[stage[1]]
     if max(len(X), len(Y)) > MOST_ROWS:
         raise SpaceError(
@@ -176,7 +159,7 @@ def first_rotation(
         )
     n = min(len(X), len(Y))
     rows, others = match_csls(_profile(X, n), _profile(Y, n), k).pairs
-    return rotation_between(X[rows], Y[others]), SchedulePlace(keep=FIRST_KEEP)
+    return rotation_between(X[rows], Y[others]), FIRST_KEEP
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
@@ -198,26 +181,29 @@ def self_learn(
     *,
     k: int = 10,
     random_state: int = 0,
-    place: SchedulePlace,
-) -> Iterator[tuple[SchedulePlace, np.ndarray, Stage, Matching]]:
+    keep: float = 1.0,
+) -> Iterator[tuple[np.ndarray, Stage, Matching]]:
     """Rounds over each stage, of unit rows (n, d_source) and (m, d_target), until the mean CSLS stops rising.
 
-    Match by CSLS, keep the mutual pairs, add the weighted seeds, rotate again. Yields the next round's place
-    and rotation, from which it resumes exactly, the stage that was matched, and its matching.
+    Match by CSLS, keep the mutual pairs, add the weighted seeds, rotate again. Each similarity takes part
+    with the probability `keep`, doubled after a round without gain. Yields the next rotation, the stage that
+    was matched, and its matching.
     """
-    most_rounds = MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED
-    while place.stage < len(stages):
-        stage = stages[place.stage]
-        rng = np.random.default_rng((random_state, place.stage, place.done + 1)) if place.keep < 1 else None
-        matching = match_csls(
-            unit_rows(source[stage[0]] @ rotation), target[stage[1]], k, keep=place.keep, rng=rng
-        )
-        rows, others = np.hstack([_whole(stage, matching.pairs), seeds])
-        weights = np.ones(len(rows), dtype=np.float32)
-        weights[len(matching.mutual) :] = SEED_WEIGHT
-        rotation = rotation_between(source[rows], target[others], weights)
-        place = place.after(matching.mean, most_rounds)
-        yield place, rotation, stage, matching
+    for number, stage in enumerate(stages):
+        best = -np.inf
+        for done in range(1, 1 + (MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED)):
+            rng = np.random.default_rng((random_state, number, done)) if keep < 1 else None
+            rotated = unit_rows(source[stage[0]] @ rotation)
+            matching = match_csls(rotated, target[stage[1]], k, keep=keep, rng=rng)
+            rows, others = np.hstack([_whole(stage, matching.pairs), seeds])
+            weights = np.ones(len(rows), dtype=np.float32)
+            weights[len(matching.mutual) :] = SEED_WEIGHT
+            rotation = rotation_between(source[rows], target[others], weights)
+            yield rotation, stage, matching
+            stalled = matching.mean - best < STALLED
+            if stalled and keep >= 1:
+                break
+            keep, best = (min(1.0, 2 * keep), -np.inf) if stalled else (keep, max(best, matching.mean))
 
 
 def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
@@ -226,17 +212,6 @@ def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
 
 STEPS = 250  # of Table 3, retrieval; stitching: 125
 LEARNING_RATE = 0.02  # of Table 3, retrieval; stitching: .05
-
-
-class LiteralStep(NamedTuple):
-    """One step of Adam: the error before it; the unit anchors (k, d_target) after it, seeds first; the
-    nearest target rows (k,); and the arrays to resume from.
-    """
-
-    loss: float
-    vectors: np.ndarray
-    nearest: np.ndarray
-    state: Mapping[str, np.ndarray]
 
 
 def optimise_anchors(
@@ -249,8 +224,7 @@ def optimise_anchors(
     learning_rate: float = LEARNING_RATE,
     random_state: int = 0,
     device: str = "auto",
-    state: Mapping[str, np.ndarray] | None = None,
-) -> Iterator[LiteralStep]:
+) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
     """Find target anchors for the source rows `anchors` (k,), of which the first have the target rows `seeds`
     (s,).
 
@@ -262,7 +236,7 @@ def optimise_anchors(
     2019): Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v / ‖v‖.
     The seeds stay fixed: the paper's text optimises them, too, which finds far fewer anchors.
 
-    To resume give the `state` of the last finished step.
+    Yields the error before each step, the unit anchors (k, d_target) after it, and their nearest rows (k,).
     """
     with extra():
         import torch
@@ -272,16 +246,10 @@ def optimise_anchors(
     known = Y[torch.from_numpy(seeds).to(device)]
     drawn = np.random.default_rng(random_state).normal(size=(len(anchors) - len(seeds), target.shape[1]))
     base = torch.from_numpy(unit_rows(drawn)).to(device)
-    names = ("tangent", "first", "second", "step")
-    begun = (state[name] for name in names) if state else (0 * drawn, 0 * drawn, 0 * drawn, np.array(0))
-    tangent, first, second, step = (
-        torch.tensor(np.array(array), dtype=torch.float32, device=device) for array in begun
-    )
-    optimiser = torch.optim.Adam([tangent.requires_grad_()], lr=learning_rate)
-    if state:
-        optimiser.state[tangent] = {"step": step.cpu(), "exp_avg": first, "exp_avg_sq": second}
+    tangent = torch.zeros_like(base).requires_grad_()
+    optimiser = torch.optim.Adam([tangent], lr=learning_rate)
     relative = X @ X[torch.from_numpy(anchors).to(device)].T
-    for _ in range(int(step), steps):
+    for _ in range(steps):
         other = Y @ torch.cat([known, on_sphere(base, tangent)]).T
         with torch.no_grad():
             order = hard_limit_assignment(relative, other)
@@ -293,11 +261,7 @@ def optimise_anchors(
             now = torch.cat([known, on_sphere(base, tangent)])
             nearest = torch.argmax(now @ Y.T, dim=1)
         nearest[: len(seeds)] = torch.from_numpy(seeds).to(device)  # of equal rows the seed, not its twin
-        moments = optimiser.state[tangent]
-        saved = tangent, moments["exp_avg"], moments["exp_avg_sq"], moments["step"]
-        copies = (tensor.detach().cpu().numpy().copy() for tensor in saved)
-        after = dict(zip(names, copies, strict=True))
-        yield LiteralStep(float(loss.detach()), now.cpu().numpy(), nearest.cpu().numpy(), after)
+        yield float(loss.detach()), now.cpu().numpy(), nearest.cpu().numpy()
 
 
 def on_sphere(base, tangent):
@@ -334,23 +298,22 @@ def hard_limit_assignment(source, target):
 
 ABOVE_CHANCE = 0.02  # noisy rotations: below it less than a third of the matches is right
 STANDARD_ERRORS = 4.0
-AGREED = 1 / 3  # share of the anchors that a second fit must give, too
 _HELD_OUT = 0.25
 _FEWEST = 8  # rows that are no seeds: two for each of the four parts that are held out in turn
 _FOLDED_ROWS = 400  # up to this number each row is held out once; of more, a quarter is enough
 _DRAWS = 2  # of each of the two kinds of rows without a partner
+_DISAGREE = 0.05  # p from which the seeds share no structure
 
 
 class HeldOut(NamedTuple):
     """Mean CSLS of n held-out source rows, −4 … 4, with its standard error and that of rows without a partner
-    (`null`); the first fit's rotation.
+    (`null`).
     """
 
     mean: float
     error: float
     null: tuple[float, ...]
     n: int
-    rotation: np.ndarray
 
     @property
     def fits(self) -> bool:
@@ -368,21 +331,30 @@ def fit_held_out(
     half of the spread or more. All unit rows; seeds are row numbers (2, s) and never held out.
     """
     rng = np.random.default_rng((random_state, 1))
-    similarities, draws, rotations = [], [], []
+    similarities, draws = [], []
     for train, test in _folds(np.asarray(ids, dtype=object), seeds[0], random_state):
         known = np.stack([np.searchsorted(train, seeds[0]), seeds[1]])
         stage, fold = (np.arange(len(train)), np.arange(len(Y))), X[train]
-        begun, place = first_rotation(fold, Y, known, stage, k)
-        settings = {"k": k, "random_state": random_state, "place": place}
-        *_, (_, rotation, *_) = self_learn(fold, Y, begun, known, [stage], **settings)
-        rotations.append(rotation)
+        begun, keep = first_rotation(fold, Y, known, stage, k)
+        settings = {"k": k, "random_state": random_state, "keep": keep}
+        *_, (rotation, *_) = self_learn(fold, Y, begun, known, [stage], **settings)
         similarities.append(match_csls(unit_rows(X[test] @ rotation), Y, k).similarity)
         others = _without_partners(fold, X[test], rng)
         draws.append([match_csls(unit_rows(rows @ rotation), Y, k).mean for rows in others])
     every = np.concatenate(similarities)
     error = float(every.std(ddof=1)) / np.sqrt(len(every))
     null = tuple(np.average(draws, axis=0, weights=list(map(len, similarities))).tolist())
-    return HeldOut(float(every.mean(dtype=np.float64)), error, null, len(every), rotations[0])
+    return HeldOut(float(every.mean(dtype=np.float64)), error, null, len(every))
+
+
+def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> float:
+    """Mantel's test: the chance p that similarities within rows (n, d) agree as well with those within their
+    partners (n, e) if these are permuted, 0.001 … 1.
+    """
+    rng, apart = np.random.default_rng((random_state, 4)), np.triu_indices(len(X), 1)
+    orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(999))]
+    agreement = np.array([(X @ X.T)[apart] @ (Y[order] @ Y[order].T)[apart] for order in orders])
+    return float(np.mean(agreement >= agreement[0]))
 
 
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
@@ -407,18 +379,121 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
     spread = np.square(test @ basis).sum(axis=0)
     for _ in range(_DRAWS):
         yield structureless(test, rng, basis)
-        for _ in range(20):
-            signs = rng.choice(np.array([-1, 1], dtype=np.float32), len(spread))
-            if spread[signs < 0].sum() >= spread.sum() / 2:
-                break
-        else:
-            signs = -np.ones(len(spread), dtype=np.float32)  # no draw mirrors enough: all axes
-        yield (test @ basis * signs) @ basis.T
+        signs = rng.choice(np.array([-1, 1], dtype=np.float32), len(spread))
+        yield (test @ basis * (signs if signs @ spread <= 0 else -signs)) @ basis.T
 
 
 def _axes(X: np.ndarray) -> np.ndarray:
     """Principal axes of X, completed to (d, d), as columns."""
     return np.linalg.eigh((X.T @ X).astype(np.float64))[1].astype(np.float32)
+
+
+# Which links are right? Ranked by CSLS, with the share of wrong ones estimated from rows without a partner.
+
+PROMISED = 0.95
+_PARTS = 10
+_CERTAIN, _FEWEST_CERTAIN = 0.9, 20
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links between rows that are no seeds, best first.
+
+    Attributes
+    ----------
+    pairs : array (2, m)
+        Row numbers of mutual nearest rows by CSLS.
+    similarity : array (m,)
+        CSLS, −4 … 4; each source row was rotated by the links of other rows.
+    precision : array (m,)
+        Estimated share of right links among those down to this one, 0 … 1; falls from the first to the last.
+    """
+
+    pairs: np.ndarray
+    similarity: np.ndarray
+    precision: np.ndarray
+
+
+def rank_links(
+    X: np.ndarray, Y: np.ndarray, found: Matching, seeds: np.ndarray, *, k: int = 10, random_state: int = 0
+) -> Links:
+    """Rank links between unit rows X (n, d) and Y (m, e), and estimate the precision of the best ones.
+
+    A link pulls the rotation towards itself, so each tenth of the rows is rotated by the links of the others,
+    weighted by the square of their CSLS in `found`. A link is wrong if the row has no partner, or if another
+    row is nearer than its partner. How near other rows come is measured on links that are almost certainly
+    right: their partner is taken away, and the link that the row gets instead is wrong (`_without_partner`).
+    Certain at first are links with a higher CSLS than half of the seeds, or without seeds the best quarter;
+    then those down to a precision of .9, five times over. With fewer than 20 of them the precision is 0.
+    """
+    rng = np.random.default_rng((random_state, 3))
+    pairs, part = np.hstack([found.pairs, seeds]), rng.integers(_PARTS, size=len(X))
+    weights = np.square(np.clip(found.similarity[pairs[0]], 1e-3, None))
+    rotated = np.empty((len(X), Y.shape[1]), dtype=np.float32)
+    for number in range(_PARTS):
+        others = part[pairs[0]] != number
+        rotation = rotation_between(X[pairs[0, others]], Y[pairs[1, others]], weights[others])
+        rotated[part == number] = unit_rows(X[part == number] @ rotation)
+    matching = match_csls(rotated, Y, k)
+    links = matching.pairs[:, np.argsort(-matching.similarity[matching.mutual], kind="stable")]
+    similarity, (of_source, of_target) = matching.similarity[links[0]], matching.crowding
+    alone = (
+        _without_partner(rotated, Y, links, of_target, matching.best, k),
+        _without_partner(Y, rotated, links[::-1], of_source, matching.similarity, k),
+    )
+    certain = np.arange(len(similarity)) < len(similarity) // 4
+    if len(seeds[0]):
+        linked = (links[0][:, None] == seeds[0]) & (links[1][:, None] == seeds[1])
+        least = np.median(np.where(linked, similarity[:, None], -np.inf).max(axis=0, initial=-np.inf))
+        certain = (similarity > least) & np.isfinite(least)
+    precision = _precision(similarity, alone, (len(X), len(Y)), certain)
+    free = ~np.isin(links[0], seeds[0]) & ~np.isin(links[1], seeds[1])
+    return Links(links[:, free], similarity[free], precision[free])
+
+
+def _without_partner(
+    source: np.ndarray, target: np.ndarray, links: np.ndarray, crowded: np.ndarray, best: np.ndarray, k: int
+) -> np.ndarray:
+    """CSLS (m,) of the link that each linked source row gets once its partner is taken away, −inf for none.
+
+    A link needs a CSLS that is at least the `best` (n_target,) of the other row.
+    """
+    found, k = np.empty(len(links[0]), dtype=np.float32), min(k, len(target) - 1)
+    for block, cosines in _products(source[links[0]], target):
+        each = np.arange(len(cosines))
+        cosines[each, links[1, block]] = -np.inf
+        crowded_source = np.partition(cosines, -k, axis=1)[:, -k:].mean(axis=1)
+        cosines -= crowded / 2
+        other = cosines.argmax(axis=1)
+        csls = 2 * cosines[each, other] - crowded_source
+        found[block] = np.where(csls >= best[other], csls, -np.inf)
+    return found
+
+
+def _precision(
+    similarity: np.ndarray, alone: Sequence[np.ndarray], sizes: Sequence[int], certain: np.ndarray
+) -> np.ndarray:
+    """Estimated precision (m,) of the links down to each, for falling CSLS (m,); see `rank_links`.
+
+    Let N be the CSLS of the best wrong link of a row, and T that of the right one, −inf without a partner.
+    The row's link has a CSLS up to v with the probability P(T ≤ v) P(N ≤ v). So n ∫ P(T ≤ v) dP(N ≤ v) from t
+    of n rows get a wrong link above t, and P(T ≤ v) is a quotient of two shares. The mean of both sides.
+    """
+    ranks = np.arange(1, len(similarity) + 1)
+    for _ in range(5):
+        if certain.sum() < _FEWEST_CERTAIN:
+            return np.zeros(len(similarity))
+        expected = np.zeros(len(similarity))
+        for n, values in zip(sizes, alone, strict=True):
+            null = np.sort(values[certain])
+            below = 1 - np.searchsorted(-similarity, -null, side="left") / n
+            missing = np.minimum(1, below * len(null) / np.arange(1, len(null) + 1))
+            wrong = np.r_[np.cumsum(missing[::-1])[::-1], 0] * n / len(null)
+            expected += wrong[np.searchsorted(null, similarity, side="left")] / 2
+        precision = np.clip(1 - expected / ranks, 0, 1)
+        precision = np.maximum.accumulate(precision[::-1])[::-1]
+        certain = precision >= _CERTAIN
+    return precision
 
 
 METHODS = ("self-learning", "paper")
@@ -438,15 +513,6 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """What is needed to resume after a round; arrays and JSON values only."""
-
-    arrays: Mapping[str, np.ndarray]
-    numbers: Mapping[str, Any]
-    history: tuple[Round, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class BootstrapResult:
     """Parallel anchors and the verdict on them.
 
@@ -455,12 +521,17 @@ class BootstrapResult:
     anchors : tuple of (source id, target id)
         The seeds first.
     pairs : tuple of (source id, target id)
-        All matched rows, one to one, including seeds and anchors.
+        The seeds, then the links of all mutual nearest rows, best first.
+    precision : array (n_pairs,)
+        Estimated share of right links among those down to each, see `rank_links`; 1 for seeds, 0 where the
+        spaces do not fit each other.
+    promised : float
+        The precision that the `kept` pairs were promised to have.
     held_out : float
         Mean CSLS of rows held out of a second fit, see `fit_held_out`.
     null : tuple of float
         The same score of rows without a partner.
-    verdict : "fits", "nothing in common" or "cannot tell"
+    verdict : "fits", "not found" or "cannot tell"
     reason : str
         The reason for the verdict, with its numbers.
     vectors : array (n_anchors, d_target), optional
@@ -476,10 +547,17 @@ class BootstrapResult:
     verdict: str
     reason: str
     vectors: np.ndarray | None = None
+    precision: np.ndarray = field(default_factory=lambda: np.empty(0))
+    promised: float = PROMISED
 
     @property
     def success(self) -> bool:
         return self.verdict == "fits"
+
+    @property
+    def kept(self) -> Pairs:
+        """The seeds, and the links down to the last that has the promised precision."""
+        return self.pairs[: np.count_nonzero(self.precision >= self.promised)]
 
 
 def bootstrap_anchors(
@@ -491,11 +569,10 @@ def bootstrap_anchors(
     anchors: Sequence[str] | None = None,
     method: str = "self-learning",
     k: int = 10,
+    precision: float = PROMISED,
     random_state: int = 0,
     truth: Mapping[str, str] | None = None,
-    state: State | None = None,
-    after: Callable[[State], None] | None = None,
-    before_verdict: Callable[[], object] = tuple,
+    after: Callable[[Sequence[Round]], object] = len,
     **settings: Any,
 ) -> BootstrapResult:
     """Find the partners of source anchors in the target; only the ids of the seeds are read.
@@ -505,7 +582,7 @@ def bootstrap_anchors(
     seeds : pairs of (source id, target id)
         Known pairs. None: self-learning begins from the similarities within each space (`first_rotation`).
     n_anchors : int
-        Seeds included; drawn at random among the matched rows.
+        Seeds included; drawn at random among the links that are kept.
     anchors : source ids, optional
         Find the partners of these instead, mutual or not; the seeds still come first.
     method : "self-learning" or "paper"
@@ -513,10 +590,12 @@ def bootstrap_anchors(
         go to it: steps, learning_rate, device.
     k : int
         Neighbours of the CSLS.
+    precision : float
+        Links are kept as long as the estimated share of right ones is this or higher, 0 … 1.
     truth : source id → target id, optional
         For `Round.found` only.
-    state, after
-        To resume; `after` is called with the state after each round, `before_verdict` after all.
+    after
+        Called with the history after each round.
 
     Self-learning takes the 4,000 most frequent rows first, where both spaces have counts, then all.
 
@@ -542,17 +621,24 @@ def bootstrap_anchors(
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
     wanted = task.wanted(anchors, n_anchors, method)
     run = task.self_learning if method == "self-learning" else task.paper
-    chosen, history, vectors = run(wanted, state, after or (lambda state: None), **settings)
-    before_verdict()
+    chosen, history, vectors = run(wanted, after, **settings)
     rows, others = np.hstack([chosen, task.seeds])
     rotation = rotation_between(task.X[rows], task.Y[others])
     matching = match_csls(unit_rows(task.X @ rotation), task.Y, k)
-    if method == "self-learning":
-        chosen = task.chosen(matching, wanted, n_anchors)
-    pairs = np.hstack([chosen, matching.pairs])
-    for side in (0, 1):  # one to one: of pairs that share a row the earliest stays
-        pairs = pairs[:, np.sort(np.unique(pairs[side], return_index=True)[1])]
-    verdict, reason, held_out = task.judge(chosen if method == "paper" else pairs)
+    if method == "self-learning" and anchors is not None:
+        others = matching.partner[wanted]
+        others[: len(task.seeds[0])] = task.seeds[1]
+        chosen = np.stack([wanted, others])
+    verdict, reason, held_out = task.judge()
+    links = rank_links(task.X, task.Y, matching, task.seeds, k=k, random_state=random_state)
+    certain = np.r_[
+        np.ones(len(task.seeds[0])), links.precision if verdict == "fits" else 0 * links.precision
+    ]
+    pairs, n_kept = np.hstack([task.seeds, links.pairs]), np.count_nonzero(certain >= precision)
+    if verdict == "fits" and n_kept == len(task.seeds[0]):
+        verdict, reason = "cannot tell", f"{reason} But no links are right to {precision:.0%} by estimate."
+    if method == "self-learning" and anchors is None:
+        chosen = task.drawn(pairs[:, :n_kept], n_anchors)
     return BootstrapResult(
         anchors=task.ids(chosen),
         n_seeds=len(task.seeds[0]),
@@ -563,6 +649,8 @@ def bootstrap_anchors(
         verdict=verdict,
         reason=reason,
         vectors=vectors,
+        precision=certain,
+        promised=precision,
     )
 
 
@@ -609,69 +697,52 @@ class _Bootstrap:
         return np.r_[seeds, rng.choice(rest, n_anchors - len(seeds), replace=False)]
 
     def self_learning(
-        self, wanted: np.ndarray, state: State | None, after: Callable[[State], None]
+        self, wanted: np.ndarray, after: Callable[[Sequence[Round]], object]
     ) -> tuple[np.ndarray, tuple[Round, ...], None]:
-        stages = self.stages(wanted)
-        if state is None:
-            rotation, place = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
-            state = State({"rotation": rotation}, place._asdict(), ())
-        history, pairs, begun = state.history, state.arrays.get("pairs"), state.arrays["rotation"]
-        settings = self.settings | {"place": SchedulePlace(**state.numbers)}
-        rounds = self_learn(self.X, self.Y, begun, self.seeds, stages, **settings)
-        for place, rotation, stage, matching in rounds:
+        stages, history = self.stages(wanted), []
+        begun, keep = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
+        rounds = self_learn(self.X, self.Y, begun, self.seeds, stages, **self.settings, keep=keep)
+        for _, stage, matching in rounds:
             partner = np.full(len(self.source), -2)
             partner[stage[0]] = stage[1][matching.partner]
             share, pairs = self.share_found(wanted, partner[wanted]), _whole(stage, matching.pairs)
-            history = (*history, Round(len(stage[0]), len(pairs[0]), matching.mean, share))
-            after(State({"rotation": rotation, "pairs": pairs}, place._asdict(), history))
-        return pairs, history, None
+            history.append(Round(len(stage[0]), len(pairs[0]), matching.mean, share))
+            after(history)
+        return pairs, tuple(history), None
 
     def paper(
-        self, wanted: np.ndarray, state: State | None, after: Callable[[State], None], **settings: Any
-    ) -> tuple[np.ndarray, tuple[Round, ...], np.ndarray | None]:
+        self, wanted: np.ndarray, after: Callable[[Sequence[Round]], object], **settings: Any
+    ) -> tuple[np.ndarray, tuple[Round, ...], np.ndarray]:
         X, Y = unit_rows(self.source.vectors), unit_rows(self.target.vectors)
-        history, arrays = (state.history, state.arrays) if state else ((), {})
-        nearest, vectors = arrays.get("nearest"), arrays.get("vectors")
-        settings |= {"random_state": self.random_state, "state": arrays}
+        history, settings = [], settings | {"random_state": self.random_state}
         for step in optimise_anchors(X, Y, wanted, self.seeds[1], **settings):
-            nearest, vectors = step.nearest, step.vectors
-            history = (*history, Round(len(X), len(wanted), step.loss, self.share_found(wanted, nearest)))
-            after(State({**step.state, "nearest": nearest, "vectors": vectors}, {}, history))
-        return np.stack([wanted, nearest]), history, vectors
+            history.append(Round(len(X), len(wanted), step[0], self.share_found(wanted, step[2])))
+            after(history)
+        return np.stack([wanted, step[2]]), tuple(history), step[1]
 
-    def chosen(self, matching: Matching, wanted: np.ndarray, n_anchors: int) -> np.ndarray:
-        """The wanted anchors with their partners, or as many at random among the mutual pairs."""
-        n_seeds = len(self.seeds[0])
-        if len(wanted) > n_seeds:
-            return np.stack([wanted, np.r_[self.seeds[1], matching.partner[wanted[n_seeds:]]]])
-        pairs = matching.pairs
-        pairs = pairs[:, ~np.isin(pairs[0], self.seeds[0]) & ~np.isin(pairs[1], self.seeds[1])]
-        missing = min(n_anchors - n_seeds, len(pairs[0]))
-        drawn = np.random.default_rng(self.random_state).choice(len(pairs[0]), missing, replace=False)
-        return np.hstack([self.seeds, pairs[:, drawn]])
+    def drawn(self, pairs: np.ndarray, n_anchors: int) -> np.ndarray:
+        """The seeds, and others at random until there are `n_anchors`, or as many as there are."""
+        own, rng = len(self.seeds[0]), np.random.default_rng(self.random_state)
+        others = rng.permutation(np.arange(own, len(pairs[0])))[: max(n_anchors - own, 0)]
+        return np.hstack([self.seeds, pairs[:, others]])
 
-    def judge(self, pairs: np.ndarray) -> tuple[str, str, HeldOut]:
-        """Whether the spaces fit each other and the pairs are reliable: verdict, reason and evidence.
+    def judge(self) -> tuple[str, str, HeldOut]:
+        """Whether the spaces fit each other, as held-out rows do (`fit_held_out`): verdict, reason, evidence.
 
-        They fit where held-out rows do (`fit_held_out`) and that second fit gives a third of the pairs or
-        more. Else a positive control follows: a space and its noisy copy, of the same size. If even these do
-        not fit, the verdict is "cannot tell".
+        If not, they may have much in common all the same: a control as hard as this pair, which would be
+        found, cannot be made without knowing the pairing.
         """
-        rows, targets = self.stages(pairs[0])[0]
+        rows, targets = self.stages(self.seeds[0])[0]
         if len(rows) > MOST_ROWS:
             keys = row_keys(self.source.ids[rows], "judged", self.random_state)
             keys[np.isin(rows, self.seeds[0])] = -1  # the seeds take part in any case
             rows = np.sort(rows[np.argsort(keys)[:MOST_ROWS]])
-        here = np.isin(pairs[0], rows) & np.isin(pairs[1], targets) & ~np.isin(pairs[0], self.seeds[0])
-        seeds, pairs = (
-            np.stack([np.searchsorted(rows, own), np.searchsorted(targets, other)])
-            for own, other in (self.seeds, pairs[:, here])
-        )
+        seeds = np.stack([np.searchsorted(rows, self.seeds[0]), np.searchsorted(targets, self.seeds[1])])
         X, Y = self.X[rows], self.Y[targets]
-        n_seeds, undecided = len(seeds[0]), "It is undecided whether the two spaces fit each other:"
+        n_seeds = len(seeds[0])
         if (n_free := len(X) - n_seeds) < _FEWEST:
-            none = HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1])))
-            reason = f"{undecided} {n_free} rows beside the seeds, {_FEWEST} are needed."
+            none = HeldOut(float("nan"), float("nan"), (), 0)
+            reason = f"Too few rows to tell: {n_free} rows beside the seeds, {_FEWEST} are needed."
             return "cannot tell", reason, none
         held_out = fit_held_out(X, Y, seeds, self.source.ids[rows], **self.settings)
         scores = (
@@ -679,30 +750,15 @@ class _Bootstrap:
             f"{band(min(held_out.null), max(held_out.null))}"
         )
         if held_out.fits:
-            partner = match_csls(unit_rows(X @ held_out.rotation), Y, self.settings["k"]).partner
-            agreement = float(np.mean(partner[pairs[0]] == pairs[1])) if len(pairs[0]) else 0.0
-            if agreement >= AGREED:
-                return "fits", f"The two spaces fit each other: {scores}.", held_out
-            reason = (
-                f"The two spaces fit each other ({scores}), but these anchors are unreliable: a second fit,"
-                f" on three quarters of the rows, gives {100 * agreement:.1f} % of them."
-            )
-            return "cannot tell", reason, held_out
-        narrow, space = (X, self.source) if X.shape[1] <= Y.shape[1] else (Y, self.target)
-        rng = np.random.default_rng((self.random_state, 2))
-        n, known = min(len(X), len(Y)), np.stack([np.arange(n_seeds)] * 2)
-        rows = narrow[rng.choice(len(narrow), n, replace=False)]
-        # Half as much noise as signal, of the same spread: the cosine of a row and its copy is about .9.
-        copy = unit_rows(rows + 0.5 * structureless(rows, rng))
-        if fit_held_out(rows, copy, known, np.arange(n).astype(str), **self.settings).fits:
-            reason = f"No common structure was found: {scores}, no more than rows without a partner."
-            return "nothing in common", reason, held_out
-        control = f"{n:,} rows, {narrow.shape[1]:,} dimensions and {n_seeds or 'no'} seeds"
-        reason = (
-            f"{undecided} {scores}. With {control}, not even a noisy copy of {space.name!r} would be found to"
-            " fit it. Give more rows or more seeds."
-        )
-        return "cannot tell", reason, held_out
+            return "fits", f"The two spaces fit each other: {scores}.", held_out
+        if not n_seeds:
+            return "not found", f"Not found without seeds: {scores}. Give 10–15 pairs.", held_out
+        p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
+        advice = "The similarities among the seeds do not clearly agree either: check that they are right"
+        if p < _DISAGREE:
+            advice = "But the similarities among the seeds agree, so there is common structure: give more"
+        reason = f"Not found with {n_seeds} seeds: {scores}. {advice} (permutation test, p = {short(p, 3)})."
+        return "not found", reason, held_out
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
         """Rows with a direction; before them, of many with counts, the most frequent."""

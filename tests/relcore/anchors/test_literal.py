@@ -69,21 +69,9 @@ def test_seeds_stay_and_the_error_falls():
     X, Y = pair()
     anchors, seeds = np.arange(30), np.arange(12)
     steps = list(optimise_anchors(X, Y, anchors, seeds, steps=60, device="cpu"))
-    assert all(np.array_equal(step.nearest[:12], seeds) for step in steps)
-    assert steps[-1].loss < 0.7 * steps[0].loss
+    assert all(np.array_equal(nearest[:12], seeds) for _, _, nearest in steps)
+    assert steps[-1][0] < 0.7 * steps[0][0]
     assert len(steps) == 60
-
-
-def test_resumed_after_any_step_it_is_the_same_to_the_bit():
-    X, Y = pair()
-    anchors, seeds = np.arange(30), np.arange(12)
-    whole = list(optimise_anchors(X, Y, anchors, seeds, steps=12, device="cpu"))
-    for done in range(1, 12):
-        rest = list(
-            optimise_anchors(X, Y, anchors, seeds, steps=12, device="cpu", state=whole[done - 1].state)
-        )
-        assert len(rest) == 12 - done
-        np.testing.assert_array_equal(rest[-1].vectors, whole[-1].vectors)
 
 
 def test_the_exponential_map_walks_along_great_circles():
@@ -112,7 +100,7 @@ def test_hidden_anchors_are_found_in_words():
         source, target, anchors, anchors[:15], steps=75, learning_rate=0.05, device="cpu"
     )
 
-    assert np.mean(last.nearest[15:] == anchors[15:]) >= 0.9
+    assert np.mean(last[2][15:] == anchors[15:]) >= 0.9
 
 
 @pytest.mark.gpu

@@ -43,7 +43,7 @@ def test_what_is_found_is_what_the_function_finds(run, one_engine, pair_of_files
             {name: float(score) for name, score in by_metric.items()}, abs=1e-6
         )
     lines = (tmp_path / "pairs.tsv").read_text().splitlines()
-    assert lines[0] == "source\ttarget\tfound"
+    assert lines[0] == "source\ttarget\tfound\tprecision"
     assert [line.split("\t")[2] for line in lines[1:61]] == ["seed"] * 10 + ["anchor"] * 50
     assert len(lines) - 1 == len(found["rows"]) >= found["pairs"]
     told = run(*arguments)
@@ -54,8 +54,8 @@ def test_what_is_found_is_what_the_function_finds(run, one_engine, pair_of_files
 def test_for_real_from_the_pairs_of_a_file(run, one_engine, pair_of_files, tmp_path):
     (tmp_path / "seeds.txt").write_text("\n".join(f"w{row} = v{row}" for row in range(12)), encoding="utf-8")
     out = run("bootstrap", "one.npz", "other.npz", "--seeds", "seeds.txt", "--anchors", 50, "-o", "pairs.tsv")
-    assert out.startswith("50 anchors found, 4")
+    assert out.startswith("50 anchors. 388 of 388 links kept, an estimated")
     found = [line.split("\t") for line in (tmp_path / "pairs.tsv").read_text().splitlines()[1:]]
-    right = [first[1:] == second[1:] for first, second, _ in found]
+    right = [first[1:] == second[1:] for first, second, *_ in found]
     assert np.mean(right) > 0.95
     assert len(read_seeds(tmp_path / "pairs.tsv")) == 50, "seeds and anchors, to begin another one with"
