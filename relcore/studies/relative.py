@@ -486,8 +486,8 @@ _FORMS = {
 }
 METHODS = {
     "relative": "relative rows",
-    "whitened": "whitened rows, ours",
-    "product": "whitened product, Svendsen et al.",
+    "whitened": "whitened, ours",
+    "product": "whitened product",
     "rotation": "Procrustes",
     "linear": "least squares",
 }
@@ -510,7 +510,8 @@ class MethodMap(Study):
     Mixture: 1,500 rows of 20 Gaussians in 40 dimensions, through a linear map and noise. The map's
     non-orthogonality is its condition number; the noise is in standard deviations of the mapped rows. Words:
     the bundled spaces, also with three of ten pairs wrong. Sentences: TF-IDF + SVD and MiniLM's layer 6.
-    Least squares has an offset. Anchors that are learned as mixtures take all training pairs, so they stand
+    Least squares has an offset. The whitened product is that of Svendsen et al. 2026, as we read their
+    abstract. Anchors that are learned as mixtures take all training pairs, so they stand
     on words and sentences only, outside the comparison.
     """
 
@@ -547,12 +548,19 @@ class MethodMap(Study):
         cells = _cells(table)
         rows, ratios = list(dict.fromkeys(row for row, _ in cells)), sorted({ratio for _, ratio in cells})
         means = {cell: part[[*METHODS]].mean() for cell, part in cells.items()}
+        best = {cell: _best(part) for cell, part in cells.items()}
         panels = [
             MatrixPanel(
                 title,
                 tuple(rows),
                 tuple(f"{ratio:g}" for ratio in ratios),
                 np.array([[means.get((row, x), {}).get(name, np.nan) for x in ratios] for row in rows]),
+                note="framed: best, beyond 95 %",
+                framed=tuple(
+                    (rows.index(row), ratios.index(ratio))
+                    for (row, ratio), (first, lead) in best.items()
+                    if first == name and lead.low > 0
+                ),
             )
             for name, title in METHODS.items()
         ]
