@@ -635,7 +635,7 @@ MOST_CHOICE_ROWS = 10_000
 # Without least squares without a penalty, which finds partners and little else, and the published baseline.
 AUTOMATIC = tuple(name for name in ADAPTERS if name not in ("affine", "relative"))
 USUAL = "whitened"  # the best of most cases
-WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 1 / 8, 1 / 16, 1 / 64)  # of equal ones the first is taken
+WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equal ones the first is taken
 # Standard errors that a gain loses: of an adapter over the usual one; and of a weight over keeping, which it
 # should not fall below, or of an adapter where the new model's neighbours are all that is known.
 _BY_CHANCE, _CAUTIOUS = 0.5, 2.0
