@@ -167,7 +167,8 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
         if one.adapter != result.adapter:
             cells = f"bridge, {ADAPTERS[one.adapter].title}", short(one.score), band(one.low, one.high)
             lines.append((*cells, *["–"] * 3))
-    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.table")
+    table = pd.DataFrame(lines, columns=columns)
+    st.dataframe(table.loc[:, (table != "–").any()], hide_index=True, key="migrate.table")
     queries = counted(len(result.queries), "query", "queries")
     n, what = len(result.candidates), "held-out rows, none of them a pair"
     how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"

@@ -229,11 +229,7 @@ class MigrationResult:
 
 AUTO, NEIGHBOURS = "auto", "neighbours"
 CHOSEN = ChainMap(ADAPTERS, {AUTO: "Automatic, by cross-validation"})
-RELEVANCE = {
-    AUTO: "Rows of its label, where there are labels",
-    "labels": "Rows of its label",
-    NEIGHBOURS: "Its neighbours by the new model",
-}
+RELEVANCE = {"labels": "Rows of its label", NEIGHBOURS: "Its neighbours by the new model"}
 _JUDGED_BY = {
     "judgements": "by the judgements",
     "labels": "with rows of the same label as relevant",
@@ -301,12 +297,12 @@ class Migration(Task[MigrationResult]):
     k: int = setting(K, label="Results per query, k", low=1, help="Depth of the lists that are scored.")
     judgements: tuple[JudgedQuery, ...] = ()
     relevance: str = setting(
-        AUTO,
+        "labels",
         label="Relevant are",
         choices=RELEVANCE,
         help=(
-            "What a held-out row should find. Without labels: its neighbours by the new model, which cannot"
-            " tell which model is better."
+            "What a held-out row should find. Neighbours by the new model, which are taken where there are no"
+            " labels, cannot tell which model is better."
         ),
     )
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")

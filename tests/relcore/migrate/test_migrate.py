@@ -52,8 +52,6 @@ def test_labels_count_as_judgements_wherever_there_are_any():
         assert Migration(**QUICK, relevance="neighbours").run(pair).relevance == "neighbours"
     alone = LatentSpace(spaces[1].vectors, spaces[1].ids, name="one label", labels=["a"] * 700)
     assert Migration(**QUICK).run((spaces[0], alone)).relevance == "neighbours"
-    with pytest.raises(SpaceError, match="share one of two labels or more"):
-        Migration(**QUICK, relevance="labels").run((spaces[0], alone))
 
 
 def test_a_rotated_copy_is_not_worth_anything_and_its_bridge_loses_nothing():
