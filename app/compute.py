@@ -36,7 +36,7 @@ from relcore.scores import comparison
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.scores.passes import PassedPair, anchor_differences, score_forms
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import LatentSpace, Match, match, n_equal_rows
+from relcore.spaces.space import GuessedIds, LatentSpace, Match, match, may_be_scored, n_equal_rows
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]
@@ -211,24 +211,36 @@ def is_scored_quickly(pair: Match) -> bool:
     return len(pair) <= DIFFERENCE_ROWS
 
 
+@cached(64)
+def n_held_out(pair: Match, *anchors: tuple[str, ...]) -> int:
+    """Rows that are scored: no anchors, and of pairs that Bootstrap found the confirmed ones."""
+    return len(set(pair.ids[may_be_scored(pair.ids)]).difference(*anchors))
+
+
 def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
-    return len(pair) - len(set().union(*anchors)) >= LEAST_HELD_OUT
+    return n_held_out(pair, *anchors) >= LEAST_HELD_OUT
 
 
 def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
-    n, n_held_out = len(pair), len(pair) - len(set().union(*anchors))
+    n, n_scored = len(pair), n_held_out(pair, *anchors)
+    if isinstance(pair.ids, GuessedIds):
+        return (
+            f"Bootstrap found these {n:,} pairs, so they are not scored like known ones. Only pairs that you"
+            f" confirmed are, and scores need {LEAST_HELD_OUT} or more that are no anchors, not {n_scored}:"
+            " confirm pairs on the Bootstrap page."
+        )
     remedy = "Removing anchors does not help: choose"
     if n > LEAST_HELD_OUT:
-        remedy = f"Remove {LEAST_HELD_OUT - n_held_out} or more anchors, or choose"
+        remedy = f"Remove {LEAST_HELD_OUT - n_scored} or more anchors, or choose"
     return (
-        f"{n_held_out} of {n:,} rows are held out, and scores need {LEAST_HELD_OUT} or more rows that are no"
+        f"{n_scored} of {n:,} rows are held out, and scores need {LEAST_HELD_OUT} or more rows that are no"
         f" anchors. {remedy} spaces that share more rows."
     )
 
 
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
     """k, or as many as there are held-out rows: one k for all representations."""
-    return max(1, min(k, len(pair) - len(anchors) - (convention == "mutual")))
+    return max(1, min(k, n_held_out(pair, anchors) - (convention == "mutual")))
 
 
 def live_scores(
@@ -253,7 +265,7 @@ def live_scores(
         if pane not in scores:
             forms = _TOGETHER if pane in _TOGETHER and not alone else (pane,)
             settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "metrics": metrics}
-            if len(pair) - len(anchors) <= DIFFERENCE_ROWS:
+            if n_held_out(pair, anchors) <= DIFFERENCE_ROWS:
                 settings["keep"] = _passes(pair, anchors, spec, k, convention).__setitem__
             missing, labels = [form for form in forms if form not in scores], comparison.class_labels(pair)
             scores.update(score_forms(pair, missing, anchors, spec, labels=labels, **settings))

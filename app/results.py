@@ -14,7 +14,6 @@ from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, FinishedGroup
-from relcore.runs.jobs import Job
 from relcore.runs.progress import expect
 from relcore.spaces.space import LatentSpace
 from relcore.tasks.task import Task, inputs_of, task_job
@@ -33,7 +32,6 @@ def computed(
     slower: float = 1.0,
     unasked_seconds: float = 0.0,
     icon: str = ":material/play_arrow:",
-    below: Callable[[list[Job]], None] | None = None,
 ) -> Result | None:
     """The result of a task, or None: the page then shows its cost or its progress.
 
@@ -55,7 +53,7 @@ def computed(
     if job is not None and not asked_again(job):
         if job.status().state == "done":
             return _read(key, True, task, job.result)
-        follow([job], below, dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
+        follow([job], dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
         return None
     if job is None and likely.likely < slower * AT_ONCE_SECONDS:
         with st.spinner(f"{plain(task.title)} …"):
@@ -79,7 +77,7 @@ def computed(
     job = engine().submit(key, task_job, **settings, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)
-    follow([job], below)
+    follow([job])
     return None
 
 

@@ -25,7 +25,7 @@ from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
 from relcore.spaces import selections
-from relcore.spaces.space import Match
+from relcore.spaces.space import GuessedIds, Match
 
 # The browser draws what comes first, and choosers take it as long as the panes: these pages send the panes
 # first.
@@ -141,6 +141,9 @@ def _matched(workspace: Workspace) -> Match | None:
     if pair.n_source_only or pair.n_target_only:
         facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only")
     st.caption(" · ".join(facts))
+    if isinstance(pair.ids, GuessedIds):
+        n = f"{len(pair.ids.confirmed):,}"
+        st.caption(f":material/hub: Pairs found by Bootstrap, {n} of them confirmed; only these are scored.")
     if pair.n_zero:
         one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
         messages.warning(f"{counted(pair.n_zero, one, more)} no direction.")

@@ -15,28 +15,34 @@ from app.jobs import engine
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
-from app.tables import score_table
+from app.tables import chosen_rows, score_table
 from app.widgets import setting_widget, space_name
 from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
-from relcore.bootstrap.spec import BootstrapRounds, BootstrapScores, BootstrapSpec, Outcome, read_pairs
+from relcore.bootstrap.spec import (
+    FEWEST_SHARED,
+    BootstrapRounds,
+    BootstrapScores,
+    BootstrapSpec,
+    Outcome,
+    read_pairs,
+)
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.represent.bootstrap import LEARNING_RATE, PROMISED
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, shared_ids
 
-FEWEST_SHARED = 20
 _MODES = {"hide": "Experiment", "real": "Real use"}
-_SEEDS = {"random": "Random", "anchors": "Anchors", "typed": "Typed", "none": "None"}
+_SEEDS = {"random": "Random", "typed": "Typed", "none": "None"}
 _PAPER_ROWS = 2000
 _MODE_HELP = (
     "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the"
     " result. Real use: two spaces whose rows may have no ids in common."
 )
 _SEEDS_HELP = (
-    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs, the session's"
-    " anchors, or pairs that you type. Without seeds, both spaces need word counts or at most 4,000 rows."
+    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs,"
+    " or pairs that you type. Without seeds, both spaces need word counts or at most 4,000 rows."
 )
 
 
@@ -60,7 +66,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
         tell_in_use()
-    n_shared = 0 if guessed else _shared(source.digest, target.digest, source, target)  # such ids are guesses
+    n_shared = 0 if guessed else len(shared_ids([source, target]))  # such ids are guesses
     fields, experiments = settings_of(BootstrapSpec), n_shared >= FEWEST_SHARED
 
     def number(name: str, key: str, low: float, high: float, usual: float, **look: Any) -> Any:
@@ -86,7 +92,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         most = min(rows or len(source), len(target), MOST_ANCHORS)
         n_anchors = number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
         settings = {"n_anchors": n_anchors, "n_seeds": 0}
-        if start in ("random", "anchors"):
+        if start == "random":
             most = max(3, n_anchors - 1)
             settings["n_seeds"] = number("n_seeds", f"seeds-{most}", 3, most, min(15, most))
         if method == "paper":
@@ -96,14 +102,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         settings["precision"] = number("precision", "precision", 0.0, 1.0, PROMISED)
         settings["random_state"] = number("random_state", "random-state", 0, 10_000, 0)
     pairs: tuple[tuple[str, str], ...] = ()
-    if start == "anchors":
-        if len(workspace.anchors) < 3:
-            return messages.info(
-                "At least three anchors are needed. Choose some in the sidebar, or other seeds.",
-                ":material/star:",
-            )
-        pairs = tuple((anchor, anchor) for anchor in workspace.anchors[: settings["n_seeds"]])
-    elif start == "typed":
+    if start == "typed":
         text = kept(
             st.text_area,
             "One pair per line: id of the source, then a tab or “=”, then id of the target",
@@ -129,15 +128,10 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 
 def tell_in_use() -> None:
     st.info(
-        "This pairing was bootstrapped, and Compare, Anchors and Invert use it. To bootstrap again, choose"
-        " the original space in the sidebar, or undo.",
+        "This pairing was bootstrapped. Compare, Anchors and Invert use it, and score only pairs that you"
+        " confirmed. To bootstrap again, choose the original space in the sidebar, or undo.",
         icon=":material/hub:",
     )
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _shared(source_digest: str, target_digest: str, _source: LatentSpace, _target: LatentSpace) -> int:
-    return int((_target.index.get_indexer(_source.index) >= 0).sum())
 
 
 _USED = "relscope.bootstrap-used"
@@ -174,20 +168,20 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         figure = BootstrapRounds(**recipe).draw(outcome)
         exports.figure(figure, "bootstrap.rounds", "bootstrap-rounds")
     with listed:
-        _list(setup, outcome)
+        confirmed = _list(setup, outcome)
     button.button(
-        "Use them everywhere",
+        f"Confirm {counted(len(confirmed), 'pair')}" if used and confirmed else "Use them everywhere",
         key="bootstrap.use",
         icon=":material/star:",
-        disabled=used or not result.kept,
-        type="primary" if result.success else "secondary",
+        disabled=not result.kept or (used and not confirmed),
+        type="primary" if result.verdict == "fits" else "secondary",
         help=(
             f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
             " the ids of their partners, makes it the target, and replaces the session's anchors by those"
             " found. Undo restores the former ones."
         ),
         on_click=session.guarded,
-        args=(use, setup, outcome),
+        args=(use, setup, outcome, confirmed),
     )
     if outcome.scores:
         st.subheader("Scores of the anchors", anchor=False)
@@ -200,8 +194,8 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         )
 
 
-def _list(setup: BootstrapSetup, outcome: Outcome) -> None:
-    """Wrong anchors, or links to check by eye, with their texts and pictures."""
+def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
+    """Wrong anchors, or links to check by eye: the source ids of those that the user selects as right."""
     result = outcome.result
     if outcome.known:
         pairs, by_chance = outcome.wrong(), short(outcome.n_hidden / outcome.n_shared, 2)
@@ -211,13 +205,15 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> None:
         )
     else:
         anchors = set(result.anchors)
-        pairs = [pair for pair in result.kept if pair not in anchors]
-        order = np.random.default_rng(0).permutation(len(pairs))[:_CHECKED]
-        pairs = [pairs[number] for number in order]
+        links = [pair for pair in result.kept if pair not in anchors]
+        pairs = [links[number] for number in np.random.default_rng(0).permutation(len(links))[:_CHECKED]]
         st.subheader("Check the pairs", anchor=False)
-        st.caption("Random links that are no anchors. The true pairing is unknown, so there are no scores.")
+        st.caption(
+            "Random links that are no anchors. Select those that are right: only pairs that you confirm are"
+            " scored."
+        )
     if not pairs:
-        return
+        return ()
     sides, look = [], {"column_config": {}}
     for spec, ids, name in zip(
         (setup.source_spec, setup.target_spec),
@@ -232,18 +228,19 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> None:
         look["column_config"] |= {names[column]: kind for column, kind in own["column_config"].items()}
         sides.append(side.rename(columns=names))
     table, height = pd.concat(sides, axis=1), 360 if len(pairs) > 9 else "content"
-    st.dataframe(table, key="bootstrap.list", hide_index=True, height=height, **look)
+    rows = chosen_rows(table, "bootstrap.list", several=True, height=height, **look)
+    return tuple(pairs[row][0] for row in rows if not outcome.known)
 
 
-def use(setup: BootstrapSetup, outcome: Outcome) -> None:
+def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()) -> None:
     """In one step: rename the target's linked rows after their partners, make it the target, and take the
-    anchors.
+    anchors. Only pairs with `confirmed` ids are scored.
     """
     result, workspace = outcome.result, session.workspace()
-    key = put_pairing(engine().store, result.kept)
+    key = put_pairing(engine().store, result.kept, confirmed)
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · bootstrapped pairs")
-    before = workspace.target if in_use(workspace) else None
-    spaces = (*(spec for spec in workspace.spaces if spec not in (before, renamed)), renamed)
+    former = (renamed, workspace.target if in_use(workspace) else None)
+    spaces = (*(spec for spec in workspace.spaces if spec not in former), renamed)
     pair = compute.matched(setup.source_spec, renamed)
     anchors = tuple(anchor for anchor, _ in result.anchors if anchor in pair.source.index)
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(
@@ -253,5 +250,5 @@ def use(setup: BootstrapSetup, outcome: Outcome) -> None:
     session.become(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
     session.announce(
         f"Compare, Anchors and Invert now use {counted(len(anchors), 'anchor')} and"
-        f" {counted(len(pair), 'linked row')}."
+        f" {counted(len(pair), 'linked row')}, of which {len(confirmed):,} are confirmed and can be scored."
     )

@@ -36,8 +36,8 @@ from relcore.spaces.space import LatentSpace, Split
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
-SCORES = ("jaccard", "mrr", "cosine")
-_QUERIES = 2000
+SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
+FEWEST_SHARED = 20  # with fewer ids in common there is nothing to hide
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Outcome:
     @property
     def headline(self) -> str:
         result = self.result
-        verdict = "" if result.success else f"{result.verdict.capitalize()}. "
+        verdict = "" if result.verdict == "fits" else f"{result.verdict.capitalize()}. "
         told = counted(len(result.anchors), "anchor")
         if self.known and self.n_hidden:
             told = f"{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found"
@@ -308,14 +308,12 @@ class BootstrapScores(BootstrapRounds):
 
 def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
     """Round by round, 0 … 1; the error of the published method as a share of the first step's."""
-    rounds = outcome.result.history
-    x = range(1, len(rounds) + 1)
-    literal = spec.method == "paper"
-    lines = [Line("share of hidden anchors found", x, [r.found for r in rounds])] if outcome.known else []
+    rounds, literal = outcome.result.history, spec.method == "paper"
+    shares = {"share of hidden anchors found": [r.found for r in rounds]} if outcome.known else {}
     if literal:
-        errors = [r.objective / rounds[0].objective for r in rounds]
-        lines.append(Line("error, share of the first step's", x, errors))
+        shares["error, share of the first step's"] = [r.objective / rounds[0].objective for r in rounds]
     else:
-        lines.append(Line("share of rows matched", x, [r.pairs / r.rows for r in rounds]))
+        shares["share of rows matched"] = [r.pairs / r.rows for r in rounds]
+    lines = tuple(Line(name, range(1, len(rounds) + 1), values) for name, values in shares.items())
     note = f"Verdict: {outcome.result.verdict}"
-    return Lines(tuple(lines), "step" if literal else "round", "share", y_range=(0, 1.02), note=note)
+    return Lines(lines, "step" if literal else "round", "share", y_range=(0, 1.02), note=note)

@@ -36,7 +36,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Summary
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, RowNumbers
+from relcore.spaces.space import LatentSpace, RowNumbers, guessed_ids
 from relcore.stores.index import Place, load_rows
 
 
@@ -101,12 +101,16 @@ def held_out_ids(
 # without shared ids can be paired.
 
 
-def put_pairing(store: Store, pairs: Sequence[tuple[str, str]]) -> str:
-    """Keep pairs of (new id, id of the space that is renamed) in the store: their key."""
+def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Sequence[str] = ()) -> str:
+    """Keep guessed pairs of (new id, id of the space that is renamed) in the store: their key.
+
+    Only pairs whose new ids are among the `confirmed` are scored.
+    """
     pairs = [tuple(pair) for pair in pairs]
-    key = digest_of("pairing", pairs)
+    key = digest_of("pairing", pairs, *([sorted(confirmed)] if len(confirmed) else []))
     if not store.has(key):
-        store.put(key, {"pairs": packed(pairs)}, {"n_pairs": len(pairs)})
+        arrays = {"pairs": packed(pairs), "confirmed": packed(sorted(confirmed))}
+        store.put(key, arrays, {"n_pairs": len(pairs)})
     return key
 
 
@@ -127,7 +131,8 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
     if not pairs:
         raise SpaceError(f"{name}: expected one pair of ids or more, got none; bootstrap anchors first")
     kept = space.take(space.rows([old for _, old in pairs]), name)
-    return kept.with_columns(ids=[new for new, _ in pairs])
+    confirmed = unpacked(entry.arrays.get("confirmed"))
+    return kept.with_columns(ids=guessed_ids([new for new, _ in pairs], confirmed or ()))
 
 
 def _numbered(space: LatentSpace, name: str) -> LatentSpace:

@@ -14,7 +14,15 @@ from relcore.files.on_disk import MAP_FROM
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.store import Store
-from relcore.spaces.space import BLOCK_ROWS, LatentSpace, MappedRows, Origin, digest_of_columns
+from relcore.spaces.space import (
+    BLOCK_ROWS,
+    GuessedIds,
+    LatentSpace,
+    MappedRows,
+    Origin,
+    digest_of_columns,
+    guessed_ids,
+)
 
 
 def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
@@ -34,6 +42,8 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
     its making.
     """
     arrays = {"ids": packed(list(space.ids))}
+    if isinstance(space.ids, GuessedIds):
+        arrays["confirmed"] = packed(sorted(space.ids.confirmed))
     if space.labels is not None:
         arrays["labels"] = packed(list(space.labels))
     if space.counts is not None:
@@ -53,6 +63,8 @@ def space_of(entry: Entry) -> LatentSpace:
     if isinstance(vectors, np.memmap):
         origin = _KnownDigest(entry.metadata.get("digest"), digest_of_columns((ids, labels, counts)))
         vectors = MappedRows([vectors.view(np.ndarray)], origin)
+    if "confirmed" in entry.arrays:
+        ids = guessed_ids(ids, unpacked(entry.arrays["confirmed"]))
     return LatentSpace(vectors, ids, name=entry.metadata["name"], labels=labels, counts=counts)
 
 

@@ -13,14 +13,13 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
-from relcore.bootstrap.spec import BootstrapSpec, Outcome, read_pairs
+from relcore.bootstrap.spec import FEWEST_SHARED, BootstrapSpec, Outcome, read_pairs
 from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
 from relcore.commands.output import Lines, need_suffix, score_rows, show, write_recipe
 from relcore.commands.running import computed, samples
 from relcore.scores.comparison import score_table
 from relcore.spaces.space import LatentSpace
 
-FEWEST_SHARED = 20  # with fewer there is nothing to hide
 PAPER_ROWS = 2000  # each step of the published method compares all with all
 HEAD = ("source", "target", "found", "precision")
 
@@ -67,10 +66,9 @@ def run(options: argparse.Namespace) -> None:
     figure = "bootstrap-scores" if outcome.scores else "bootstrap"
     write_recipe(options, figure, outcome, **recipe, bootstrap=spec)
     result = outcome.result
-    facts = {"verdict": result.verdict, "success": result.success, "reason": result.reason}
+    facts = {"verdict": result.verdict, "success": result.verdict == "fits", "reason": result.reason}
     facts |= {"share": outcome.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
-    facts["precision"] = result.promised
-    facts |= {"wrong": outcome.wrong(), "sample": sampled}
+    facts |= {"precision": result.promised, "wrong": outcome.wrong(), "sample": sampled}
     facts["scores"] = {
         form: {name: score.to_record() for name, score in scores.items()}
         for form, scores in outcome.scores.items()

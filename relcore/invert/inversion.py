@@ -42,7 +42,7 @@ from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import long_rows
 from relcore.scores.neighbours import Neighbours, nearest
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, Match, Split, agreed_labels, distinct_names, shared_ids
+from relcore.spaces.space import LatentSpace, Match, Split, agreed_labels, distinct_names, marked, shared_ids
 from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair
 from relcore.tasks.task import Task
 
@@ -619,7 +619,7 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
             " encode the same items, or their translations, with each"
         )
     alive = np.all([space.norms[space.rows(ids)] > 0 for space in spaces], axis=0)
-    return [space.take(space.rows(ids[alive])) for space in spaces]
+    return marked([space.take(space.rows(ids[alive])) for space in spaces])
 
 
 @dataclass(frozen=True, kw_only=True)

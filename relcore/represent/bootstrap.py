@@ -302,7 +302,6 @@ _HELD_OUT = 0.25
 _FEWEST = 8  # rows that are no seeds: two for each of the four parts that are held out in turn
 _FOLDED_ROWS = 400  # up to this number each row is held out once; of more, a quarter is enough
 _DRAWS = 2  # of each of the two kinds of rows without a partner
-_DISAGREE = 0.05  # p from which the seeds share no structure
 
 
 class HeldOut(NamedTuple):
@@ -336,8 +335,9 @@ def fit_held_out(
         known = np.stack([np.searchsorted(train, seeds[0]), seeds[1]])
         stage, fold = (np.arange(len(train)), np.arange(len(Y))), X[train]
         begun, keep = first_rotation(fold, Y, known, stage, k)
-        settings = {"k": k, "random_state": random_state, "keep": keep}
-        *_, (rotation, *_) = self_learn(fold, Y, begun, known, [stage], **settings)
+        *_, (rotation, *_) = self_learn(
+            fold, Y, begun, known, [stage], k=k, random_state=random_state, keep=keep
+        )
         similarities.append(match_csls(unit_rows(X[test] @ rotation), Y, k).similarity)
         others = _without_partners(fold, X[test], rng)
         draws.append([match_csls(unit_rows(rows @ rotation), Y, k).mean for rows in others])
@@ -391,8 +391,7 @@ def _axes(X: np.ndarray) -> np.ndarray:
 # Which links are right? Ranked by CSLS, with the share of wrong ones estimated from rows without a partner.
 
 PROMISED = 0.95
-_PARTS = 10
-_CERTAIN, _FEWEST_CERTAIN = 0.9, 20
+_PARTS, _CERTAIN, _FEWEST_CERTAIN = 10, 0.9, 20
 
 
 @dataclass(frozen=True)
@@ -479,7 +478,6 @@ def _precision(
     The row's link has a CSLS up to v with the probability P(T ≤ v) P(N ≤ v). So n ∫ P(T ≤ v) dP(N ≤ v) from t
     of n rows get a wrong link above t, and P(T ≤ v) is a quotient of two shares. The mean of both sides.
     """
-    ranks = np.arange(1, len(similarity) + 1)
     for _ in range(5):
         if certain.sum() < _FEWEST_CERTAIN:
             return np.zeros(len(similarity))
@@ -490,7 +488,7 @@ def _precision(
             missing = np.minimum(1, below * len(null) / np.arange(1, len(null) + 1))
             wrong = np.r_[np.cumsum(missing[::-1])[::-1], 0] * n / len(null)
             expected += wrong[np.searchsorted(null, similarity, side="left")] / 2
-        precision = np.clip(1 - expected / ranks, 0, 1)
+        precision = np.clip(1 - expected / np.arange(1, len(similarity) + 1), 0, 1)
         precision = np.maximum.accumulate(precision[::-1])[::-1]
         certain = precision >= _CERTAIN
     return precision
@@ -549,10 +547,6 @@ class BootstrapResult:
     vectors: np.ndarray | None = None
     precision: np.ndarray = field(default_factory=lambda: np.empty(0))
     promised: float = PROMISED
-
-    @property
-    def success(self) -> bool:
-        return self.verdict == "fits"
 
     @property
     def kept(self) -> Pairs:
@@ -638,7 +632,9 @@ def bootstrap_anchors(
     if verdict == "fits" and n_kept == len(task.seeds[0]):
         verdict, reason = "cannot tell", f"{reason} But no links are right to {precision:.0%} by estimate."
     if method == "self-learning" and anchors is None:
-        chosen = task.drawn(pairs[:, :n_kept], n_anchors)
+        own, rng = len(task.seeds[0]), np.random.default_rng(random_state)
+        drawn = rng.permutation(np.arange(own, n_kept))[: max(n_anchors - own, 0)]
+        chosen = np.hstack([task.seeds, pairs[:, drawn]])
     return BootstrapResult(
         anchors=task.ids(chosen),
         n_seeds=len(task.seeds[0]),
@@ -720,12 +716,6 @@ class _Bootstrap:
             after(history)
         return np.stack([wanted, step[2]]), tuple(history), step[1]
 
-    def drawn(self, pairs: np.ndarray, n_anchors: int) -> np.ndarray:
-        """The seeds, and others at random until there are `n_anchors`, or as many as there are."""
-        own, rng = len(self.seeds[0]), np.random.default_rng(self.random_state)
-        others = rng.permutation(np.arange(own, len(pairs[0])))[: max(n_anchors - own, 0)]
-        return np.hstack([self.seeds, pairs[:, others]])
-
     def judge(self) -> tuple[str, str, HeldOut]:
         """Whether the spaces fit each other, as held-out rows do (`fit_held_out`): verdict, reason, evidence.
 
@@ -755,7 +745,7 @@ class _Bootstrap:
             return "not found", f"Not found without seeds: {scores}. Give 10–15 pairs.", held_out
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
         advice = "The similarities among the seeds do not clearly agree either: check that they are right"
-        if p < _DISAGREE:
+        if p < 0.05:
             advice = "But the similarities among the seeds agree, so there is common structure: give more"
         reason = f"Not found with {n_seeds} seeds: {scores}. {advice} (permutation test, p = {short(p, 3)})."
         return "not found", reason, held_out

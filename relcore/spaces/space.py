@@ -361,6 +361,26 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
     return _read_only(strings)
 
 
+class GuessedIds(np.ndarray):
+    """Ids (n,) of rows whose partners an algorithm chose: only those that a user `confirmed` are scored."""
+
+    confirmed: frozenset[str] = frozenset()
+
+    def __array_finalize__(self, whole: np.ndarray | None) -> None:
+        self.confirmed = getattr(whole, "confirmed", frozenset())
+
+
+def guessed_ids(ids: Sequence[str], confirmed: Iterable[str]) -> GuessedIds:
+    guessed = np.array(ids, dtype=object).view(GuessedIds)
+    guessed.confirmed = frozenset(confirmed)
+    return guessed
+
+
+def may_be_scored(ids: Sequence[str]) -> np.ndarray:
+    """Which rows (n,) have a partner that is known: all, or of guessed pairs the confirmed ones."""
+    return pd.Index(ids).isin(ids.confirmed) if isinstance(ids, GuessedIds) else np.ones(len(ids), dtype=bool)
+
+
 def need_distinct_ids(index: pd.Index, name: str) -> None:
     if "" in index:
         raise SpaceError(
@@ -521,7 +541,8 @@ class LatentSpace:
         n, self.dimension = given.shape
         self._row_numbers = ids if isinstance(ids, RowNumbers) and ids.n == n else None
         if self._row_numbers is None:
-            self.ids = checked_strings(ids, n, name, "ids")
+            checked = checked_strings(ids, n, name, "ids")
+            self.ids = guessed_ids(checked, ids.confirmed) if isinstance(ids, GuessedIds) else checked
         self.labels = None if labels is None else checked_strings(labels, n, name, "labels")
         self.payload = None if payload is None else tuple(payload)
         self.counts = None if counts is None else checked_counts(counts, name)
@@ -584,7 +605,9 @@ class LatentSpace:
         """Hexadecimal digest of vectors, ids, labels and counts: equal content, equal digest, whatever the
         name.
         """
-        columns = self._row_numbers or self.ids, self.labels, self.counts
+        ids = self._row_numbers or self.ids
+        marks = [sorted(ids.confirmed)] if isinstance(ids, GuessedIds) else []
+        columns = ids, self.labels, self.counts, *marks
         if self._stored is None:
             return digest_of_content(self._vectors.shape, [self._vectors], columns)
         of_columns, origin = digest_of_columns(columns), self._stored.origin
@@ -694,7 +717,17 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
         whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
         taken.append(space if whole else space.take(rows))
     n_zero = int(np.count_nonzero(~alive))
-    return Match(*taken, len(source) - len(in_source), len(target) - len(in_target), n_zero)
+    return Match(*marked(taken), len(source) - len(in_source), len(target) - len(in_target), n_zero)
+
+
+def marked(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
+    """Spaces over the same ids; where those of one are guessed, those of all are."""
+    named = [space.ids for space in spaces if space._row_numbers is None]
+    guessed = [ids for ids in named if isinstance(ids, GuessedIds)]
+    if not guessed:
+        return list(spaces)
+    both = guessed_ids(spaces[0].ids, frozenset.intersection(*(ids.confirmed for ids in guessed)))
+    return [space.with_columns(ids=both) for space in spaces]
 
 
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
@@ -868,13 +901,15 @@ class Split:
         SpaceError
             No row is left, or a row is an anchor twice.
         """
-        ids, anchors = np.asarray(ids, dtype=object), np.asarray(anchors, dtype=np.int64)
-        test = np.delete(np.arange(len(ids)), anchors)
+        scored, anchors = may_be_scored(ids), np.asarray(anchors, dtype=np.int64)
+        ids = np.asarray(ids, dtype=object)
+        scored[anchors] = False
+        test = np.flatnonzero(scored)
         if not len(test):
-            raise SpaceError(
-                f"split: all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer"
-                " anchors"
-            )
+            told = f"all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer anchors"
+            if len(anchors) < len(ids):
+                told = "Bootstrap found these pairs, only confirmed ones are scored; confirm some on its page"
+            raise SpaceError(f"split: {told}")
         return cls(ids, anchors, np.empty(0, dtype=np.int64), test, random_state)
 
     @classmethod
@@ -906,11 +941,13 @@ class Split:
         SpaceError
             A share outside 0 … 1, or no test row left.
         """
-        ids, anchors = np.asarray(ids, dtype=object), np.asarray(anchors, dtype=np.int64)
+        scored, anchors = may_be_scored(ids), np.asarray(anchors, dtype=np.int64)
+        ids = np.asarray(ids, dtype=object)
         if not 0 < test_fraction < 1:
             raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {test_fraction!r}")
         keys = row_keys(ids, "test", random_state)
         drawn = pd.Index(ids).isin(list(test_ids)) if len(test_ids) else keys < test_fraction
+        drawn &= scored
         drawn[anchors] = False
         rest = np.delete(np.arange(len(ids)), anchors)
         if not (len(test_ids) or drawn.any()) and len(rest) > 1:

@@ -23,7 +23,15 @@ from relcore.represent.methods import MethodSettings, Rows, Side, carrier, repre
 from relcore.represent.similarity import mean_row
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
-from relcore.spaces.space import TEST_FRACTION, LatentSpace, Split, agreed_labels, distinct_names, shared_ids
+from relcore.spaces.space import (
+    TEST_FRACTION,
+    LatentSpace,
+    Split,
+    agreed_labels,
+    distinct_names,
+    marked,
+    shared_ids,
+)
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
@@ -298,7 +306,9 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
         classes = tuple(order)
     number = {name: position for position, name in enumerate(classes)}
     targets = np.array([number[label] for label in labels[labelled]], dtype=np.int64)
-    return SharedRows(tuple(space.take(space.rows(ids[labelled])) for space in spaces), classes, targets)
+    return SharedRows(
+        tuple(marked([space.take(space.rows(ids[labelled])) for space in spaces])), classes, targets
+    )
 
 
 def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split:

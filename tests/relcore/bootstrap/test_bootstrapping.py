@@ -15,13 +15,13 @@ from relcore.bootstrap.spec import (
     held_out_split,
     relative_scores,
 )
-from relcore.catalog.catalog import SpaceSpec, load, put_pairing, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_pairing, put_space, renamed_spec
 from relcore.compare.scene import exportable
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, represent, score_pair
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.space import LatentSpace, Split, match
 
 SPEC = BootstrapSpec(n_anchors=60)
 KEY = digest_of("a job")
@@ -154,6 +154,24 @@ def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
         SpaceError, match=r"expected the pairing .*, got none \(removed to make room\); bootstrap it again"
     ):
         load(spec)
+
+
+def test_of_guessed_pairs_the_confirmed_ones_alone_are_scored(store, files, spaces):
+    pairs = [(f"r{row}", f"r{row}") for row in range(100)]
+    unchecked, some = (
+        match(spaces[0], load(renamed_spec(files[1], put_pairing(store, pairs, ids), "guessed")))
+        for ids in ((), [f"r{row}" for row in range(20, 60)])
+    )
+    anchors = [f"r{row}" for row in range(30)]
+    split = Split.held_out(some.ids, some.source.rows(anchors))
+    assert set(split.ids[split.test]) == {f"r{row}" for row in range(30, 60)}
+    drawn = Split.draw(some.ids, test_fraction=0.5)
+    assert {int(one[1:]) for one in drawn.ids[drawn.test]} < set(range(20, 60))
+    assert unchecked.source.digest != some.source.digest
+    kept = load_encoding(store, put_space(store, some.source))  # as a job reads it
+    assert (kept.digest, kept.ids.confirmed) == (some.source.digest, some.ids.confirmed)
+    with pytest.raises(SpaceError, match="only confirmed ones are scored; confirm some"):
+        Split.held_out(unchecked.ids, unchecked.source.rows(anchors))
 
 
 @pytest.mark.parametrize(
