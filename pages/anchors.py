@@ -18,7 +18,7 @@ from app.jobs import scores
 from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.base.names import METRICS
-from relcore.base.numbers import short
+from relcore.base.numbers import counted, short
 from relcore.compare.scene import Spectrum
 from relcore.represent.anchors import AnchorDiagnostics
 from relcore.runs.digest import digest_of
@@ -53,7 +53,10 @@ def effect(
 
 def show_effect(workspace: Workspace, pair: Match) -> None:
     form, (now, before, moved) = workspace.panes[1], effect(workspace, pair)
-    first = headline_metric(now)
+    first, left = headline_metric(now), ""
+    if before and (earlier := session.history().before.anchors):
+        kept = len({*earlier} & {*workspace.anchors})
+        left = f" The last step kept {kept:,} of {counted(len(earlier), 'anchor')}."
     for column, (metric, score) in zip(st.columns(len(now)), now.items(), strict=True):
         change, help_ = moved.get(metric), score.describe()
         step = step_between(before[metric], score, change) if change and metric in before else None
@@ -66,7 +69,7 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
         " anchor. An arrow shows the score before the last step and how much it changed, if the 95 % interval"
         f" of the paired difference, on at most {compute.DIFFERENCE_ROWS:,} rows, excludes 0."
         f" Only {METRICS[first].title} has a colour: cosine and CKA often rise with fewer anchors, although"
-        " fewer neighbours are found."
+        f" fewer neighbours are found.{left}"
     )
 
 

@@ -336,7 +336,7 @@ def invert_pair(
     return replace(found, notes=(*_notes(found), *long))
 
 
-_FAR_BELOW = 0.75
+_FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score below a direct map's, a condition number
 
 
 def _notes(found: Inversion) -> list[str]:
@@ -357,13 +357,12 @@ def _notes(found: Inversion) -> list[str]:
     direct = {name: found.scores[name] for name in ("Procrustes", "least squares") if name in found.scores}
     name, own = max(direct, key=direct.get), found.scores[spec.title]
     if pruned and own < _FAR_BELOW * direct[name]:
-        did, these = (f"keeps {short(found.kept, 0)}", "these") if left_out else ("leaves out none", "all")
-        condition = short(found.condition, 0) if np.isfinite(found.condition) else "∞"
+        did = f"keeps {short(found.kept, 1)}" if left_out else "leaves out none"
+        amplified = ", and inverting them amplifies what differs between the spaces"
         notes.append(
             f"The pruned inverse reaches {short(own)} where {name} reaches {short(direct[name])} on the same"
-            f" rows: δ = {general(spec.delta)} {did} of {counted(found.n_anchors, 'anchor')}, and inverting"
-            f" {these} amplifies what differs between the spaces (condition number {condition}). Choose ridge"
-            " or whitened, or Auto."
+            f" rows. δ = {general(spec.delta)} {did} of {counted(found.n_anchors, 'anchor')}"
+            f"{amplified * (found.condition > _AMPLIFIES)}. Choose ridge or whitened, or Auto."
         )
     return notes
 
