@@ -68,7 +68,7 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
         f"{'; '.join(score.describe() for score in now.values())}. Only held-out rows are scored, never an"
         " anchor. An arrow shows the score before the last step and how much it changed, if the 95 % interval"
         f" of the paired difference, on at most {compute.DIFFERENCE_ROWS:,} rows, excludes 0."
-        f" Only {METRICS[first].title} has a colour: cosine and CKA often rise with fewer anchors, although"
+        f" Only {METRICS[first].title} has a colour: cosine and CKA can rise with fewer anchors, although"
         f" fewer neighbours are found.{left}"
     )
 
