@@ -88,7 +88,7 @@ STRATEGIES = {
         "Class-balanced", ".represent.anchors:class_balanced", "the same number from each label"
     ),
     "learned": Named(
-        "Learned", ".represent.anchors:learned", "the rows nearest to mixtures that cover all rows best"
+        "Learned", ".represent.anchors:learned", "the rows nearest to anchors that are learned as mixtures"
     ),
 }
 

@@ -368,7 +368,9 @@ class WhitenedProduct(Similarity):
     inner product of Svendsen, Jakobsen, Mager and Nassar (arXiv 2605.30596, 2026). We could read its abstract
     alone, so the formula is our reading of it: Σ comes from the rows that `clustered_rows` draws, without a
     ridge, and directions with less than a millionth of the largest variance are left out. Whitening the
-    cosine, ours, takes the anchors' own K instead: it needs no other rows, and drops the lengths.
+    cosine, ours, takes the anchors' own K instead: it needs no other rows, and drops the lengths. The product
+    needs many rows: fitted on 1,600 sentences in 384 dimensions, with 300 anchors, its MRR is .464, that of
+    the cosine .652, whitened .722; on 3,000 words in 100 dimensions .995, .979 and .997. See `MethodMap`.
     """
 
     learns = True
