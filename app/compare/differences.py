@@ -1,4 +1,4 @@
-"""Where do two spaces differ? Classes and clusters that moved more than chance, with examples."""
+"""Where do two spaces differ? Classes and clusters that moved more than noise explains, with examples."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def differences(workspace: Workspace, pair: Match) -> None:
     table = pd.DataFrame(
         {
             "group": [group.name for group in result.groups],
-            "p": [p_told(group, result).removeprefix("p ").removeprefix("= ") for group in result.groups],
+            "p": [p_told(group).removeprefix("p ").removeprefix("= ") for group in result.groups],
             "rows": [group.n for group in result.groups],
             "agreement": [group.agreement for group in result.groups],
             "expected": [group.expected for group in result.groups],
@@ -129,7 +129,7 @@ def _lead(result: FoundDifferences, task: Differences) -> str:
         return f"{text}. First: {'; '.join(group.name for group in result.moved[:3])}."
     return (
         f"{text}. The lowest is {first.name}: {short(first.agreement)} of its neighbours kept,"
-        f" {p_told(first, result)}."
+        f" {p_told(first)}."
     )
 
 
@@ -141,10 +141,10 @@ def _circumstances(result: FoundDifferences, task: Differences) -> str:
     small = f" Groups with fewer than {LEAST_ROWS} compared rows are left out: {result.left_out}."
     return (
         f"Agreement: Jaccard overlap of each row's {result.k} nearest neighbours in the two {where}, for"
-        f" {compared}. Bars: 95 % band of a random group of the same size, if the spaces differed by the same"
-        " noise everywhere (noise costs dense groups more neighbours). Noise in the source and noise in the"
-        f" target are tested separately; a group moved if neither explains it. p: {result.n_permutations:,}"
-        f" permutations, corrected for the number of groups.{small if result.left_out else ''}"
+        f" {compared}. Bars: 95 % band of a group if every row got the same noise (noise costs dense groups"
+        " more neighbours). A group moved if no such noise explains it: in the source, in the target, or in"
+        " both. Why it moved is open: more noise, wrong pairs, or a change that bends some groups more than"
+        f" others. p is corrected for the number of groups.{small if result.left_out else ''}"
     )
 
 
@@ -154,7 +154,7 @@ def _detail(workspace: Workspace, pair: Match, result: FoundDifferences, place: 
     st.caption(
         f"{counted(group.n, 'row')}, {group.n_queries:,} of them compared. Agreement"
         f" {short(group.agreement)}, expected {short(group.expected)} ({short(group.low)} …"
-        f" {short(group.high)}), {p_told(group, result)}."
+        f" {short(group.high)}), {p_told(group)}."
     )
     ids = tuple(pair.ids[result.belongs == place].tolist())
     st.button(

@@ -1,4 +1,4 @@
-"""Differences: which rows, classes and clusters have other neighbours in the second space than by chance."""
+"""Differences: which classes and clusters keep fewer neighbours than equal noise leaves them."""
 
 from __future__ import annotations
 
@@ -23,144 +23,161 @@ from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, held_out
-from relcore.scores.groups import lowest_groups
 from relcore.scores.neighbours import find_neighbours, jaccard_rows, neighbours_within
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
 # Dense rows lose their neighbours to a little noise, so agreement differs by class even if none has moved.
-# Noise that lowers the mean agreement to what was measured tells how much each row would keep.
+# Noise that lowers the mean agreement to what was measured tells how much each group would keep, and its
+# draws tell how much that varies: the rows of a small, separated group keep or lose neighbours together.
 
 _CALIBRATED_ROWS = 400
 _STEPS = 9  # halvings of the range of noise levels
 _LEVELS = (-2.0, 2.0)  # log10 of shares of the spread
-
-
-def agreement_under_noise(
-    vectors: tuple[np.ndarray, np.ndarray],
-    represent: Callable[[np.ndarray], np.ndarray],
-    own: tuple[np.ndarray, np.ndarray],
-    queries: np.ndarray,
-    agreement: float,
-    n_draws: int,
-    random_state: int = 0,
-) -> np.ndarray:
-    """Jaccard overlap of each query's neighbours in a space with those in the same space with noise,
-    (n_draws, m), 0 … 1.
-
-    Even draws add the noise to the first space, odd ones to the second. Noise comes before the projection,
-    so that relative spaces get that of their anchors, too.
-
-    Parameters
-    ----------
-    vectors : two arrays (n, d)
-    represent : (n, d) → (t, c)
-        The rows among which neighbours are searched.
-    own : two arrays (m, k)
-        The neighbours of the queries in each represented space, without noise.
-    agreement : float
-        The mean overlap that the noise is to leave.
-    """
-    rng = np.random.default_rng(random_state)
-    some = np.sort(rng.choice(len(queries), min(_CALIBRATED_ROWS, len(queries)), replace=False))
-    spaces = tuple(brought(X)[0] for X in vectors)
-    spreads = tuple(float(centred(X, mean_row(X)).std(dtype=np.float64)) for X in spaces)
-
-    def noisy_overlap(side: int, level: float, which: np.ndarray) -> np.ndarray:
-        moved = rng.standard_normal(spaces[side].shape, dtype=np.float32)
-        moved *= level * spreads[side]
-        moved += spaces[side]
-        near = neighbours_within(unit_rows(represent(moved)), queries[which], own[side].shape[1])
-        return jaccard_rows(own[side][which], near)
-
-    levels = []
-    for side in (0, 1):
-        low, high = _LEVELS
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            if noisy_overlap(side, 10.0**middle, some).mean() > agreement:
-                low = middle
-            else:
-                high = middle
-        levels.append(10.0 ** ((low + high) / 2))
-    every = np.arange(len(queries))
-    return np.stack([noisy_overlap(draw % 2, levels[draw % 2], every) for draw in range(n_draws)])
+_DRAWS = 10  # of each noise
+_AROUND = 0.1  # log10 by which the levels of the draws differ from that which fits
+_MISFIT = 0.1  # standard deviation of the log odds of agreement that another kind of noise gives a group
 
 
 @dataclass(frozen=True)
 class NoiseTest:
-    """Groups compared with what noise leaves, by the noise that explains each better; arrays (g,).
+    """Groups compared with what noise leaves, by the noise that explains each best; arrays (g,).
 
     Attributes
     ----------
+    p : array
+        Corrected for the number of groups (Bonferroni).
     expected, reach : arrays
         Mean agreement under this noise, and half the width of its 95 % band.
-    between : float
-        Variance of group means beyond that of random groups, the larger one of the two spaces.
+    by_row : array (m,)
+        Mean agreement of each query under all noise that was drawn.
     """
 
     z: np.ndarray
     p: np.ndarray
     expected: np.ndarray
     reach: np.ndarray
-    between: float
-    n_permutations: int
+    by_row: np.ndarray
 
 
 def moved_beyond_noise(
-    agreement: np.ndarray, under_noise: np.ndarray, groups: np.ndarray, random_state: int = 0
+    vectors: tuple[np.ndarray, np.ndarray],
+    represent: Callable[[np.ndarray], np.ndarray],
+    own: tuple[np.ndarray, np.ndarray],
+    queries: np.ndarray,
+    agreement: np.ndarray,
+    groups: np.ndarray,
+    belongs: np.ndarray,
+    random_state: int = 0,
 ) -> NoiseTest:
-    """Test the agreement (m,) of rows against `agreement_under_noise`, (n_draws, m), in which the two spaces
-    take turns; groups (m,) are 0 … g − 1, −1 for none.
+    """Test whether groups keep fewer neighbours than noise of one size in every row leaves them.
 
-    Nobody knows which of two spaces has the noise, and dense groups lose more neighbours to noise in the
-    space that is sharper. So each space's noise has a test of its own, with its own variance between groups,
-    and a
-    group has moved only if neither explains it. The mean of both expectations gave up to 11 % false findings
-    at p < .05; this test gives 1 to 3 %.
+    Nobody knows which of two spaces has the noise, and dense groups lose more neighbours to it where they are
+    sharper. So there are four explanations: the second space is the first with noise, or the first is the
+    second with noise, or both are one space with noise, which resembles the first or the second less its
+    noise. A group has moved only if each fails. What both spaces share is estimated group by group: rows are
+    drawn towards the mean of their group until its variance is smaller by that of the noise.
+
+    The mean agreement of a group is compared with `_DRAWS` draws around the level that fits, regressed on the
+    mean agreement of all rows. The error is the largest of three, the scatter of the group's draws, of those
+    of all groups, and of the rows within groups, and includes that noise may be of another kind (`_MISFIT`).
+
+    Parameters
+    ----------
+    vectors : two arrays (n, d)
+    represent : (n, d) → (t, c)
+        The rows among which neighbours are searched. Noise comes before it, so that relative spaces get that
+        of their anchors, too.
+    own : two arrays (m, k)
+        The neighbours of the queries in each represented space.
+    agreement : array (m,)
+        Jaccard overlap of these.
+    groups, belongs : arrays (m,) and (n,)
+        Of the queries 0 … g − 1, −1 for none; of all rows, in any numbers.
     """
-    shared = groups[groups >= 0]
-    sizes = np.bincount(shared)
-    tests, expected, variances = [], [], []
-    for draws in (under_noise[::2], under_noise[1::2]):
-        under = draws.mean(axis=0, dtype=np.float64)
-        variances.append(_between(draws, groups))
-        residual = agreement - under
-        tests.append(lowest_groups(residual, groups, between=variances[-1], random_state=random_state))
-        expected.append(np.bincount(shared, under[groups >= 0]) / sizes + residual.mean())
-    sides, every = np.argmax([test.z for test in tests], axis=0), np.arange(len(sizes))
-    return NoiseTest(
-        z=np.maximum(*(test.z for test in tests)),
-        p=np.maximum(*(test.p for test in tests)),
-        expected=np.array(expected)[sides, every],
-        reach=np.array([test.reach for test in tests])[sides, every],
-        between=max(variances),
-        n_permutations=tests[0].n_permutations,
-    )
+    from scipy.special import stdtr, stdtrit  # as `scipy.stats.t`, which takes longer to import
+
+    rng = np.random.default_rng(random_state)
+    every, inside = np.arange(len(queries)), groups >= 0
+    some = np.sort(rng.choice(every, min(_CALIBRATED_ROWS, len(every)), replace=False))
+    sizes = np.bincount(groups[inside])
+
+    def means(values: np.ndarray) -> np.ndarray:
+        return np.bincount(groups[inside], values[inside]) / sizes
+
+    measured, goal, z, p, drawn = means(agreement), agreement.mean(), np.full(len(sizes), -np.inf), 0.0, []
+    expected, reach = np.zeros((2, len(sizes)))
+    for side, both in ((0, False), (1, False), (0, True), (1, True)):
+        overlap = _overlap_under_noise(vectors[side], represent, own[side], queries, both and belongs, rng)
+        low, high = _LEVELS
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if overlap(10.0**middle, some).mean() > goal else (low, middle)
+        levels = (low + high) / 2 + np.linspace(-_AROUND, _AROUND, _DRAWS)
+        draws = np.stack([overlap(10.0**level, every) for level in levels])
+        drawn.append(draws.mean(axis=0))
+        level = draws.mean(axis=1) - draws.mean()
+        by_group = np.stack([means(draw) for draw in draws])
+        squares, apart = max(float(level @ level), 1e-12), float(goal - draws.mean())
+        slope = level @ by_group / squares
+        fitted = by_group.mean(axis=0) + slope * apart
+        scatter = np.square(by_group - by_group.mean(axis=0) - np.outer(level, slope)).sum(0) / (_DRAWS - 2)
+        residual = agreement - drawn[-1]
+        rows = np.square(residual[inside] - means(residual)[groups[inside]]).mean()
+        variance = np.maximum(scatter, max((scatter * sizes).mean(), rows) / sizes)
+        odds = np.clip(fitted, 0.01, 0.99)
+        misfit = np.square(_MISFIT * odds * (1 - odds))
+        error = np.sqrt(variance * (1 + 1 / _DRAWS + apart**2 / squares) + misfit)
+        better = (measured - fitted) / error > z
+        z = np.where(better, (measured - fitted) / error, z)
+        expected, reach = np.where(better, fitted, expected), np.where(better, error, reach)
+        p = np.minimum(1, len(sizes) * stdtr(_DRAWS - 2, z))
+        if np.all(p >= SIGNIFICANT):
+            break
+    return NoiseTest(z, p, expected, reach * stdtrit(_DRAWS - 2, 0.975), np.mean(drawn, axis=0))
 
 
-def _between(draws: np.ndarray, groups: np.ndarray) -> float:
-    """Variance of group means under the noise of one space beyond that of random groups, 0 or more.
-
-    Each draw is compared with the mean of the others, m of them, which raises all variances by (1 + 1/m); the
-    measured agreement is compared with the mean of all draws.
+def _overlap_under_noise(
+    X: np.ndarray,
+    represent: Callable[[np.ndarray], np.ndarray],
+    own: np.ndarray,
+    queries: np.ndarray,
+    belongs: np.ndarray | bool,
+    rng: np.random.Generator,
+) -> Callable[[float, np.ndarray], np.ndarray]:
+    """(level, which of the queries) → overlap of their neighbours in a space with those in the same space
+    with noise; where `belongs` gives groups, of two such copies of the space less its noise.
     """
-    belongs, sizes, n = groups[groups >= 0], np.bincount(groups[groups >= 0]), len(groups)
-    excess, others = [], len(draws) - 1
-    for draw in draws:
-        residual = draw - (draws.sum(axis=0) - draw) / others
-        means = np.bincount(belongs, residual[groups >= 0]) / sizes - residual.mean()
-        random = residual.var() / sizes * (n - sizes) / max(n - 1, 1)
-        excess.append((means**2 - random) / (1 + 1 / others))
-    return float(max(0.0, np.mean(excess) * (1 + 1 / len(draws))))
+    X, k = brought(X)[0], own.shape[1]
+    spread = float(centred(X, mean_row(X)).std(dtype=np.float64))
+
+    def near(rows: np.ndarray, level: float, which: np.ndarray) -> np.ndarray:
+        moved = rng.standard_normal(X.shape, dtype=np.float32)
+        moved *= level * spread
+        moved += rows
+        return neighbours_within(unit_rows(represent(moved)), queries[which], k)
+
+    def overlap(level: float, which: np.ndarray) -> np.ndarray:
+        if belongs is False:
+            return jaccard_rows(own[which], near(X, level, which))
+        shared = X.copy()
+        for group in np.unique(belongs[belongs >= 0]):
+            members = belongs == group
+            rows = X[members]
+            rest = rows - rows.mean(axis=0)
+            variance = np.square(rest, dtype=np.float64).sum() / max(len(rows) - 1, 1)
+            kept = 1 - (level * spread) ** 2 * X.shape[1] / variance if variance > 0 else 0
+            shared[members] = rows - (1 - np.sqrt(max(kept, 0))) * rest
+        return jaccard_rows(near(shared, level, which), near(shared, level, which))
+
+    return overlap
 
 
 FORMS = ("absolute", "relative", "whitened")
 GROUPS = ("classes", "clusters")
 NEIGHBOURS = 50
 SIGNIFICANT = 0.05
-_DRAWS = 8  # of noise; even, as the two spaces take turns
 _EXAMPLES, _ANCHORS = 6, 3
 
 
@@ -175,7 +192,7 @@ class MovedGroup:
     agreement, expected : float
         Mean Jaccard overlap of its rows, and what the same noise everywhere would leave, 0 … 1.
     low, high : float
-        95 % band of a random group of `n_queries` rows with this expectation.
+        95 % band of a group of `n_queries` rows that got this noise.
     z, p : float
         p is corrected for the number of groups.
     examples : ids
@@ -213,11 +230,9 @@ class FoundDifferences:
     rows : array (m,)
         Numbers of the compared rows in the matched spaces, ascending.
     agreement, expected : arrays (m,)
-        Expected is the mean of both spaces' noise.
+        Expected is the mean of all noise that was drawn.
     belongs : array (n_pair,)
         The place of each matched row's group in `groups`, anchors included, −1 for none.
-    between : float
-        As `NoiseTest.between`.
     left_out : int
         Groups with fewer than `LEAST_ROWS` compared rows.
     """
@@ -229,8 +244,6 @@ class FoundDifferences:
     agreement: np.ndarray
     expected: np.ndarray
     belongs: np.ndarray
-    between: float
-    n_permutations: int
     left_out: int
 
     @property
@@ -252,15 +265,15 @@ class DifferenceSettings:
 @dataclass(frozen=True)
 class Differences(DifferenceSettings, Task[FoundDifferences]):
     """Where two spaces with the same rows differ: neighbourhood agreement by class or by cluster, tested
-    against chance.
+    against equal noise.
 
     Agreement is the Jaccard overlap of a row's k nearest neighbours in either space (mutual kNN).
-    `moved_beyond_noise` tests it against `agreement_under_noise`: without this correction a dense class would
-    count as moved although every row got the same noise.
+    `moved_beyond_noise` tests it: without this correction a dense class would count as moved although every
+    row got the same noise.
     """
 
     kind: ClassVar[str] = "differences"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     result: ClassVar[str] = "relcore.compare.differences:FoundDifferences"
 
     random_state: int = 0
@@ -272,13 +285,13 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         n, absolute = len(spaces[0]), self.representation == "absolute"
         width = spaces[0].dimension if absolute else len(self.anchors)
-        searches = (_DRAWS + 2) * min(self.n_queries, n) + 18 * 400
-        return n * searches * (width + 100) / 2e10 + 26 * n * width / 1e8 + 0.3
+        searches = (6 * _DRAWS + 2) * min(self.n_queries, n) + 6 * _STEPS * _CALIBRATED_ROWS
+        return n * searches * (width + 100) / 2e10 + 6 * (_DRAWS + _STEPS) * n * width / 1e8 + 0.3
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> FoundDifferences:
-        report(0, 3, "searching the neighbours in both spaces")
+        report(0, 2, "searching the neighbours in both spaces")
         pair = match(*spaces)
         split = held_out(pair, self.anchors, self.representation)
         rows = split.test
@@ -296,11 +309,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
             numbers, names = clusters_of(pair.source, n_clusters, self.random_state)
         queries = queries_of_groups(numbers[rows], pair.ids[rows], self.n_queries)
         near = find_neighbours(*map(represented, vectors), k=k, convention="mutual", queries=queries)
-        report(1, 3, "measuring what noise would leave")
-        agreement, lists = near.overlap, (near.own, near.other)
-        drawn = queries, agreement.mean(), _DRAWS, self.random_state
-        under_noise = agreement_under_noise(vectors, represented, lists, *drawn)
-        report(2, 3, "comparing groups with random ones")
+        agreement = near.overlap
         compared = numbers[rows[queries]]
         enough = np.flatnonzero(np.bincount(compared[compared >= 0], minlength=len(names)) >= LEAST_ROWS)
         if not len(enough):
@@ -311,8 +320,18 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
         renumbered = np.full(len(names) + 1, -1)  # the last place is that of −1
         renumbered[enough] = np.arange(len(enough))
         compared, every = renumbered[compared], renumbered[numbers]
-        test = moved_beyond_noise(agreement, under_noise, compared, self.random_state)
-        expected, ids = under_noise.mean(axis=0, dtype=np.float64), pair.ids[rows[queries]]
+        report(1, 2, "measuring what noise would leave")
+        test = moved_beyond_noise(
+            vectors,
+            represented,
+            (near.own, near.other),
+            queries,
+            agreement,
+            compared,
+            numbers,
+            self.random_state,
+        )
+        expected, ids = test.by_row, pair.ids[rows[queries]]
         groups, order = [], np.argsort(test.z, kind="stable")
         for number in order.tolist():
             members = np.flatnonzero(compared == number)
@@ -340,8 +359,6 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
             agreement=agreement,
             expected=expected,
             belongs=np.append(np.argsort(order), -1)[every],
-            between=test.between,
-            n_permutations=test.n_permutations,
             left_out=len(names) - len(enough),
         )
 
@@ -406,17 +423,17 @@ class GroupDifferences(DifferenceSettings, Recipe):
 
 
 def differences_lines(found: FoundDifferences, kind: str) -> Lines:
-    """Groups side by side, the one that moved most first, with 95 % bands of random groups."""
+    """Groups side by side, the one that moved most first, with 95 % bands of equal noise."""
     shown = found.groups[:SHOWN]
     ends = ([getattr(group, name) for group in shown] for name in ("expected", "low", "high"))
-    lines = [Line("random group of that size, 95 %", range(len(shown)), *ends)]
+    lines = [Line("equal noise, 95 %", range(len(shown)), *ends)]
     for significant, name in (
-        (True, f"moved more than chance, p < {short(SIGNIFICANT, 2)}"),
-        (False, "not more than chance"),
+        (True, f"moved more than equal noise, p < {short(SIGNIFICANT, 2)}"),
+        (False, "not more than equal noise"),
     ):
         some = [place for place, group in enumerate(shown) if group.significant == significant]
         if some:
-            labels = [f"{shown[place].name}: {p_told(shown[place], found)}" for place in some]
+            labels = [f"{shown[place].name}: {p_told(shown[place])}" for place in some]
             lines.append(Line(name, some, [shown[place].agreement for place in some], labels=labels))
     names = (group.name for group in shown)
     return Lines(
@@ -432,20 +449,20 @@ def differences_lines(found: FoundDifferences, kind: str) -> Lines:
 
 
 def summary(found: FoundDifferences, kind: str) -> str:
-    """``"2 of 10 classes moved more than chance (p < .05, corrected for 10 classes)"``."""
+    """``"2 of 10 classes moved more than equal noise explains (p < .05, corrected for 10 classes)"``."""
     n = len(found.groups)
-    text = f"{len(found.moved)} of {n} {kind} moved more than chance (p < .05, corrected for {n} {kind})"
+    moved = f"{len(found.moved)} of {n} {kind} moved more than equal noise explains"
+    text = f"{moved} (p < .05, corrected for {n} {kind})"
     return f"{text}; the {SHOWN} that moved most are shown" if n > SHOWN else text
 
 
-def p_told(group: MovedGroup, found: FoundDifferences) -> str:
-    """``"p = .012"``, or ``"p < .001"`` at the smallest p that the permutations can give."""
-    least = 1 / (1 + found.n_permutations)
-    return "p < .001" if group.p <= max(least, 0.0009) else f"p = {short(group.p)}"
+def p_told(group: MovedGroup) -> str:
+    """``"p = .012"``, or ``"p < .001"``."""
+    return "p < .001" if group.p < 0.001 else f"p = {short(group.p)}"
 
 
 def differences_table(found: FoundDifferences) -> pd.DataFrame:
-    """A row per group; low and high are the 95 % band of a random group, p is corrected for the number of
+    """A row per group; low and high are the 95 % band under equal noise, p is corrected for the number of
     groups.
     """
     names = {"name": "group", "n": "rows", "n_queries": "compared"}
@@ -463,7 +480,7 @@ def printed_table(found: FoundDifferences) -> pd.DataFrame:
             "group": [group.name for group in found.groups],
             "n": [group.n_queries for group in found.groups],
             f"agreement, k = {found.k}": [f"{group.agreement:.3f}" for group in found.groups],
-            "chance (95 %)": [f"{group.low:.3f} to {group.high:.3f}" for group in found.groups],
+            "equal noise (95 %)": [f"{group.low:.3f} to {group.high:.3f}" for group in found.groups],
             "p": ["< .001" if group.p < 0.001 else f"{group.p:.3f}" for group in found.groups],
         }
     )

@@ -33,14 +33,13 @@ def lowest_groups(
     values: np.ndarray,
     groups: np.ndarray,
     *,
-    between: float = 0.0,
     n_permutations: int = PERMUTATIONS,
     random_state: int = 0,
 ) -> GroupTest:
     r"""Test whether the mean value of a group is below that of random groups of rows of the same size.
 
     A random group of m of n rows, drawn without replacement, has the mean μ of all rows and the variance
-    :math:`\sigma^2 / m \cdot (n - m) / (n - 1) + \tau^2`. Each group's z is compared with the *smallest* z of
+    :math:`\sigma^2 / m \cdot (n - m) / (n - 1)`. Each group's z is compared with the *smallest* z of
     all groups after a permutation of the values (Westfall and Young 1993), so that the chance of one wrong
     finding among all groups is p.
 
@@ -49,9 +48,6 @@ def lowest_groups(
     values : array (n,)
     groups : array (n,) of int
         0 … g − 1, −1 for rows of no group, which are part of what random groups are drawn from.
-    between : float
-        τ², the variance of group means that remains in groups of any size, because the values of a group move
-        together. It is added to the permuted means as independent normal numbers. 0 if rows are independent.
 
     Raises
     ------
@@ -76,7 +72,7 @@ def lowest_groups(
             "groups: expected one group or more, each with a row or more; leave empty groups out"
         )
     n = len(values)
-    error = np.sqrt(values.var() / sizes * (n - sizes) / max(n - 1, 1) + between)
+    error = np.sqrt(values.var() / sizes * (n - sizes) / max(n - 1, 1))
     order = np.flatnonzero(groups >= 0)
     belongs, mu = groups[order], values.mean()
 
@@ -88,7 +84,6 @@ def lowest_groups(
 
     mean = means(values)
     z, rng = standardised(mean), np.random.default_rng(random_state)
-    together = np.sqrt(between) * rng.standard_normal((n_permutations, n_groups))
-    lowest = np.sort([standardised(means(rng.permutation(values)) + moved).min() for moved in together])
+    lowest = np.sort([standardised(means(rng.permutation(values))).min() for _ in range(n_permutations)])
     as_low = np.searchsorted(lowest, z, side="right")
     return GroupTest(mean, z, (1 + as_low) / (1 + n_permutations), Z95 * error, n_permutations)

@@ -10,13 +10,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.columns import class_groups
-from relcore.compare.differences import (
-    FORMS,
-    Differences,
-    GroupDifferences,
-)
-from relcore.scores.groups import lowest_groups
+from relcore.compare.differences import FORMS, Differences, GroupDifferences
 from relcore.spaces.space import LatentSpace
 from relcore.tasks.recipe import recipe_of
 
@@ -57,13 +51,12 @@ def settings(form="absolute", **more):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("planted", [1])
-def test_a_shuffled_class_comes_first(form, planted, rng):
+def test_a_shuffled_class_comes_first(form, rng):
     X, labels = classes_of_unequal_density(rng)
-    target = shuffled(rng, noisy(rng, X), np.flatnonzero(labels == f"class {planted}"))
+    target = shuffled(rng, noisy(rng, X), np.flatnonzero(labels == "class 1"))
     found = settings(form).run(spaces_of(X, target, labels))
     first, *rest = found.groups
-    assert (first.name, [group.name for group in found.moved]) == (f"class {planted}", [f"class {planted}"])
+    assert (first.name, [group.name for group in found.moved]) == ("class 1", ["class 1"])
     assert first.p < 0.01
     assert first.agreement < first.low
     assert all(group.agreement > group.low for group in rest)
@@ -71,26 +64,35 @@ def test_a_shuffled_class_comes_first(form, planted, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("form", "side"), [("absolute", 1), *product(("relative", "whitened"), (0, 1))])
-def test_noise_alone_moves_no_class(form, side):
-    """40 draws of one space twice, one of them with noise. At p < .05 two are expected to have a finding; 7
-    or more come once in 300 times.
+@pytest.mark.parametrize(("form", "noisy_sides"), list(product(FORMS, ((0,), (1,), (0, 1)))))
+def test_noise_alone_moves_no_class(form, noisy_sides):
+    """40 draws of one space twice, with noise in one or both. At p < .05 two are expected to have a finding;
+    7 or more come once in 300 times.
 
-    Test data have what misleads: classes of unequal size and density. A test of the agreement itself takes
-    the densest class for moved in nearly every draw, because the same noise costs dense classes more
-    neighbours.
+    Test data have what misleads: classes of unequal size and density, to which the same noise costs unequal
+    shares of their neighbours.
     """
-    corrected, naive = 0, 0
+    moved = 0
     for draw in range(40):
         rng = np.random.default_rng([7, draw])
         X, labels = classes_of_unequal_density(rng)
-        source, target = spaces_of(*(X, noisy(rng, X))[:: 2 * side - 1], labels)
-        found = settings(form, random_state=draw).run((source, target))
-        corrected += bool(found.moved)
-        numbers = class_groups(source)[0][found.rows]
-        naive += lowest_groups(found.agreement, numbers, n_permutations=199).p.min() < 0.05
-    assert corrected <= 6
-    assert naive > 30
+        pair = (noisy(rng, X) if side in noisy_sides else X for side in (0, 1))
+        moved += bool(settings(form, random_state=draw).run(spaces_of(*pair, labels)).moved)
+    assert moved <= 6
+
+
+@pytest.mark.parametrize("noisy_sides", [(1,), (0, 1)])
+def test_noise_alone_moves_no_class_of_few_separated_rows(noisy_sides):
+    """As above; before, 10 of 10 draws had a finding with noise in both, since a tight class is mostly noise."""
+    moved, number = 0, np.repeat(np.arange(8), 40)
+    for draw in range(10):
+        rng = np.random.default_rng([9, draw])
+        widths = rng.permutation(np.geomspace(0.4, 2.5, 8))[number, None]
+        X = 4 * rng.normal(size=(8, 20))[number] + widths * rng.normal(size=(320, 20))
+        pair = [noisy(rng, X, 0.25 * X.std()) if side in noisy_sides else X for side in (0, 1)]
+        found = Differences(k=20, random_state=draw).run(spaces_of(*pair, number.astype(str)))
+        moved += bool(found.moved)
+    assert moved <= 2
 
 
 def test_unrelated_spaces_have_no_class_that_differs_more():
@@ -131,7 +133,7 @@ def test_the_figure_is_drawn_from_its_recipe_alone(files):
     assert table.group[0] == "class 1"
     assert table.p[0] < 0.01
     assert (table.p[1:] > 0.05).all()
-    assert "1 of 6 classes moved more than chance" in figure.interactive(_theme()).layout.meta["alt"]
+    assert "1 of 6 classes moved more than equal noise" in figure.interactive(_theme()).layout.meta["alt"]
     assert r"\toprule" in figure.bytes("tex").decode()
     assert figure.bytes("pdf").startswith(b"%PDF")
 

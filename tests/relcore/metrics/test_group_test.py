@@ -18,23 +18,6 @@ def test_z_is_that_of_a_sample_without_replacement():
     np.testing.assert_allclose(found.reach, Z95 * errors)
 
 
-def test_groups_whose_rows_move_together_need_the_variance_between_them():
-    """Of 100 draws 5 are expected to be significant; groups that move by a standard deviation of .3 are so
-    in nearly all.
-    """
-    groups, found = np.repeat(np.arange(6), 50), []
-    for draw in range(100):
-        rng = np.random.default_rng(draw)
-        values = rng.normal(size=300) + (0.3 * rng.normal(size=6))[groups]
-        tested = (
-            lowest_groups(values, groups, between=between, n_permutations=199) for between in (0.0, 0.09)
-        )
-        found.append([bool(test.p.min() < 0.05) for test in tested])
-    without, with_it = np.sum(found, axis=0)
-    assert without > 50
-    assert with_it <= 13  # 13 or more come once in 500 times
-
-
 def test_one_group_in_twenty_draws_is_low_by_chance():
     groups = np.concatenate([np.full(size, number) for number, size in enumerate((5, 20, 80, 200))])
     lowest = []
