@@ -48,14 +48,13 @@ def audit(workspace: Workspace, pair: Match) -> None:
         return
     if outcome.decided:
         st.markdown(
-            f"**{plain(outcome.headline)}** A wrong pair agrees as little as anchors that are mismatched on"
-            f" purpose. The list ends where more than {100 * task.false_share:.0f} % of it would be right"
-            " pairs on average, if right pairs agree better than that."
+            f"**{plain(outcome.headline)}** A suspect agrees as little as anchors that are mismatched on"
+            f" purpose, and less than right pairs do. On average, at most {100 * task.false_share:.0f} % of"
+            " the suspects are right pairs, unless some right pairs differ in kind from the others. Wrong"
+            " pairs that agree by chance are not found."
         )
     else:
         messages.warning(outcome.headline)
-    if outcome.caution:
-        messages.info(outcome.caution, icon=":material/balance:")
     if len(outcome.suspects):
         _suspects(workspace, pair, outcome)
     listed, drawn = st.columns([1.5, 1], gap="large")

@@ -15,7 +15,7 @@ from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.represent.anchors import FALSE_SHARE, agreement_of_others, audit_pairs, shared_anchors
+from relcore.represent.anchors import FALSE_SHARE, audit_pairs, shared_anchors
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
@@ -28,7 +28,6 @@ from relcore.tasks.task import Task
 
 ALL, KEPT = "all anchors", "without the suspects"
 _FEWEST_SCORED = 5
-_COMPARED = 1000  # other rows
 _MOST_PRINTED = 40
 _QUANTILES = np.linspace(0, 1, 201)
 
@@ -49,9 +48,6 @@ class AuditOutcome:
         Estimated number of wrong pairs.
     decided : bool
         False where the pairs have too little in common to tell: then there are no suspects.
-    alike : float
-        Share of other shared rows that agree no better than the suspects, by the rotation of the trusted
-        pairs; NaN without suspects or such rows, and for other methods than Procrustes.
     scores : set of anchors → metric → Score
         Of all anchors and of those that are left, on the same held-out rows; empty without these.
     differences : metric → Difference
@@ -65,7 +61,6 @@ class AuditOutcome:
     mismatched: np.ndarray
     n_wrong: float
     decided: bool
-    alike: float = float("nan")
     scores: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
     differences: Mapping[str, Difference] = field(default_factory=dict)
 
@@ -75,21 +70,8 @@ class AuditOutcome:
         if self.decided:
             return f"{f'{n:,}' if n else 'None'} of {k:,} pairs {'is' if n < 2 else 'are'} suspect."
         return (
-            f"Cannot tell: {min(self.n_wrong, k):.0f} of {k:,} pairs agree no better than mismatched"
-            " pairs. The spaces have too little in common, or more than 40 % of the pairs are wrong."
-        )
-
-    @property
-    def caution(self) -> str:
-        """Warns where right pairs look like suspects; "" where few do."""
-        expected = self.alike * len(self.anchors)
-        if not expected > max(1.0, 0.1 * len(self.suspects)):
-            return ""
-        right = min(expected, len(self.suspects))
-        return (
-            f"{100 * self.alike:.0f} % of the other rows that both spaces share agree no better than the"
-            f" suspects. If these rows are paired correctly, about {right:.0f} of the {len(self.suspects):,}"
-            " suspects are right pairs that the two spaces place differently."
+            f"Cannot tell: of {k:,} pairs, right ones may agree as little as mismatched ones. The spaces have"
+            " too little in common, the pairs are too few, or more than 40 % of them are wrong."
         )
 
     def table(self) -> pd.DataFrame:
@@ -122,7 +104,7 @@ class PairAudit(Task[AuditOutcome]):
         above=0,
         below=1,
         metavar="SHARE",
-        help="Share of the suspects that may be right, on average.",
+        help="Share of the suspects that may be right, on average; 0 suspects where it cannot be kept.",
     )
     projection: ProjectionSpec = ProjectionSpec()
     k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours of the scores.")
@@ -166,12 +148,6 @@ class PairAudit(Task[AuditOutcome]):
         free = np.flatnonzero((places >= 0) & ~taken)
         others = free, places[free]
         scores, differences = self._scored(source, target, rows, others, audited.suspects)
-        alike = float("nan")
-        if self.method == "procrustes" and len(audited.suspects) and len(free):
-            some = Split.held_out(source.ids[free]).queries(_COMPARED)
-            compared = _directions(source, target, (free[some], others[1][some]))
-            agreement = agreement_of_others(*directions, audited.trusted, *compared)
-            alike = float(np.mean(agreement <= audited.of_pairs[audited.suspects].max()))
         return AuditOutcome(
             tuple(anchors),
             tuple(partners),
@@ -180,7 +156,6 @@ class PairAudit(Task[AuditOutcome]):
             np.quantile(audited.mismatched, _QUANTILES),
             audited.n_wrong,
             audited.decided,
-            alike,
             scores,
             differences,
         )

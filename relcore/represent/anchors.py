@@ -323,6 +323,8 @@ FALSE_SHARE = 0.05
 FEWEST = 10  # pairs; with fewer, the trusted ones cannot tell a rotation
 _JUDGED = 0.9  # quantile of the mismatches below which pairs are counted as wrong
 _MOST_WRONG = 1 - TRUSTED
+_TAIL = (8, 20)  # most degrees of freedom, and pairs for each above two
+_NEAREST = 1e-4  # 1 − agreement, below which pairs agree equally
 _SILENT = 1e-9  # of the largest singular value: directions that the trusted pairs do not have
 
 
@@ -330,11 +332,10 @@ _SILENT = 1e-9  # of the largest singular value: directions that the trusted pai
 class Audit:
     """Agreement (k, k) of source i with target j, −1 … 1, of pairs on the diagonal, and which are suspects.
 
-    It was fitted on the pairs `trusted` (t,); `false_share` of the suspects may be right, on average.
+    At most `false_share` of the suspects are right, on average.
     """
 
     agreement: np.ndarray
-    trusted: np.ndarray
     false_share: float = FALSE_SHARE
 
     @cached_property
@@ -359,24 +360,42 @@ class Audit:
         below = np.quantile(self.mismatched, _JUDGED)
         return float(min((self.of_pairs < below).sum() / _JUDGED, len(self.of_pairs)))
 
+    def chance_if_right(self, agreement: np.ndarray) -> np.ndarray:
+        """Share of right pairs that agree at most by this. Their log(1 − agreement) has Student's t, around
+        the median and as wide as the lower quartile of the pairs that are not `n_wrong`.
+        """
+        from scipy.special import stdtr
+
+        right = self.of_pairs[self.ranking[int(self.n_wrong) :]]
+        middle, low = np.log(np.maximum(1 - np.quantile(right, (0.5, 0.25)), _NEAREST))
+        away = np.log(np.maximum(1 - agreement, _NEAREST)) - middle
+        most, pairs = _TAIL
+        return stdtr(min(most, 2 + len(self.of_pairs) / pairs), -away / max((low - middle) / 0.6745, 0.05))
+
     @property
     def decided(self) -> bool:
-        """Whether the pairs can be judged: the fit stands while at most 40 % are wrong."""
-        return self.n_wrong <= _MOST_WRONG * len(self.of_pairs)
+        """Whether the pairs can be judged: the fit stands while at most 40 % are wrong, and right pairs must
+        hardly ever agree as little as the median mismatch; else they would be among the suspects.
+        """
+        if self.n_wrong > _MOST_WRONG * len(self.of_pairs):
+            return False
+        return bool(self.chance_if_right(np.median(self.mismatched)) <= _MOST_WRONG * self.false_share)
 
     @cached_property
     def suspects(self) -> np.ndarray:
         """Suspect pairs, the least agreement first; none where the audit is not `decided`.
 
-        Of the n that agree least, n_wrong · F are wrong, F being the share of mismatches that agree less than
-        the next pair.
+        They agree as mismatches do: of the n that agree least, n_wrong · F are wrong, F being the share of
+        mismatches that agree less than the next pair. And right pairs hardly agree so little: Benjamini and
+        Hochberg (1995) with `chance_if_right`.
         """
         if not self.decided or self.n_wrong == 0:
             return self.ranking[:0]
         counts = np.arange(1, len(self.ranking) + 1)
         beyond = np.append(self.of_pairs[self.ranking[1:]], np.inf)
         share = np.searchsorted(self.mismatched, beyond) / len(self.mismatched)
-        within = np.flatnonzero(1 - self.n_wrong * share / counts <= self.false_share)
+        rare = self.chance_if_right(self.of_pairs[self.ranking]) <= self.false_share * counts / len(counts)
+        within = np.flatnonzero((1 - self.n_wrong * share / counts <= self.false_share) & rare)
         return self.ranking[: within[-1] + 1] if len(within) else self.ranking[:0]
 
 
@@ -407,14 +426,6 @@ def audit_pairs(
     return AUDITS[method].load()(X, Y, false_share)
 
 
-def agreement_of_others(
-    X: np.ndarray, Y: np.ndarray, trusted: np.ndarray, P: np.ndarray, Q: np.ndarray
-) -> np.ndarray:
-    """Cosine (n,) of other pairs by the rotation of the trusted pairs."""
-    X, Y, P, Q = (np.asarray(Z, dtype=np.float64) for Z in (X, Y, P, Q))
-    return np.vecdot(_turned(P, X[trusted], Y[trusted]), Q)
-
-
 def by_procrustes(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     trusted = np.arange(len(X))
     for _ in range(ROUNDS):
@@ -427,7 +438,7 @@ def by_procrustes(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     for fold in np.array_split(np.random.default_rng(0).permutation(trusted), min(FOLDS, len(trusted))):
         others = np.setdiff1d(trusted, fold)
         turned[fold] = _turned(X[fold], X[others], Y[others])
-    return Audit(turned @ Y.T, trusted, false_share)
+    return Audit(turned @ Y.T, false_share)
 
 
 def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
@@ -446,7 +457,7 @@ def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     variances = (sums(first**2) - left**2 / counts) * (sums(second**2).T - right**2 / counts)
     spread = np.sqrt(np.maximum(variances, 0))
     correlation = np.divide(covariance, spread, out=np.zeros((k, k)), where=spread > 0)
-    return Audit(correlation, np.arange(k), false_share)
+    return Audit(correlation, false_share)
 
 
 def _turned(rows: np.ndarray, X: np.ndarray, Y: np.ndarray) -> np.ndarray:

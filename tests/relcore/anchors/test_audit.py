@@ -39,15 +39,25 @@ def test_planted_wrong_pairs_of_words_come_first(words, n_wrong):
         n_wrong, abs=3.5 * np.sqrt(n_wrong * 0.1 / 0.9)
     )  # binomial: 90 % lie below
     suspects = set(found.suspects.tolist())
-    assert len(suspects & wrong) >= 0.9 * n_wrong
+    assert len(suspects & wrong) >= 0.8 * n_wrong
     assert (
         len(suspects - wrong) <= 0.05 * len(suspects) + 3
     )  # of 105, a share of .05 with its standard error of 2.2
 
 
-def test_of_right_pairs_of_words_none_is_suspect(words):
-    X, Y, _ = directions(words, 1, 0)
-    assert audit_pairs(X, Y).suspects.tolist() == []
+@pytest.mark.parametrize("k", [40, 300])
+def test_right_pairs_of_words_are_no_suspects(words, k):
+    """Of 20 draws one is expected to have suspects; four or more come once in 60 times."""
+    found = [len(audit_pairs(*directions(words, state, 0, k)[:2]).suspects) > 0 for state in range(20)]
+    assert sum(found) <= 3
+
+
+def test_where_right_pairs_agree_little_it_cannot_tell(rng):
+    """Before, it named a third of such pairs."""
+    X = rng.normal(size=(300, 100))
+    found = audit_pairs(unit(X), unit(X + 3 * rng.normal(size=X.shape)))
+    assert np.median(found.of_pairs) > np.quantile(found.mismatched, 0.9)
+    assert not found.decided
 
 
 @pytest.mark.parametrize("method", ["procrustes", "similarities"])
@@ -59,7 +69,8 @@ def test_rotations_into_any_width_leave_only_the_swapped_pairs(rng, method, widt
     Y[[5, 17, 40]] = Y[[17, 40, 5]]
     found = audit_pairs(X, Y, method)
     assert set(found.suspects.tolist()) <= {5, 17, 40}
-    assert len(found.suspects) == (3 if method == "procrustes" else 2)  # one of three may agree by chance
+    assert method == "similarities" or len(found.suspects) == 3
+    assert set(found.ranking[:2].tolist()) <= {5, 17, 40}  # one of three may agree by chance
     right = np.setdiff1d(np.arange(60), [5, 17, 40])
     np.testing.assert_allclose(found.of_pairs[right], 1, atol=1e-6 if method == "procrustes" else 0.3)
 
