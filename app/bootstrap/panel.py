@@ -218,7 +218,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
     for spec, ids, name in zip(
         (setup.source_spec, setup.target_spec),
         zip(*pairs, strict=True),
-        ("anchor", "matched to"),
+        ("anchor" if outcome.known else "source", "matched to"),
         strict=True,
     ):
         alone = replace(Workspace(), source=spec, target=spec)

@@ -908,7 +908,9 @@ class Split:
         if not len(test):
             told = f"all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer anchors"
             if len(anchors) < len(ids):
-                told = "Bootstrap found these pairs, only confirmed ones are scored; confirm some on its page"
+                told = (
+                    "expected known pairs to score, got pairs that Bootstrap found; confirm some on its page"
+                )
             raise SpaceError(f"split: {told}")
         return cls(ids, anchors, np.empty(0, dtype=np.int64), test, random_state)
 

@@ -170,7 +170,9 @@ def test_of_guessed_pairs_the_confirmed_ones_alone_are_scored(store, files, spac
     assert unchecked.source.digest != some.source.digest
     kept = load_encoding(store, put_space(store, some.source))  # as a job reads it
     assert (kept.digest, kept.ids.confirmed) == (some.source.digest, some.ids.confirmed)
-    with pytest.raises(SpaceError, match="only confirmed ones are scored; confirm some"):
+    with pytest.raises(
+        SpaceError, match="expected known pairs to score, got pairs that Bootstrap found; confirm some"
+    ):
         Split.held_out(unchecked.ids, unchecked.source.rows(anchors))
 
 
