@@ -128,8 +128,9 @@ def _scores(outcome: AuditOutcome) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
     rows_scored = counted(next(iter(before.values())).n, "held-out row")
     st.caption(
-        f"Relative scores on the same {rows_scored}, no anchor among them. The change has"
-        " the 95 % interval of the paired difference."
+        f"Relative scores on the same {rows_scored}, no anchor or suspect among them. The change has the"
+        " 95 % interval of the paired difference. On other pages removed anchors are held-out rows: a wrong"
+        " pair lowers the scores there until it is corrected in the data."
         if after
         else f"Relative scores on {rows_scored}, no anchor among them."
     )
