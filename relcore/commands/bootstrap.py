@@ -112,7 +112,7 @@ def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ..
         raise SpaceError(f"{option}: expected {expected}, got {got}; check the spelling")
     lines = read_lines(path, "one pair per line")
     if lines and tuple(lines[0].split("\t"))[:3] == HEAD[:3]:
-        lines = [line if line.split("\t")[2] in ("seed", "anchor") else "" for line in lines]
+        lines = [line if line.split("\t")[2:3] in (["seed"], ["anchor"]) else "" for line in lines]
     try:
         pairs = read_pairs("\n".join(lines))
     except SpaceError as error:

@@ -58,4 +58,6 @@ def test_for_real_from_the_pairs_of_a_file(run, one_engine, pair_of_files, tmp_p
     found = [line.split("\t") for line in (tmp_path / "pairs.tsv").read_text().splitlines()[1:]]
     right = [first[1:] == second[1:] for first, second, *_ in found]
     assert np.mean(right) > 0.95
+    with (tmp_path / "pairs.tsv").open("a", encoding="utf-8") as file:
+        file.write("\nhalf a line\n")  # of a file that was cut off
     assert len(read_seeds(tmp_path / "pairs.tsv")) == 50, "seeds and anchors, to begin another one with"
