@@ -487,14 +487,14 @@ class Interval:
         return self.low > 0 or self.high < 0
 
 
-class Sample(NamedTuple):
+class QueryScores(NamedTuple):
     """Scores of each query (q,), and deviations of their mean (s,) by the draw of the pairs."""
 
     queries: np.ndarray
     moved: np.ndarray | float = 0.0
 
-    def less(self, other: Sample) -> Sample:
-        return Sample(self.queries - other.queries, self.moved - other.moved)
+    def less(self, other: QueryScores) -> QueryScores:
+        return QueryScores(self.queries - other.queries, self.moved - other.moved)
 
 
 class Bootstrap:
@@ -511,7 +511,7 @@ class Bootstrap:
         self._few = float(student.ppf(0.975, n - 1) / student.ppf(0.975, np.inf) * np.sqrt(n / (n - 1)))
         self._normal = rng.normal(size=(draws, splits)) / np.sqrt(max(splits, 1))
 
-    def mean(self, one: Sample, least: float = 0.0) -> Interval:
+    def mean(self, one: QueryScores, least: float = 0.0) -> Interval:
         """The interval of a mean of numbers from `least` to 1.
 
         Where it would have no width, as all queries agree, the exact one of a share that is 0 is taken: as
@@ -527,7 +527,7 @@ class Bootstrap:
             low, high = value - share * (value - least), value + share * (1 - value)
         return Interval(value, float(max(low, least)), float(min(high, 1)))
 
-    def difference(self, now: Sample, before: Sample) -> Interval:
+    def difference(self, now: QueryScores, before: QueryScores) -> Interval:
         return self.mean(now.less(before), least=-1.0)
 
 
@@ -645,7 +645,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class CrossFitted:
     """What all queries together choose, the candidates, the best first, and what each option finds.
 
     `weight` is that of the bridged search where the old one counts 1; `found` has rows (q, k) by option.
@@ -657,7 +657,7 @@ class Choice:
     found: Mapping[str, np.ndarray]
 
 
-def cross_fitted(trial: Trial, fits: Mapping[str, Adapter], k: int = K, random_state: int = 0) -> Choice:
+def cross_fitted(trial: Trial, fits: Mapping[str, Adapter], k: int = K, random_state: int = 0) -> CrossFitted:
     """The best of the fitted adapters as a bridge, and the best weight to query both models with it.
 
     The best has the largest gain, over the whitened adapter or over keeping, less some standard errors. What
@@ -688,10 +688,10 @@ def cross_fitted(trial: Trial, fits: Mapping[str, Adapter], k: int = K, random_s
             for option, rows in part.items():
                 found[option][queries] = rows
     bootstrap = Bootstrap(q)
-    means = [bootstrap.mean(Sample(scores)) for scores in bridges]
+    means = [bootstrap.mean(QueryScores(scores)) for scores in bridges]
     order = np.argsort([-mean.value for mean in means], kind="stable")
     candidates = [Candidate(names[one], means[one].value, means[one].low, means[one].high) for one in order]
-    return Choice(names[best], float(weights[weight_by[best]]), tuple(candidates), found)
+    return CrossFitted(names[best], float(weights[weight_by[best]]), tuple(candidates), found)
 
 
 def _best(gains: np.ndarray, folds: np.ndarray, margin: float) -> tuple[int, np.ndarray]:
@@ -790,6 +790,6 @@ def curve_of(
             for option in options:
                 values = np.stack([trial.score(lists[option], k) for lists in found])
                 moved = (values.mean(axis=1) - values.mean()) * spread
-                mean = bootstrap.mean(Sample(values.mean(axis=0), moved))
+                mean = bootstrap.mean(QueryScores(values.mean(axis=0), moved))
                 points.append(CurvePoint(size, adapter, option, mean.value, mean.low, mean.high, len(drawn)))
     return tuple(points)

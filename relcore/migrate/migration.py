@@ -34,7 +34,7 @@ from relcore.migrate.evaluate import (
     JudgedQuery,
     K,
     Pairs,
-    Sample,
+    QueryScores,
     Trial,
     check_pairs,
     cross_fitted,
@@ -72,7 +72,7 @@ class Verdict:
     sentence: str
 
 
-def decide(scores: Mapping[str, Sample], bootstrap: Bootstrap) -> tuple[str, bool]:
+def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, bool]:
     """The option, a dearer one only where it is clearly better; and whether it differs from all others.
 
     `scores` are of each query (q,) by measured option; those that find the same are not compared.
@@ -87,7 +87,7 @@ def decide(scores: Mapping[str, Sample], bootstrap: Bootstrap) -> tuple[str, boo
 
 
 def verdict_of(
-    scores: Mapping[str, Sample], bootstrap: Bootstrap, *, k: int, on: str, relevance: str, weight: float
+    scores: Mapping[str, QueryScores], bootstrap: Bootstrap, *, k: int, on: str, relevance: str, weight: float
 ) -> Verdict:
     """`decide`, with its sentence; `on` names the data. Without judgements no option is chosen."""
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
@@ -338,7 +338,7 @@ class Migration(Task[MigrationResult]):
         report(4, 10, "drawing pairs again")
         moved = moved_by_pairs(trial, pairs, name, weight, self.k, state)
         samples = {
-            option: Sample(trial.score(lists, self.k), moved.get(option, 0.0))
+            option: QueryScores(trial.score(lists, self.k), moved.get(option, 0.0))
             for option, lists in found.items()
         }
         bootstrap, options = Bootstrap(len(ground.queries), PARTS), []

@@ -105,20 +105,18 @@ def rv_null(x: RowSums, y: RowSums) -> Null:
         third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
         skewness = float(np.clip(third / of_trace**1.5, -8, 8))
     null = Null.from_moments(mean, variance, skewness=skewness)
-    return replace(
-        null, low=max(null.low, 0.0) if (low := _low_end(mean, variance, skewness)) is None else low
-    )
+    if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(variance):  # that of the gamma distribution from zero
+        return replace(null, low=max(null.low, 0.0))
+    return replace(null, low=_low_end(mean, variance, skewness))
 
 
-def _low_end(mean: float, variance: float, skewness: float) -> float | None:
+def _low_end(mean: float, variance: float, skewness: float) -> float:
     """2.5 % of the scaled F distribution with these moments lie below (Wood 1989), or of the inverse gamma
     distribution where skewness is too large for one: both begin at zero, Pearson III above the smallest
-    scores. None where skewness is at most that of the gamma distribution from zero.
+    scores.
     """
     third = skewness * variance**1.5
     a, b = 4 * variance**2 * mean + third * (variance - mean**2), third * mean - 2 * variance**2
-    if b <= 1e-9 * third * mean:
-        return None
     from scipy.special import betaincinv, gammainccinv
 
     if a <= 0:

@@ -369,16 +369,16 @@ class GuessedIds(np.ndarray):
     def __array_finalize__(self, whole: np.ndarray | None) -> None:
         self.confirmed = getattr(whole, "confirmed", frozenset())
 
+    @property
+    def scored(self) -> np.ndarray:
+        """Which rows (n,) have a partner that is known."""
+        return pd.Index(self).isin(self.confirmed)
+
 
 def guessed_ids(ids: Sequence[str], confirmed: Iterable[str]) -> GuessedIds:
     guessed = np.array(ids, dtype=object).view(GuessedIds)
     guessed.confirmed = frozenset(confirmed)
     return guessed
-
-
-def may_be_scored(ids: Sequence[str]) -> np.ndarray:
-    """Which rows (n,) have a partner that is known: all, or of guessed pairs the confirmed ones."""
-    return pd.Index(ids).isin(ids.confirmed) if isinstance(ids, GuessedIds) else np.ones(len(ids), dtype=bool)
 
 
 def need_distinct_ids(index: pd.Index, name: str) -> None:
@@ -717,7 +717,8 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
         whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
         taken.append(space if whole else space.take(rows))
     n_zero = int(np.count_nonzero(~alive))
-    return Match(*marked(taken), len(source) - len(in_source), len(target) - len(in_target), n_zero)
+    taken = marked(taken) if None in numbers else taken  # row numbers are no guesses
+    return Match(*taken, len(source) - len(in_source), len(target) - len(in_target), n_zero)
 
 
 def marked(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
@@ -901,7 +902,8 @@ class Split:
         SpaceError
             No row is left, or a row is an anchor twice.
         """
-        scored, anchors = may_be_scored(ids), np.asarray(anchors, dtype=np.int64)
+        scored = ids.scored if isinstance(ids, GuessedIds) else np.ones(len(ids), dtype=bool)
+        anchors = np.asarray(anchors, dtype=np.int64)
         ids = np.asarray(ids, dtype=object)
         scored[anchors] = False
         test = np.flatnonzero(scored)
@@ -943,7 +945,8 @@ class Split:
         SpaceError
             A share outside 0 … 1, or no test row left.
         """
-        scored, anchors = may_be_scored(ids), np.asarray(anchors, dtype=np.int64)
+        scored = ids.scored if isinstance(ids, GuessedIds) else np.ones(len(ids), dtype=bool)
+        anchors = np.asarray(anchors, dtype=np.int64)
         ids = np.asarray(ids, dtype=object)
         if not 0 < test_fraction < 1:
             raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {test_fraction!r}")

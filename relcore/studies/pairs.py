@@ -20,7 +20,7 @@ from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.words import corpus_words, in_data_folder, swadesh_pairs
 from relcore.figures.charts import Lines
-from relcore.migrate.evaluate import Bootstrap, JudgedQuery, Sample, check_pairs, ndcg, read_qrels
+from relcore.migrate.evaluate import Bootstrap, JudgedQuery, QueryScores, check_pairs, ndcg, read_qrels
 from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Ground, Migration, MigrationResult
 from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors
 from relcore.runs.digest import digest_of
@@ -377,7 +377,7 @@ def contradicted(task: Migration, ground: Ground) -> bool:
     for side in (0, 1):
         trial = ground.trial.take(np.arange(side, len(ground.queries), 2))
         halves.append(task.answer(replace(ground, trial=trial, queries=ground.queries[side::2])))
-    verdict, scores = halves[0].verdict, {name: Sample(one) for name, one in halves[1].scores.items()}
+    verdict, scores = halves[0].verdict, {name: QueryScores(one) for name, one in halves[1].scores.items()}
     bootstrap, told = Bootstrap(len(halves[1].queries)), scores[verdict.option]
     return verdict.is_clear and any(bootstrap.difference(one, told).low > 0 for one in scores.values())
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.migrate.evaluate import Bootstrap, Sample
+from relcore.migrate.evaluate import Bootstrap, QueryScores
 from relcore.migrate.migration import decide, verdict_of
 
 Q = 400
@@ -21,7 +21,7 @@ def bootstrap():
 
 def scores(base, rng, **gains):
     found = {"keep": base} | {name: base + gain + rng.normal(0, 0.05, Q) for name, gain in gains.items()}
-    return {name: Sample(values) for name, values in found.items()}
+    return {name: QueryScores(values) for name, values in found.items()}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_equal_options_are_rarely_told_apart(rng):
     for _ in range(200):
         shared = rng.uniform(size=100)
         names = ("keep", "bridge", "twice", "re-embed")
-        found = {name: Sample(shared + rng.normal(0, 0.1, 100)) for name in names}
+        found = {name: QueryScores(shared + rng.normal(0, 0.1, 100)) for name in names}
         moved += decide(found, Bootstrap(100, draws=500))[0] != "keep"
     assert moved / 200 < 0.075 + 3 * np.sqrt(0.075 * 0.925 / 200)
 
@@ -51,21 +51,21 @@ def test_equal_options_are_rarely_told_apart(rng):
 def test_draws_of_the_pairs_add_their_variance(base, rng):
     """The percentiles of 2,000 draws have an error of 2 to 3 % of the interval's width."""
     bootstrap, moved = Bootstrap(Q, splits=10), rng.normal(0, 0.01, 10)
-    found = bootstrap.mean(Sample(base, moved))
+    found = bootstrap.mean(QueryScores(base, moved))
     error = np.sqrt(base.var() / Q + np.mean(moved**2))
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.06)
-    same = bootstrap.difference(Sample(base + 0.1, moved), Sample(base, moved))
+    same = bootstrap.difference(QueryScores(base + 0.1, moved), QueryScores(base, moved))
     assert same.low > 0.08, "what moves both options alike does not move their difference"
 
 
 def test_intervals_of_few_queries_cover_the_mean(rng):
     """Student's t for means of ten: 95 %, three standard errors of 400 draws below."""
-    draws = [Bootstrap(10, draws=500).mean(Sample(rng.uniform(size=10))) for _ in range(400)]
+    draws = [Bootstrap(10, draws=500).mean(QueryScores(rng.uniform(size=10))) for _ in range(400)]
     assert np.mean([one.low <= 0.5 <= one.high for one in draws]) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 400)
 
 
 def test_no_interval_is_without_width():
-    all_found, bootstrap = Sample(np.ones(100)), Bootstrap(100)
+    all_found, bootstrap = QueryScores(np.ones(100)), Bootstrap(100)
     sure, equal = bootstrap.mean(all_found), bootstrap.difference(all_found, all_found)
     # None of 100: the exact interval of a share ends at 1 − .025^(1/100).
     assert (sure.low, sure.high) == pytest.approx((0.9638, 1), abs=1e-4)
@@ -74,7 +74,7 @@ def test_no_interval_is_without_width():
 
 def test_the_sentence_has_every_number(base, bootstrap, rng):
     found = {"keep": base, "bridge": base - 0.1, "twice": base + 0.05, "re-embed": base + 0.01}
-    samples = {name: Sample(values) for name, values in found.items()}
+    samples = {name: QueryScores(values) for name, values in found.items()}
     settings = {"k": 10, "on": "400 queries", "weight": 0.5}
     told = verdict_of(samples, bootstrap, **settings, relevance="judgements").sentence
     keep, twice = base.mean(), base.mean() + 0.05
@@ -84,7 +84,9 @@ def test_the_sentence_has_every_number(base, bootstrap, rng):
     )
     assert f"{keep:.3f}"[1:] in told
     assert f"{twice:.3f}"[1:] + " when both models search, the new one with weight .50 (+.050, 95 %" in told
-    even = {name: Sample(base + noise) for name, noise in (("keep", 0), ("bridge", rng.normal(0, 0.1, Q)))}
+    even = {
+        name: QueryScores(base + noise) for name, noise in (("keep", 0), ("bridge", rng.normal(0, 0.1, Q)))
+    }
     assert verdict_of(even, bootstrap, **settings, relevance="labels").sentence.startswith(
         "Too close to call: "
     )
