@@ -26,7 +26,7 @@ from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, is_one_space, parts_of, series_of, shape_of
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, Match, match
+from relcore.spaces.space import LatentSpace
 from relcore.stores.index import parse_place
 
 SPACE_HELP = (
@@ -358,12 +358,6 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
             " both the same ids"
         )
     return specs, spaces
-
-
-def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], Match]:
-    """SOURCE and TARGET, and their rows paired by id, or by order under --pair-by-row."""
-    specs, spaces = spaces_of(options, (options.source, options.target))
-    return tuple(specs), match(*spaces)
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:

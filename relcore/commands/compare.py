@@ -24,8 +24,8 @@ from relcore.commands.arguments import (
     add,
     anchors_of,
     by_shard,
-    pair_of,
     pair_settings,
+    spaces_of,
     values_of,
 )
 from relcore.commands.output import Bar, Lines, score_rows, show, write_recipe
@@ -41,7 +41,7 @@ from relcore.scores.comparison import (
 from relcore.scores.neighbours import need_k
 from relcore.scores.passes import score_forms
 from relcore.scores.score import Score
-from relcore.spaces.space import distinct_names
+from relcore.spaces.space import distinct_names, match
 
 Scores = Mapping[str, Mapping[str, Score]]
 
@@ -79,7 +79,8 @@ def run(options: argparse.Namespace) -> None:
         _by_shard(options, n_queries)
         return
     settings = values_of(options, ExactScores)
-    specs, pair = pair_of(options)
+    specs, spaces = spaces_of(options, (options.source, options.target))
+    pair = match(*spaces)
     anchors = anchors_of(options, pair.source)
     if options.recipe and not anchors:
         raise SpaceError(

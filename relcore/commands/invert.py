@@ -14,14 +14,14 @@ from relcore.commands.arguments import (
     add,
     anchors_of,
     by_shard,
-    pair_of,
     pair_settings,
+    spaces_of,
     values_of,
 )
 from relcore.commands.output import need_suffix, show, write_recipe, write_space
 from relcore.invert.inversion import Inversion, InversionSpec, invert_pair, side_names
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 _HEAD = "Mean cosine of recovered and true rows"
 
@@ -44,7 +44,8 @@ def run(options: argparse.Namespace) -> None:
         _by_shard(options, spec)
         return
     need_suffix(options.output)
-    specs, pair = pair_of(options)
+    specs, spaces = spaces_of(options, (options.source, options.target))
+    pair = match(*spaces)
     anchors = anchors_of(options, pair.source)
     inversion = invert_pair(pair, anchors, spec)
     source, target = side_names(pair, spec.route)
