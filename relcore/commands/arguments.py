@@ -26,7 +26,7 @@ from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, is_one_space, parts_of, series_of, shape_of
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match
 from relcore.stores.index import parse_place
 
 SPACE_HELP = (

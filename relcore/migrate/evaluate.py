@@ -40,10 +40,6 @@ def relevance_matrix(
     return csr_array((grade[kept].astype(float), (query[kept], row[kept])), shape=(n_queries, n_rows))
 
 
-def counts_of(relevance: csr_array) -> np.ndarray:
-    return np.diff(relevance.indptr)
-
-
 def _grades(lists: np.ndarray, relevance: csr_array) -> np.ndarray:
     queries = np.broadcast_to(np.arange(len(lists))[:, None], lists.shape)
     return np.where(lists >= 0, relevance[queries, np.maximum(lists, 0)].toarray(), 0.0)
@@ -57,7 +53,7 @@ def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
     over that of the best order (Järvelin and Kekäläinen 2002, linear gains as in trec_eval). Takes rows
     (n_queries, ≥ k) in the order of the search, −1 for none, and a `relevance_matrix`.
     """
-    discount, counts = 1 / np.log2(np.arange(2, k + 2)), counts_of(relevance)
+    discount, counts = 1 / np.log2(np.arange(2, k + 2)), np.diff(relevance.indptr)
     gains = _grades(lists[:, :k], relevance)
     reached = gains @ discount[: gains.shape[1]]
     query = np.repeat(np.arange(len(counts)), counts)
@@ -553,7 +549,7 @@ def judged_trial(
     old, new, old_queries, new_queries = spaces
     paired = match(old_queries, new_queries)
     relevance, unknown = relevance_of(judgements, paired.ids, old.ids)
-    answered = _sampled(paired.ids, np.flatnonzero(counts_of(relevance)), random_state, MOST_QUERIES)
+    answered = _sampled(paired.ids, np.flatnonzero(np.diff(relevance.indptr)), random_state, MOST_QUERIES)
     if len(answered) < 2:
         raise SpaceError("judgements: expected two queries or more with relevant rows, got one; judge more")
     place = new.index.get_indexer(old.index)
@@ -592,7 +588,7 @@ def held_out_trial(paired: Match, parts: PairSplit, relevance: str, k: int, rand
     labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
     if relevance == "labels" and labels is not None:
         relevant = same_label(labels[held], queries)
-        kept = np.flatnonzero(counts_of(relevant))
+        kept = np.flatnonzero(np.diff(relevant.indptr))
         if len(kept) >= FEWEST and len(set(labels[held][queries[kept]])) > 1:
             queries = queries[kept]
             return Trial(old[queries], new[queries], old, new, relevant[kept], queries, held)
