@@ -323,7 +323,7 @@ FALSE_SHARE = 0.05
 FEWEST = 10  # pairs; with fewer, the trusted ones cannot tell a rotation
 _JUDGED = 0.9  # quantile of the mismatches below which pairs are counted as wrong
 _MOST_WRONG = 1 - TRUSTED
-_TAIL = (8, 20)  # most degrees of freedom, and pairs for each above two
+_TAIL = (8, 40)  # most degrees of freedom, and pairs for each above two
 _NEAREST = 1e-4  # 1 − agreement, below which pairs agree equally
 _SILENT = 1e-9  # of the largest singular value: directions that the trusted pairs do not have
 
