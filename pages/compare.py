@@ -21,13 +21,13 @@ from relcore.compare.scene import Scores
 from relcore.compare.scoring import MANY_ROWS
 from relcore.maps.views import View
 from relcore.scores.comparison import REPRESENTATIONS, class_labels
-from relcore.spaces.space import Match, may_be_scored
+from relcore.spaces.space import GuessedIds, Match
 
 
 def show_scores(workspace: Workspace, pair: Match) -> None:
     title, choice, button = st.columns([3, 1, 1], vertical_alignment="bottom")
     title.subheader("Scores", anchor=False)
-    if not (compute.can_be_scored(pair, workspace.anchors) or may_be_scored(pair.ids).all()):
+    if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
         return
     search = "exact"
