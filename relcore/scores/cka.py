@@ -105,7 +105,9 @@ def rv_null(x: RowSums, y: RowSums) -> Null:
         third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
         skewness = float(np.clip(third / of_trace**1.5, -8, 8))
     null = Null.from_moments(mean, variance, skewness=skewness)
-    if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(variance):  # that of the gamma distribution from zero
+    if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(
+        max(variance, 0)
+    ):  # that of the gamma distribution from zero
         return replace(null, low=max(null.low, 0.0))
     return replace(null, low=_low_end(mean, variance, skewness))
 
