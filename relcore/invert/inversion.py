@@ -344,8 +344,9 @@ def _notes(found: Inversion) -> list[str]:
     with what its pruning did.
 
     On 13 pairs of texts, words and pictures with 50 to 600 anchors (152 cases; the limit was chosen after a
-    look at them): in each of 29 cases with the caution, ridge or whitened reached 1.4 to 2.6 times as much; it
-    appeared in none of 69 where pruned is within 15 % of these, and in all 6 where it reaches less than half.
+    look at them): in each of 29 cases with the caution, ridge or whitened reached 1.4 to 2.6 times as much;
+    it appeared in none of 69 where pruned is within 15 % of these, and in all 6 where it
+    reaches less than half.
     """
     spec, notes, width = found.spec, [], found.shape[1]
     pruned, left_out = spec.method == "pruned", found.kept < 0.98 * found.n_anchors
