@@ -33,8 +33,8 @@ def encode_tab(page, app):
 
 
 def begin(page, epochs):
-    fill(page, "Maximum number of items", 300)
-    page.get_by_text("300 pictures").wait_for()
+    fill(page, "Maximum number of items", 1700)  # so it lasts until it is stopped
+    page.get_by_text("1,700 pictures").wait_for()
     page.get_by_role("button", name="Clear all").click()
     page.get_by_text("Choose one encoder or more.").wait_for()
     page.get_by_role("combobox", name="Architectures").fill("MLP")
