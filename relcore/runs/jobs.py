@@ -399,16 +399,23 @@ class Engine:
 
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
         """Remove a task, then kill its worker; otherwise the task would be tried again."""
+        # A scheduler that still reads a task's graph forgets that it was cancelled.
+        self._until_processing(token, True)
         future.cancel()
         job._future = None
-        deadline = time.monotonic() + 1
-        with suppress(Exception):  # the scheduler died at this moment
-            while time.monotonic() < deadline and any(
-                token in tasks for tasks in self._client.processing().values()
-            ):
-                time.sleep(0.01)
+        self._until_processing(token, False)
         if job._place:
             self._kill(*job._place)
+
+    def _until_processing(self, token: str, wanted: bool) -> None:
+        """Wait, at most a second, until the scheduler lists a task as given to a worker, or does not."""
+        deadline = time.monotonic() + 1
+        with suppress(Exception):  # the scheduler died at this moment
+            while time.monotonic() < deadline:
+                tasks = self._client.processing().values()
+                if wanted is any(token in names for names in tasks):
+                    return
+                time.sleep(0.01)
 
     def _kill(self, worker: str, pid: int) -> None:
         # It died meanwhile, or has no nanny: then nobody waits for its result.
