@@ -553,12 +553,12 @@ class SeriesDrift:
         return matrix.diagonal(1) if against == "previous" else matrix[0, 1:]
 
     def table(self) -> pd.DataFrame:
-        rows = []
-        for i, j in permutations(range(len(self.names)), 2):
-            matrices = {f"{name} {quantity}": self.matrix(name, quantity) for name, quantity, _ in LINES}
-            values = {name: float(matrix[i, j]) for name, matrix in matrices.items()}
-            rows.append({"old": self.names[i], "new": self.names[j], **values})
-        return pd.DataFrame(rows)
+        matrices = {f"{name} {quantity}": self.matrix(name, quantity) for name, quantity, _ in LINES}
+        return pd.DataFrame(
+            {"old": self.names[i], "new": self.names[j]}
+            | {name: float(matrix[i, j]) for name, matrix in matrices.items()}
+            for i, j in permutations(range(len(self.names)), 2)
+        )
 
     def headline(self, against: str = "previous") -> str:
         steps = self.steps(EVERYTHING_NEW, "churn", against)

@@ -411,10 +411,9 @@ class Engine:
         """Wait, at most a second, until the scheduler lists a task as given to a worker, or does not."""
         deadline = time.monotonic() + 1
         with suppress(Exception):  # the scheduler died at this moment
-            while time.monotonic() < deadline:
-                tasks = self._client.processing().values()
-                if wanted is any(token in names for names in tasks):
-                    return
+            while time.monotonic() < deadline and wanted is not any(
+                token in names for names in self._client.processing().values()
+            ):
                 time.sleep(0.01)
 
     def _kill(self, worker: str, pid: int) -> None:
