@@ -197,7 +197,7 @@ def clicks(spaces, monkeypatch):
             anchors,
         ),
         "pivots": (choose_pivots, {"view.pivots"} | view),
-        "nearest": spec("view", "n_nearest", (1, 5, 30, 2000)),
+        "nearest": spec("view", "n_nearest", (1, 5, 30, 130)),
         "show": (lambda: session.edit_spec("show", "view", everything=one((True, False))), view),
         "colour": (
             lambda: session.edit_spec("colour", "view", color_by=one(("pivots", "labels", *NUMBERS))),
