@@ -1,4 +1,4 @@
-"""The experiment, the job that resumes, the figures from their recipes, and renamed spaces."""
+"""The experiment, the figures from their recipes, and renamed spaces."""
 
 import json
 from dataclasses import replace
@@ -16,6 +16,7 @@ from relcore.bootstrap.spec import (
     relative_scores,
 )
 from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_pairing, put_space, renamed_spec
+from relcore.compare.audit import PairAudit
 from relcore.compare.scene import exportable
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context
@@ -174,6 +175,9 @@ def test_of_guessed_pairs_the_confirmed_ones_alone_are_scored(store, files, spac
         SpaceError, match="expected known pairs to score, got pairs that Bootstrap found; confirm some"
     ):
         Split.held_out(unchecked.ids, unchecked.source.rows(anchors))
+    audit = PairAudit(tuple(anchors))
+    assert audit.run((unchecked.source, unchecked.target)).scores == {}
+    assert audit.run((some.source, some.target)).scores["all anchors"]["mrr"].n == 30
 
 
 @pytest.mark.parametrize(
