@@ -237,7 +237,7 @@ def _difference(
         ]
     )
     st.dataframe(table, hide_index=True, width="content")
-    n = min(len(pair) - len({*a, *b}), compute.DIFFERENCE_ROWS)
+    n = min(compute.n_held_out(pair, a, b), compute.DIFFERENCE_ROWS)
     st.caption(
         f"A: {plain_name(name_a)}, {counted(len(a), 'anchor')}. B: {plain_name(name_b)},"
         f" {counted(len(b), 'anchor')}; {len({*a} & {*b}):,} in both. Both are scored on the same {n:,}"
