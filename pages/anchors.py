@@ -10,8 +10,7 @@ import streamlit as st
 from app import compute, exports, messages, panes, session, sidebar
 from app.anchors import lists
 from app.anchors.audit import audit
-from app.anchors.lists import compare_sets
-from app.compare.headline import headline_metric, step_between
+from app.anchors.lists import compare_sets, headline_metric, step_between
 from app.compare.inspector import inspector
 from app.items import with_items
 from app.jobs import scores

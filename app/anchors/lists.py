@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.compare.headline import headline_metric
 from app.compare.selection import LIMIT_HELP, n_offered, offered
 from app.items import Items, items_of
 from app.page_settings import kept
@@ -17,9 +16,9 @@ from app.plain_text import plain_name
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METRICS, STRATEGIES
-from relcore.base.numbers import counted, short
+from relcore.base.numbers import MINUS, counted, short, signed
 from relcore.base.text import lines_of
-from relcore.scores.score import Difference
+from relcore.scores.score import Difference, Score
 from relcore.spaces.space import Match
 
 
@@ -253,6 +252,24 @@ def _difference(
                     on_click=session.set_anchors,
                     args=(f"use {name}", ids),
                 )
+
+
+def headline_metric(names: Iterable[str]) -> str:
+    """The one of these metrics that tells which of two sets of anchors is better."""
+    names = list(names)
+    return next((name for name in ("class agreement", "mrr") if name in names), names[0])
+
+
+def step_between(before: Score, now: Score, change: Difference) -> str | None:
+    """``+.057 from .781``: what a reader gets who subtracts the two scores as they are shown. None where the
+    two are of different queries or neighbours, or where the paired `change` does not confirm their order.
+    """
+    step = round(round(float(now), 3) - round(float(before), 3), 3)
+    measured = ((score.k, score.interval is None, score.recall is None) for score in (before, now))
+    if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:
+        return None
+    # Streamlit takes a change for a loss by its first sign, which has to be a hyphen.
+    return f"{signed(step).replace(MINUS, '-')} from {short(before)}"
 
 
 def contradiction(first: Difference, changes: Mapping[str, Difference], worse: str) -> str:

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from app import compute
 from app.jobs import scores
 from app.workspace import Workspace
-from relcore.base.numbers import MINUS, band, counted, short, signed
-from relcore.scores.score import Difference, Score
+from relcore.base.numbers import band, counted, short
+from relcore.scores.score import Score
 from relcore.spaces.space import Match
 
 _FORMS = ("absolute", "relative", "whitened")
-
-
-def headline_metric(names: Iterable[str]) -> str:
-    """The one of these metrics that tells which of two sets of anchors is better."""
-    names = list(names)
-    return next((name for name in ("class agreement", "mrr") if name in names), names[0])
-
-
-def step_between(before: Score, now: Score, change: Difference) -> str | None:
-    """``+.057 from .781``: what a reader gets who subtracts the two scores as they are shown. None where the
-    two are of different queries or neighbours, or where the paired `change` does not confirm their order.
-    """
-    step = round(round(float(now), 3) - round(float(before), 3), 3)
-    measured = ((score.k, score.interval is None, score.recall is None) for score in (before, now))
-    if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:
-        return None
-    # Streamlit takes a change for a loss by its first sign, which has to be a hyphen.
-    return f"{signed(step).replace(MINUS, '-')} from {short(before)}"
 
 
 def headline(workspace: Workspace, pair: Match) -> str:

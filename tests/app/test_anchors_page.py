@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from streamlit.proto.Metric_pb2 import Metric
 
-from app.anchors.lists import contradiction, read_ids
-from app.compare.headline import step_between
+from app.anchors.lists import contradiction, read_ids, step_between
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.scores.score import Difference, Score
