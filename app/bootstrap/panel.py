@@ -23,6 +23,7 @@ from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.bootstrap.spec import (
     FEWEST_SHARED,
+    PAPER_ROWS,
     BootstrapRounds,
     BootstrapScores,
     BootstrapSpec,
@@ -35,7 +36,6 @@ from relcore.spaces.space import LatentSpace, shared_ids
 
 _MODES = {"hide": "Experiment", "real": "Real use"}
 _SEEDS = {"random": "Random", "typed": "Typed", "none": "None"}
-_PAPER_ROWS = 2000
 _MODE_HELP = (
     "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the"
     " result. Real use: two spaces whose rows may have no ids in common."
@@ -87,8 +87,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         method = setting_widget(fields["method"], "bootstrap.method")
         numbers = st.popover("Numbers", icon=":material/tune:")
     with numbers:
-        # each step of the published method compares all pairs
-        rows = _PAPER_ROWS if method == "paper" and min(len(source), len(target)) > _PAPER_ROWS else None
+        rows = PAPER_ROWS if method == "paper" and min(len(source), len(target)) > PAPER_ROWS else None
         most = min(rows or len(source), len(target), MOST_ANCHORS)
         n_anchors = number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
         settings = {"n_anchors": n_anchors, "n_seeds": 0}

@@ -32,12 +32,13 @@ from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair, score_table
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, Split
+from relcore.spaces.space import LatentSpace, Split, shared_ids
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
 SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
 FEWEST_SHARED = 20  # with fewer ids in common there is nothing to hide
+PAPER_ROWS = 2000  # each step of the published method compares all with all
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,7 @@ def relative_scores(
 
 def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapResult) -> Split | None:
     """The shared rows except anchors and rows matched with one; None if no row is left."""
-    ids = source.index[source.index.isin(target.index)]
+    ids = shared_ids((source, target))
     used = np.flatnonzero(ids.isin([identifier for pair in result.anchors for identifier in pair]))
     return Split.held_out(ids, used) if len(used) < len(ids) else None
 
@@ -224,7 +225,7 @@ class BootstrapSpec(Task[Outcome]):
         self, source: LatentSpace, target: LatentSpace
     ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
         """The shuffled target, the seeds, the source anchors to find partners of, and the truth."""
-        shared = source.ids[source.index.isin(target.index)]
+        shared = shared_ids((source, target)).to_numpy()
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
                 f"hidden pairing: expected {self.n_anchors:,} rows or more that are in both spaces, got"

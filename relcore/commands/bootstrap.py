@@ -13,14 +13,13 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
-from relcore.bootstrap.spec import FEWEST_SHARED, BootstrapSpec, Outcome, read_pairs
+from relcore.bootstrap.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec, Outcome, read_pairs
 from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
 from relcore.commands.output import Lines, need_suffix, score_rows, show, write_recipe
 from relcore.commands.running import computed, samples
 from relcore.scores.comparison import score_table
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, shared_ids
 
-PAPER_ROWS = 2000  # each step of the published method compares all with all
 HEAD = ("source", "target", "found", "precision")
 
 
@@ -83,7 +82,7 @@ def spec_of(
     source: LatentSpace,
     target: LatentSpace,
 ) -> BootstrapSpec:
-    n_shared = int((target.index.get_indexer(source.index) >= 0).sum())
+    n_shared = len(shared_ids((source, target)))
     hide = n_shared >= FEWEST_SHARED and not options.real
     if n_seeds and not hide:
         few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
