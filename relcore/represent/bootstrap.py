@@ -394,29 +394,11 @@ PROMISED = 0.95
 _PARTS, _CERTAIN, _FEWEST_CERTAIN = 10, 0.9, 20
 
 
-@dataclass(frozen=True)
-class Links:
-    """Links between rows that are no seeds, best first.
-
-    Attributes
-    ----------
-    pairs : array (2, m)
-        Row numbers of mutual nearest rows by CSLS.
-    similarity : array (m,)
-        CSLS, −4 … 4; each source row was rotated by the links of other rows.
-    precision : array (m,)
-        Estimated share of right links among those down to this one, 0 … 1; falls from the first to the last.
-    """
-
-    pairs: np.ndarray
-    similarity: np.ndarray
-    precision: np.ndarray
-
-
 def rank_links(
     X: np.ndarray, Y: np.ndarray, found: Matching, seeds: np.ndarray, *, k: int = 10, random_state: int = 0
-) -> Links:
-    """Rank links between unit rows X (n, d) and Y (m, e), and estimate the precision of the best ones.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Links between unit rows X (n, d) and Y (m, e), mutual nearest rows by CSLS that are no seeds: their row
+    numbers (2, l), best first, and the estimated share of right ones among those down to each, (l,), 0 … 1.
 
     A link pulls the rotation towards itself, so each tenth of the rows is rotated by the links of the others,
     weighted by the square of their CSLS in `found`. A link is wrong if the row has no partner, or if another
@@ -447,7 +429,7 @@ def rank_links(
         certain = (similarity > least) & np.isfinite(least)
     precision = _precision(similarity, alone, (len(X), len(Y)), certain)
     free = ~np.isin(links[0], seeds[0]) & ~np.isin(links[1], seeds[1])
-    return Links(links[:, free], similarity[free], precision[free])
+    return links[:, free], precision[free]
 
 
 def _without_partner(
@@ -624,11 +606,9 @@ def bootstrap_anchors(
         others[: len(task.seeds[0])] = task.seeds[1]
         chosen = np.stack([wanted, others])
     verdict, reason, held_out = task.judge()
-    links = rank_links(task.X, task.Y, matching, task.seeds, k=k, random_state=random_state)
-    certain = np.r_[
-        np.ones(len(task.seeds[0])), links.precision if verdict == "fits" else 0 * links.precision
-    ]
-    pairs, n_kept = np.hstack([task.seeds, links.pairs]), np.count_nonzero(certain >= precision)
+    links, right = rank_links(task.X, task.Y, matching, task.seeds, k=k, random_state=random_state)
+    certain = np.r_[np.ones(len(task.seeds[0])), right * (verdict == "fits")]
+    pairs, n_kept = np.hstack([task.seeds, links]), np.count_nonzero(certain >= precision)
     if verdict == "fits" and n_kept == len(task.seeds[0]):
         verdict, reason = "cannot tell", f"{reason} But no links are right to {precision:.0%} by estimate."
     if method == "self-learning" and anchors is None:
