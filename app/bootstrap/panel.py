@@ -1,4 +1,4 @@
-"""Run the bootstrap: a button, a live curve, the scores of the anchors, and a button to use them."""
+"""Run the bootstrap: choosers, a button, the verdict, the links to check, and a button to use them."""
 
 from __future__ import annotations
 
@@ -135,11 +135,6 @@ def tell_in_use() -> None:
 
 _USED = "relscope.bootstrap-used"
 _CHECKED = 100  # pairs that are listed to be checked
-_SHOWN = {
-    "fits": (st.success, "check_circle"),
-    "not found": (st.warning, "help"),
-    "cannot tell": (st.warning, "help"),
-}
 
 
 def in_use(workspace: Workspace) -> BootstrapSetup | None:
@@ -155,7 +150,7 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     if outcome is None:
         return
     result = outcome.result
-    show, icon = _SHOWN[result.verdict]
+    show, icon = (st.success, "check_circle") if result.verdict == "fits" else (st.warning, "help")
     verdict, button = st.columns([3, 1], vertical_alignment="center")
     with verdict:
         show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
@@ -223,8 +218,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
         alone = replace(Workspace(), source=spec, target=spec)
         side, own = with_items(alone, pd.DataFrame({"id": ids}))
         names = {column: name if column == "id" else f"{column}, {name}" for column in side}
-        look |= own | {"column_config": look["column_config"]}
-        look["column_config"] |= {names[column]: kind for column, kind in own["column_config"].items()}
+        config = {names[column]: kind for column, kind in own["column_config"].items()}
+        look |= own | {"column_config": look["column_config"] | config}
         sides.append(side.rename(columns=names))
     table, height = pd.concat(sides, axis=1), 360 if len(pairs) > 9 else "content"
     rows = chosen_rows(table, "bootstrap.list", several=True, height=height, **look)
