@@ -678,18 +678,19 @@ def long_rows(space: LatentSpace) -> str:
     rows = decisive_rows((far * far,))
     rows = rows if len(rows) else far.argmax(keepdims=True)
     directions = unit_rows(space.vectors[rows], mean).astype(np.float64)
-    moved = float(np.linalg.norm(far[rows] @ directions)) / (
-        n - len(rows)
-    )  # the others' mean, on the other side
+    # As far as the others' mean lies on the other side.
+    moved = float(np.linalg.norm(far[rows] @ directions)) / (n - len(rows))
     others = np.delete(far, rows)
     spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))
     if moved <= _MOVED * spread:
         return ""
-    one, named = len(rows) == 1, quote(space.ids[rows[:3]]) + ", …" * (len(rows) > 3)
+    named = quote(space.ids[rows[:3]]) + ", …" * (len(rows) > 3)
+    move, decide, them = f"{len(rows)} long rows, {named}, move", "they decide", "them"
+    if len(rows) == 1:
+        move, decide, them = f"One long row, {named}, moves", "it decides", "it"
     return (
-        f"{f'One long row, {named}, moves' if one else f'{len(rows)} long rows, {named}, move'} the mean of"
-        f" {quote([space.name])} by {short(moved / max(spread, 1e-9), 1)} times the spread of the other rows,"
-        f" so {'it decides' if one else 'they decide'} centred scores. Leave {'it' if one else 'them'} out."
+        f"{move} the mean of {quote([space.name])} by {short(moved / max(spread, 1e-9), 1)} times the spread"
+        f" of the other rows, so {decide} centred scores. Leave {them} out."
     )
 
 
