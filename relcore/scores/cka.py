@@ -105,9 +105,8 @@ def rv_null(x: RowSums, y: RowSums) -> Null:
         third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
         skewness = float(np.clip(third / of_trace**1.5, -8, 8))
     null = Null.from_moments(mean, variance, skewness=skewness)
-    if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(
-        max(variance, 0)
-    ):  # that of the gamma distribution from zero
+    # More skewed than a gamma distribution from zero, Pearson III begins above it.
+    if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(max(variance, 0)):
         return replace(null, low=max(null.low, 0.0))
     return replace(null, low=_low_end(mean, variance, skewness))
 
@@ -117,10 +116,10 @@ def _low_end(mean: float, variance: float, skewness: float) -> float:
     distribution where skewness is too large for one: both begin at zero, Pearson III above the smallest
     scores.
     """
-    third = skewness * variance**1.5
-    a, b = 4 * variance**2 * mean + third * (variance - mean**2), third * mean - 2 * variance**2
     from scipy.special import betaincinv, gammainccinv
 
+    third = skewness * variance**1.5
+    a, b = 4 * variance**2 * mean + third * (variance - mean**2), third * mean - 2 * variance**2
     if a <= 0:
         shape = 2 + mean**2 / variance
         return float(mean * (shape - 1) / gammainccinv(shape, 0.025))
