@@ -109,7 +109,9 @@ def moved_beyond_noise(
     measured, goal, z, p, drawn = means(agreement), agreement.mean(), np.full(len(sizes), -np.inf), 0.0, []
     expected, reach = np.zeros((2, len(sizes)))
     for side, both in ((0, False), (1, False), (0, True), (1, True)):
-        overlap = _overlap_under_noise(vectors[side], represent, own[side], queries, both and belongs, rng)
+        overlap = _overlap_under_noise(
+            vectors[side], represent, own[side], queries, belongs if both else None, rng
+        )
         low, high = _LEVELS
         for _ in range(_STEPS):
             middle = (low + high) / 2
@@ -143,7 +145,7 @@ def _overlap_under_noise(
     represent: Callable[[np.ndarray], np.ndarray],
     own: np.ndarray,
     queries: np.ndarray,
-    belongs: np.ndarray | bool,
+    belongs: np.ndarray | None,
     rng: np.random.Generator,
 ) -> Callable[[float, np.ndarray], np.ndarray]:
     """(level, which of the queries) → overlap of their neighbours in a space with those in the same space
@@ -159,7 +161,7 @@ def _overlap_under_noise(
         return neighbours_within(unit_rows(represent(moved)), queries[which], k)
 
     def overlap(level: float, which: np.ndarray) -> np.ndarray:
-        if belongs is False:
+        if belongs is None:
             return jaccard_rows(own[which], near(X, level, which))
         shared = X.copy()
         for group in np.unique(belongs[belongs >= 0]):
