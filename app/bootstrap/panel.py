@@ -228,9 +228,11 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
 
 def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()) -> None:
     """In one step: rename the target's linked rows after their partners, make it the target, and take the
-    anchors. Only pairs with `confirmed` ids are scored.
+    anchors. Only pairs with `confirmed` ids are scored, and those that were confirmed before.
     """
     result, workspace = outcome.result, session.workspace()
+    if in_use(workspace):
+        confirmed = tuple(compute.load_space(workspace.target).ids.confirmed.union(confirmed))
     key = put_pairing(engine().store, result.kept, confirmed)
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · bootstrapped pairs")
     former = (renamed, workspace.target if in_use(workspace) else None)
