@@ -36,7 +36,7 @@ from relcore.scores import comparison
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.scores.passes import PassedPair, anchor_differences, score_forms
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import GuessedIds, LatentSpace, Match, match, n_equal_rows
+from relcore.spaces.space import GuessedIds, LatentSpace, Match, match, n_equal_rows, scored_rows
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]
@@ -214,8 +214,7 @@ def is_scored_quickly(pair: Match) -> bool:
 @cached(64)
 def n_held_out(pair: Match, *anchors: tuple[str, ...]) -> int:
     """Rows that are scored: no anchors, and of pairs that Bootstrap found the confirmed ones."""
-    ids = pair.ids[pair.ids.scored] if isinstance(pair.ids, GuessedIds) else pair.ids
-    return len(set(ids).difference(*anchors))
+    return len(set(pair.ids[scored_rows(pair.ids)]).difference(*anchors))
 
 
 def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:

@@ -22,7 +22,7 @@ from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import GuessedIds, LatentSpace, Split, match
+from relcore.spaces.space import LatentSpace, Split, match, scored_rows
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
@@ -145,8 +145,7 @@ class PairAudit(Task[AuditOutcome]):
         # Rows in either space of the ids that both have, that are in no pair, and that can be scored.
         places = target.index.get_indexer(source.index)
         taken = np.isin(np.arange(len(source)), rows[0]) | np.isin(places, rows[1])
-        known = source.ids.scored if isinstance(source.ids, GuessedIds) else True
-        free = np.flatnonzero((places >= 0) & ~taken & known)
+        free = np.flatnonzero((places >= 0) & ~taken & scored_rows(source.ids))
         others = free, places[free]
         scores, differences = self._scored(source, target, rows, others, audited.suspects)
         return AuditOutcome(

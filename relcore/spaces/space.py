@@ -369,16 +369,16 @@ class GuessedIds(np.ndarray):
     def __array_finalize__(self, whole: np.ndarray | None) -> None:
         self.confirmed = getattr(whole, "confirmed", frozenset())
 
-    @property
-    def scored(self) -> np.ndarray:
-        """Which rows (n,) have a partner that is known."""
-        return pd.Index(self).isin(self.confirmed)
-
 
 def guessed_ids(ids: Sequence[str], confirmed: Iterable[str]) -> GuessedIds:
     guessed = np.array(ids, dtype=object).view(GuessedIds)
     guessed.confirmed = frozenset(confirmed)
     return guessed
+
+
+def scored_rows(ids: Sequence[str]) -> np.ndarray:
+    """Which rows (n,) have a partner that is known: all, or of guessed ones the confirmed."""
+    return pd.Index(ids).isin(ids.confirmed) if isinstance(ids, GuessedIds) else np.ones(len(ids), dtype=bool)
 
 
 def need_distinct_ids(index: pd.Index, name: str) -> None:
@@ -818,6 +818,17 @@ def drawn_rows(n: int, m: int, random_state: int = 0) -> np.ndarray:
     return np.sort(rng.permutation(n)[:m] if n <= _MOST_PERMUTED else rng.choice(n, m, replace=False))
 
 
+def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
+    """Which rows (n,) may be tested on: no anchors, and of guessed ids the confirmed ones."""
+    testable = scored_rows(ids)
+    testable[anchors] = False
+    if len(anchors) < len(ids) and not testable.any():
+        raise SpaceError(
+            "split: expected known pairs to score, got pairs that Bootstrap found; confirm some on its page"
+        )
+    return testable
+
+
 @dataclass(frozen=True, eq=False)
 class Split:
     """Row numbers of n rows: no row is in two of the three parts, and a row may be in none.
@@ -902,18 +913,13 @@ class Split:
         SpaceError
             No row is left, or a row is an anchor twice.
         """
-        scored = ids.scored if isinstance(ids, GuessedIds) else np.ones(len(ids), dtype=bool)
         anchors = np.asarray(anchors, dtype=np.int64)
-        ids = np.asarray(ids, dtype=object)
-        scored[anchors] = False
-        test = np.flatnonzero(scored)
+        test, ids = np.flatnonzero(_testable(ids, anchors)), np.asarray(ids, dtype=object)
         if not len(test):
-            told = f"all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer anchors"
-            if len(anchors) < len(ids):
-                told = (
-                    "expected known pairs to score, got pairs that Bootstrap found; confirm some on its page"
-                )
-            raise SpaceError(f"split: {told}")
+            raise SpaceError(
+                f"split: all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer"
+                " anchors"
+            )
         return cls(ids, anchors, np.empty(0, dtype=np.int64), test, random_state)
 
     @classmethod
@@ -945,16 +951,14 @@ class Split:
         SpaceError
             A share outside 0 … 1, or no test row left.
         """
-        scored = ids.scored if isinstance(ids, GuessedIds) else np.ones(len(ids), dtype=bool)
         anchors = np.asarray(anchors, dtype=np.int64)
-        ids = np.asarray(ids, dtype=object)
+        testable, ids = _testable(ids, anchors), np.asarray(ids, dtype=object)
         if not 0 < test_fraction < 1:
             raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {test_fraction!r}")
         keys = row_keys(ids, "test", random_state)
         drawn = pd.Index(ids).isin(list(test_ids)) if len(test_ids) else keys < test_fraction
-        drawn &= scored
-        drawn[anchors] = False
-        rest = np.delete(np.arange(len(ids)), anchors)
+        drawn &= testable
+        rest = np.flatnonzero(testable)
         if not (len(test_ids) or drawn.any()) and len(rest) > 1:
             drawn[rest[np.argmin(keys[rest])]] = True  # of few rows the one whose turn would come first
         if labels is not None and not len(test_ids):
