@@ -610,7 +610,7 @@ def bootstrap_anchors(
     certain = np.r_[np.ones(len(task.seeds[0])), right * (verdict == "fits")]
     pairs, n_kept = np.hstack([task.seeds, links]), np.count_nonzero(certain >= precision)
     if verdict == "fits" and n_kept == len(task.seeds[0]):
-        verdict, reason = "cannot tell", f"{reason} But no links are right to {precision:.0%} by estimate."
+        verdict, reason = "cannot tell", f"{reason} But no links are {100 * precision:g} % right."
     if method == "self-learning" and anchors is None:
         own, rng = len(task.seeds[0]), np.random.default_rng(random_state)
         drawn = rng.permutation(np.arange(own, n_kept))[: max(n_anchors - own, 0)]
