@@ -59,6 +59,9 @@ class MadeShard(Shard):
         matrix = rng.standard_normal((latent, self.width), dtype=np.float32) / np.float32(np.sqrt(latent))
         return matrix, rng.standard_normal(self.width, dtype=np.float32)
 
+    def stamped(self) -> MadeShard:
+        return self  # it has no file
+
     def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
         n, out, filled, first = self.n, None, 0, 0
         for number in range(-(-n // _BLOCK)):

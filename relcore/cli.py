@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from relcore import __version__
+from relcore.base import access, environment
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.text import harmless, visible
 
@@ -45,14 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = dict(os.environ)
     try:
         options = _parser(arguments).parse_args(arguments)
+        access.check_environment()
         from relcore.files import confined
         from relcore.runs.store import in_use
 
-        os.environ.setdefault(confined.SWITCH, "1")
+        os.environ.setdefault(environment.CONFINED, "1")
         if options.store:  # in the environment, so that every process opens the same one
-            from relcore.base.access import expanded
-
-            os.environ["RELSCOPE_STORE"] = os.path.abspath(expanded(options.store))
+            os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expanded(options.store))
         if arguments[0] != "app":  # which has a reader of its own, and may be shared
             if ".npy" not in "".join(arguments):  # which needs no reader, or it starts with the first file
                 confined.start()

@@ -10,11 +10,12 @@ from app.encode import jobs as encoding_jobs
 from app.plain_text import plain
 from app.tables import chosen_rows
 from relcore.base.access import shared
+from relcore.base.environment import STORE_GB
 from relcore.base.errors import SpaceError
 from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import stored_encoding_spec
 from relcore.encoders.encoder import encoder_from_json
-from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, digest_of
+from relcore.runs.digest import ENVIRONMENT, digest_of
 from relcore.runs.entries import Summary
 
 
@@ -29,7 +30,7 @@ def draw() -> None:
         min(1.0, total / limit),
         text=(
             f"{total / 1e6:,.1f} MB in {len(entries):,} entries, of at most {limit / 1e9:,.1f} GB {where};"
-            f" {ENVIRONMENT} and {LIMIT_ENVIRONMENT} set folder and limit. Above it, what was unused for the"
+            f" {ENVIRONMENT} and {STORE_GB} set folder and limit. Above it, what was unused for the"
             " longest time is removed."
         ),
     )

@@ -20,6 +20,7 @@ from getpass import getuser
 from pathlib import Path
 from typing import Any
 
+from relcore.base import environment
 from relcore.base.errors import SpaceError
 
 ENVIRONMENT = "RELSCOPE_SHARE"
@@ -60,7 +61,7 @@ def all_uploads() -> Path:
 
 def shared() -> bool:
     """Whether the app serves others than the person who started it."""
-    return os.environ.get(ENVIRONMENT, "") not in ("", "0")
+    return environment.flag(ENVIRONMENT)
 
 
 def made(key: str) -> bool:
@@ -94,6 +95,15 @@ def data_folder() -> Path | None:
     """The folder of RELSCOPE_DATA; None where it is not set."""
     data = os.environ.get(DATA)
     return expanded(data) if data else None
+
+
+def check_environment() -> None:
+    """Raise a SpaceError unless every variable has a value that it can have; to be called at a start."""
+    environment.flag(ENVIRONMENT)
+    environment.flag(environment.CONFINED)
+    environment.store_bytes()
+    if (data := data_folder()) and not data.is_dir():
+        raise environment.wrong(DATA, "a folder that exists", str(data))
 
 
 def allowed(path: str | Path, *, uploads: bool = True) -> Path:

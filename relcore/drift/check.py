@@ -117,7 +117,7 @@ def read_thresholds(path: str | Path) -> Thresholds:
         raise SpaceError(f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {size >> 10:,}")
     try:
         tables = tomllib.loads("\n".join(read_lines(path, _WHAT)))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SpaceError(f"{path}: expected {_WHAT} as TOML, got invalid TOML ({error!s:.200})") from None
     return records.from_json(Thresholds, tables, str(path))
 

@@ -20,6 +20,7 @@ from typing import Any, Self
 import msgspec
 
 from relcore.base.access import shared
+from relcore.base.environment import CONFINED, flag
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
 from relcore.files.confined_process import (
@@ -32,7 +33,6 @@ from relcore.files.confined_process import (
     unreadable,
 )
 
-SWITCH = "RELSCOPE_CONFINED"
 _LONGEST = 1 << 34
 _SECONDS = 900  # without an answer
 _lock = threading.RLock()
@@ -41,7 +41,7 @@ _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
 def wanted(*paths: Path) -> bool:
     """Whether files are parsed in a process of their own; a user's own .npy, which NumPy maps, needs none."""
-    if os.environ.get(SWITCH) != "1" or not hasattr(os, "fork"):
+    if not flag(CONFINED) or not hasattr(os, "fork"):
         return False
     return shared() or len(paths) != 1 or paths[0].suffix.lower() != ".npy"
 

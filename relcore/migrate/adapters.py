@@ -753,8 +753,8 @@ def adapt(
 def staging_folder(goal: Place) -> Path:
     if goal.address:
         return Store().root / "adapting" / digest_of(goal.text)
-    path = goal.path
-    return path.with_name(f"{path.name}{f'-{Path(goal.table).name}' * bool(goal.table)}.adapting")
+    path = Path(os.path.abspath(goal.path))
+    return path.parent / f"{path.name}{f'-{Path(goal.table).name}' * bool(goal.table)}.adapting"
 
 
 def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -50,26 +49,10 @@ def _canonical(part: Any) -> Any:
     )
 
 
-# Where the store is and how large it may become, by the environment.
+# Where the store is, by the environment.
 
 ENVIRONMENT = "RELSCOPE_STORE"
-LIMIT_ENVIRONMENT = "RELSCOPE_STORE_GB"
 
 
 class StoreError(RuntimeError):
     """The store cannot save an entry."""
-
-
-def default_limit() -> int:
-    """The limit of RELSCOPE_STORE_GB in bytes, else 10 GB."""
-    text = os.environ.get(LIMIT_ENVIRONMENT) or "10"
-    try:
-        gigabytes = float(text)
-    except ValueError:
-        gigabytes = 0.0
-    if not 0 < gigabytes < 1e6:
-        raise StoreError(
-            f"{LIMIT_ENVIRONMENT}: expected a number of gigabytes above 0, got {text!r}; correct it or"
-            " unset it"
-        )
-    return int(gigabytes * 1e9)

@@ -21,10 +21,11 @@ from typing import IO, Any
 
 import numpy as np
 
+from relcore.base import environment
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
 from relcore.runs import entries
-from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, StoreError, default_limit
+from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.entries import Damaged, Entry, Finished, FinishedGroup, Summary
 
 STALE_SECONDS = 24 * 3600
@@ -179,7 +180,7 @@ class Store:
             self.root = expanded(root or os.environ.get(ENVIRONMENT) or cache).absolute()
         except SpaceError as error:
             raise StoreError(f"{ENVIRONMENT}: {error}") from None
-        self.limit_bytes = default_limit() if limit_bytes is None else limit_bytes
+        self.limit_bytes = environment.store_bytes() if limit_bytes is None else limit_bytes
         self._entries, self._partial = self.root / "entries", self.root / "partial"
         self._above_limit = False
         with _failures(f"{self.root}: expected a folder to write to, got an error", _ELSEWHERE):
@@ -346,7 +347,7 @@ class Store:
             _log.warning(
                 "%s: running work uses %.3f GB, more than the limit of %.3f GB, which is exceeded meanwhile;"
                 " set %s to %.3f",
-                *(self.root, needed, self.limit_bytes / 1e9, LIMIT_ENVIRONMENT, needed),
+                *(self.root, needed, self.limit_bytes / 1e9, environment.STORE_GB, needed),
             )
 
     def _make_folders(self) -> None:

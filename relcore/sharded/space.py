@@ -8,13 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import escape
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar, Self
 
 import numpy as np
 
@@ -80,12 +80,33 @@ class Shard:
     def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
         """All rows in their order, in blocks of this many rows; default: 32 MB."""
         n = 0
+        self.need_unchanged()
         for block in self.read(rows or rows_at_once(self.width), labels):
             yield block
             n += len(block.vectors)
+        self.need_unchanged()
         if n != self.n:
             raise SpaceError(
                 f"{self.name}: expected {self.n:,} rows, as its header says, got {n:,}; copy the shard again"
+            )
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The addresses of all that is read of it."""
+        return (self.url,)
+
+    def stamped(self) -> Self:
+        """The shard with the stamp of its files as they are now."""
+        return replace(self, stamp=digest_of([_stamp_of(url) for url in self.files]))
+
+    def need_unchanged(self) -> None:
+        """Raise a SpaceError where the shard was written again since it was opened: results are kept under
+        its stamp.
+        """
+        if self.stamped() != self:
+            raise SpaceError(
+                f"{self.name}: expected a shard that stays as it was when its folder was opened, got one"
+                " that was written again; run the command again"
             )
 
     def holding(
@@ -139,57 +160,77 @@ def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
 _PARTIAL = ".partial"
+_READABLE = "a file that can be read", "check the address"
 
 
 def filesystem(place: str) -> tuple[Any, str]:
     """The fsspec file system of an address or a path, and the path in it."""
     with extra():
         from fsspec.core import url_to_fs
-    if not is_address(place):
-        return url_to_fs(os.path.abspath(access.allowed(place)))
+        from fsspec.implementations.local import LocalFileSystem
+    if not is_address(place):  # not by `url_to_fs`, for which "a::b" is a chain that begins with "a"
+        return LocalFileSystem(), os.path.abspath(access.allowed(place))
     access.need_own_machine(place)
-    try:
+    with _told(place, "an address that fsspec opens", "install what it names, or check the address"):
         return url_to_fs(place)
-    except (ImportError, ValueError) as error:
+
+
+@contextmanager
+def _told(place: str, expected: str, remedy: str, errors: type[Exception] = Exception) -> Iterator[None]:
+    """Whatever a file system raises, as one sentence with the place."""
+    try:
+        yield
+    except SpaceError:
+        raise
+    except errors as error:
+        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise SpaceError(
-            f"{place!r:.200}: expected an address that fsspec opens, got {error!s:.200}; install what it"
-            " names"
+            f"{place!r:.200}: expected {expected}, got {visible(said, 200)}; {remedy}"
         ) from error
 
 
 @contextmanager
 def opened(url: str) -> Iterator[BinaryIO]:
     files, path = filesystem(url)
-    try:
-        with files.open(path, "rb") as stream:
-            yield stream
-    except OSError as error:
-        raise SpaceError(
-            f"{url!r:.200}: expected a file that can be read, got {error.strerror or str(error):.200}; check"
-            " the address"
-        ) from error
+    with _told(url, *_READABLE, OSError), ExitStack() as around:
+        with _told(url, *_READABLE):
+            stream = around.enter_context(files.open(path, "rb"))
+        yield stream
 
 
 def listed(place: str) -> dict[str, dict[str, Any]]:
     """The files of a folder by name, with what the file system says of each, without hidden ones."""
     files, path = filesystem(place)
-    try:
+    with _told(place, "a folder of shards", "check the spelling"):
+        files.invalidate_cache()
         entries = files.ls(path, detail=True)
-    except (OSError, ValueError) as error:
-        raise SpaceError(
-            f"{place!r:.200}: expected a folder of shards, got none there; check the spelling"
-        ) from error
     names = {
         entry["name"].rstrip("/").rsplit("/", 1)[-1]: entry
         for entry in entries
         if entry["type"] == "file" or entry.get("islink")
     }
+    if is_address(place) and (chains := [name for name in names if "::" in name]):
+        raise SpaceError(
+            f"{place!r:.200}: expected names of files without '::', which chains file systems, got"
+            f" {quote(chains[:2])}; rename them"
+        )
     return {
         name: entry
         for name, entry in names.items()
         if not name.startswith((".", "_"))
         and (is_address(place) or access.beside(Path(path) / "x", Path(path) / name))
     }
+
+
+def _stamp_of(url: str) -> list[str]:
+    files, path = filesystem(url)
+    with _told(url, *_READABLE):
+        if not is_address(url):
+            about = os.stat(path)  # of a link the file that it leads to
+            return [str(about.st_size), str(about.st_mtime_ns)]
+        files.invalidate_cache()
+        facts = files.info(path)
+        return [str(facts[what]) for what in ("size", *_CHANGED) if what in facts]
 
 
 def beside(place: str, name: str) -> str:
@@ -239,6 +280,10 @@ _READ_ALONE = 64  # a larger share than one row of this many is read with all ot
 class NpyShard(Shard):
     """Reads with a buffer of one block; a few rows by number are read alone."""
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.url, self.ids, self.labels)))
+
     @staticmethod
     def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
         folder, name = url.rsplit("/", 1)
@@ -273,12 +318,14 @@ class NpyShard(Shard):
     def take(self, rows: np.ndarray) -> np.ndarray:
         if len(rows) * _READ_ALONE > self.n:
             return super().take(rows)
+        self.need_unchanged()
         out = np.empty((len(rows), self.width), dtype=np.float32)
         with opened(self.url) as stream:
             (_, width), dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
             for place in np.argsort(rows, kind="stable"):
                 stream.seek(at + int(rows[place]) * width * dtype.itemsize)
                 out[place] = self._rows(stream, 1, width, dtype)
+        self.need_unchanged()
         return out
 
     def _rows(self, stream: Any, m: int, width: int, dtype: np.dtype) -> np.ndarray:
@@ -464,14 +511,9 @@ class ShardedSpace:
             raise SpaceError(f"expected shards whose names differ, not only in case, got {pair}; rename one")
 
         def shard(name: str) -> Shard:
-            kind, url, stem = FORMATS[kinds[name]], beside(place, name), f"{name.rsplit('.', 1)[0]}."
-            stamps = [
-                digest_of(str(facts.get("size")), [str(facts[what]) for what in _CHANGED if what in facts])
-                for other, facts in files.items()
-                if other.startswith(stem)
-            ]
+            kind, url = FORMATS[kinds[name]], beside(place, name)
             header = kind.header(url, files[name]["size"], files.keys())
-            return kind(name, url, stamp=digest_of(stamps), **header)
+            return kind(name, url, **header).stamped()
 
         # by name, too: "part-01" and "part-1" in one order on all machines
         names = sorted(kinds, key=lambda name: (_natural(name), name))

@@ -168,7 +168,7 @@ class VectorIndex(ABC):
             raise SpaceError(
                 f"{place.path.name}: expected an existing folder, got {str(folder)!r:.200}; create it"
             )
-        need_new(place.path.name, place.path.exists(), target, can_add=False)
+        need_new(place.path.name or place.text, place.path.exists(), target, can_add=False)
 
     @classmethod
     @abstractmethod

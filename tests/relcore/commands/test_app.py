@@ -63,7 +63,8 @@ def test_a_table_after_vectors_is_their_metadata(started, files, tmp_path, monke
 def test_a_shared_app_listens_on_all_addresses_is_confined_and_says_so(
     started, files, tmp_path, monkeypatch, capsys, by
 ):
-    monkeypatch.setenv("RELSCOPE_DATA", "/srv/spaces")
+    (tmp_path / "srv").mkdir()
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path / "srv"))
     if by == "RELSCOPE_SHARE":
         monkeypatch.setenv(by, "1")
     assert main(["app", "first.npz", "--port", "8600", *([by] if by == "--share" else [])]) == 0
@@ -72,13 +73,14 @@ def test_a_shared_app_listens_on_all_addresses_is_confined_and_says_so(
     assert environment["RELSCOPE_SHARE"] == "1"
     said = capsys.readouterr().out
     assert "no login" in said
-    assert "/srv/spaces" in said
+    assert str(tmp_path / "srv") in said
     assert f"http://{app.own_address()}:8600" in said
 
 
 @pytest.mark.parametrize("command", ["compare", "app"])
 def test_a_command_is_not_confined_though_the_app_would_be(started, files, tmp_path, monkeypatch, command):
     monkeypatch.setenv("RELSCOPE_SHARE", "1")
+    (tmp_path / "elsewhere").mkdir()
     monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path / "elsewhere"))
     assert main([command, str(tmp_path / "first.npz"), str(tmp_path / "second.npz")]) == 0
     assert os.environ["RELSCOPE_SHARE"] == "1"

@@ -80,3 +80,30 @@ def test_a_scheduler_has_an_address(address):
         EngineError, match=r"expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got "
     ):
         connect(address, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("RELSCOPE_STORE_GB", value) for value in ("abc", "-1", "0", "nan", "inf", "1e400", "9" * 5000)),
+        *((name, value) for name in ("RELSCOPE_SHARE", "RELSCOPE_CONFINED") for value in ("no", "2", "true")),
+        ("RELSCOPE_DATA", "no-such-folder"),
+    ],
+)
+def test_a_variable_of_the_environment_has_a_value_that_it_can_have(name, value, monkeypatch, capsys):
+    monkeypatch.setenv(name, value)
+    assert f"{name}: expected " in refused(COMPARE, capsys)
+
+
+@pytest.mark.parametrize("place", ["data://", "jupyter://", "reference://", "dask://x", "nosuch://x"])
+def test_an_address_that_nothing_opens(place, capsys):
+    for arguments in (["adapt", "none", place, "x.npy"], ["compare", place, place, "--shards"]):
+        assert place in refused(arguments, capsys)
+
+
+@pytest.mark.parametrize("place", ["parquet:.", "npy:/", "faiss:..", "qdrant:/#c", "qdrant:.#c"])
+def test_a_target_without_a_name(place, capsys):
+    np.save("rows.npy", np.eye(3))
+    assert "expected a new place, got one that is there already" in refused(
+        ["adapt", "none", "rows.npy", place], capsys
+    )

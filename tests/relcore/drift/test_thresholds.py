@@ -37,6 +37,7 @@ def test_thresholds_are_written_as_they_are_read(tmp_path, made):
         ("t.toml", "[everything_new]\nchurn = 1.5", "churn: expected a share from 0 to 1, got 1.5"),
         ("t.toml", "[everything_new]\nchurn = nan", "finite"),
         ("t.toml", "a = " + "[" * 20_000, "invalid TOML"),
+        ("t.toml", "[everything_new]\nchurn = " + "9" * 5000, "invalid TOML"),
         ("t.toml", "# " + "x" * 70_000, "at most 64 KB"),
         ("t.yaml", "everything_new:", "as a .toml or .json file, got .yaml"),
     ],

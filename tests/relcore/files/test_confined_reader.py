@@ -24,7 +24,7 @@ seccomp = pytest.mark.skipif(not refuses_calls(), reason="this system has no sec
 
 @pytest.fixture(autouse=True)
 def _confined(monkeypatch):
-    monkeypatch.setenv(confined.SWITCH, "1")
+    monkeypatch.setenv(confined.CONFINED, "1")
 
 
 def call(name, path, **arguments):
@@ -42,7 +42,7 @@ def test_every_format_reads_the_same_as_in_place(tmp_path, monkeypatch):
     paths = sorted(tmp_path.glob("x.*"))
     spaces = [load_space(path) for path in paths]
     shapes = [shape_of(path) for path in paths]
-    monkeypatch.setenv(confined.SWITCH, "0")
+    monkeypatch.setenv(confined.CONFINED, "0")
     assert len(paths) >= 10
     for path, space, shape in zip(paths, spaces, shapes, strict=True):
         assert (path, load_space(path).digest, shape_of(path)) == (path, space.digest, shape)

@@ -102,3 +102,35 @@ def test_pairs_need_the_same_rows_per_shard(tmp_path):
         SpaceError, match=r"got none of 'c' and 20 rows in 'part-00002.npy' of 'a'; write both"
     ):
         paired(c, a)
+
+
+def test_a_name_with_two_colons_is_no_chain_of_file_systems(tmp_path):
+    import fsspec
+
+    write_npy(tmp_path / "old", X, SIZES)
+    write_npy(tmp_path / "old::v2", 2 * X, SIZES)
+    np.testing.assert_array_equal(ShardedSpace.open(str(tmp_path / "old::v2")).whole().vectors, 2 * X)
+    with fsspec.filesystem("memory").open("/colons/a::b.npy", "wb") as stream:
+        np.save(stream, X)
+    with pytest.raises(SpaceError, match="without '::'"):
+        ShardedSpace.open("memory://colons")
+
+
+@pytest.mark.parametrize("write", [write_npy, write_parquet, write_arrow])
+def test_a_shard_that_is_written_again_is_not_read_under_the_digest_before(tmp_path, write):
+    ids = [f"{row:03}" for row in range(100)]
+    write(tmp_path / "s", X, SIZES, ids=ids)
+    before = ShardedSpace.open(tmp_path / "s")
+    reading = before.shards[1].blocks(10)
+    next(reading)
+    write(tmp_path / "s", X + 1, SIZES, ids=ids)
+    for read in (before.whole, lambda: before.shards[0].take(np.arange(1)), lambda: list(reading)):
+        with pytest.raises(SpaceError, match="that was written again; run the command again"):
+            read()
+    after = ShardedSpace.open(tmp_path / "s")
+    assert after.digest != before.digest
+    np.testing.assert_array_equal(after.whole().vectors, X + 1)
+    if write is write_npy:
+        (tmp_path / "s" / "part-00001.ids.txt").write_text("\n".join(map(str, range(1000, 1050))))
+        with pytest.raises(SpaceError, match=r"part-00001\.npy: .* that was written again"):
+            after.whole()
