@@ -49,7 +49,7 @@ class LocalCluster:
             "DASK_LOGGING__DISTRIBUTED": "critical",
             "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": self.security.tls_ca_file,
-            # Dask's HTTP servers answer without a certificate.
+            # Dask's HTTP servers answer without a certificate; `dask_setup` ends them.
             "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
             "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
         }
@@ -77,6 +77,7 @@ class LocalCluster:
                 | {
                     "memory_limit": MEMORY_LIMIT,
                     "local_directory": self._folder.name,
+                    "preload": [__name__],
                     "preload_nanny": [__name__],
                 },
                 silence_logs=logging.CRITICAL,
@@ -108,7 +109,15 @@ class LocalCluster:
 
 
 def dask_setup(server: Any) -> None:
-    """Called by Dask in our scheduler and nannies: end soon after the parent, which may be killed."""
+    """Called by Dask in our processes: close the HTTP port, which asks for no certificate. Scheduler and
+    nannies end soon after the parent, which may be killed.
+    """
+    from distributed import Worker
+
+    if hasattr(server, "http_server"):
+        server.http_server.stop()
+    if isinstance(server, Worker):
+        return  # its nanny ends it
     os.setpgrp()  # a Ctrl-C in the terminal is for the parent, which stops its workers in order
     parent = int(os.environ[PARENT])  # and not os.getppid(): it may have died before this process came so far
 

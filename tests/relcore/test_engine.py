@@ -293,6 +293,53 @@ def test_a_process_without_the_certificate_cannot_submit_to_the_local_cluster(en
         assert run.stdout.startswith("refused"), run.stdout + run.stderr
 
 
+NOSY = """
+import os, socket, ssl, sys
+tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+
+def answer(port, secured):
+    stream = socket.socket()
+    stream.settimeout(10)
+    stream.connect(("127.0.0.1", port))
+    try:
+        stream = tls.wrap_socket(stream) if secured else stream
+        stream.sendall(b"GET /info/main/workers.html HTTP/1.0\\r\\n\\r\\n")
+        return stream.recv(1000)
+    except OSError:  # also of TLS
+        return b""
+
+for place in sys.argv[1:]:
+    try:
+        if place.isdigit():
+            print(answer(int(place), False) + answer(int(place), True) or "nothing")
+        else:
+            print(os.listdir(place) if os.path.isdir(place) else open(place).read())
+    except PermissionError:
+        print("nothing")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another account")
+def test_another_account_gets_nothing_from_the_ports_and_files_of_the_local_cluster(engine, key, log):
+    assert engine.submit(key, count, title="t", log=log, n=1).wait(60).state == "done"
+    processes = psutil.Process().children(recursive=True)
+    connections = [one for process in processes for one in process.net_connections("inet")]
+    ports = {one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN}
+    known = [engine._cluster.address, *engine._client.scheduler_info()["workers"]]
+    assert ports >= {int(address.rpartition(":")[2]) for address in known}
+    folder = engine._cluster._folder.name
+    secrets = [f"/proc/{process.pid}/environ" for process in processes]
+    places = [folder, f"{folder}/scheduler.json", *secrets, *map(str, sorted(ports))]
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", NOSY, *places], capture_output=True, text=True, timeout=120
+    )
+    assert run.stdout.split("\n") == ["nothing"] * len(places) + [""], run.stdout + run.stderr
+
+
 @pytest.mark.parametrize(
     ("address", "warns"),
     [("tcp://10.0.0.7:8786", True), ("tcp://127.0.0.1:8786", False), ("tls://10.0.0.7:8786", False)],
