@@ -452,6 +452,12 @@ STUDIES = {
         "How many seeds does bootstrapping need?",
         "Cannistraci et al. 2023, section 4: “remove the need for initial parallel seeds”",
     ),
+    "anchor-optimisation": StudyName(
+        "Phases of the anchor optimisation",
+        ".studies.pairs:AnchorOptimisation",
+        "With how many seeds and rows, on which spaces, does the published optimisation find anchors?",
+        "Cannistraci et al. 2023, Algorithm 1 and section 4",
+    ),
     "common-mean": StudyName(
         "The common mean",
         ".studies.inversion:CommonMean",

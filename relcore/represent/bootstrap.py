@@ -210,6 +210,17 @@ def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
     return np.stack([stage[0][pairs[0]], stage[1][pairs[1]]])
 
 
+class Step(NamedTuple):
+    """The mean squared error before a step; after it the unit anchors (k, d_target), their nearest target
+    rows (k,), and which of these rows the assignment gives the anchor's own source row, (k,) bool.
+    """
+
+    error: float
+    anchors: np.ndarray
+    nearest: np.ndarray
+    returned: np.ndarray
+
+
 STEPS = 250  # of Table 3, retrieval; stitching: 125
 LEARNING_RATE = 0.02  # of Table 3, retrieval; stitching: .05
 
@@ -224,7 +235,7 @@ def optimise_anchors(
     learning_rate: float = LEARNING_RATE,
     random_state: int = 0,
     device: str = "auto",
-) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+) -> Iterator[Step]:
     """Find target anchors for the source rows `anchors` (k,), of which the first have the target rows `seeds`
     (s,).
 
@@ -235,20 +246,18 @@ def optimise_anchors(
     The free anchors begin as random directions b and stay on the unit sphere by a trivialisation (Casado
     2019): Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v / ‖v‖.
     The seeds stay fixed: the paper's text optimises them, too, which finds far fewer anchors.
-
-    Yields the error before each step, the unit anchors (k, d_target) after it, and their nearest rows (k,).
     """
     with extra():
         import torch
 
     device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     X, Y = (torch.from_numpy(np.ascontiguousarray(rows)).to(device) for rows in (source, target))
-    known = Y[torch.from_numpy(seeds).to(device)]
+    known, own = Y[torch.from_numpy(seeds).to(device)], torch.from_numpy(anchors).to(device)
     drawn = np.random.default_rng(random_state).normal(size=(len(anchors) - len(seeds), target.shape[1]))
     base = torch.from_numpy(unit_rows(drawn)).to(device)
     tangent = torch.zeros_like(base).requires_grad_()
     optimiser = torch.optim.Adam([tangent], lr=learning_rate)
-    relative = X @ X[torch.from_numpy(anchors).to(device)].T
+    relative = X @ X[own].T
     for _ in range(steps):
         other = Y @ torch.cat([known, on_sphere(base, tangent)]).T
         with torch.no_grad():
@@ -261,7 +270,8 @@ def optimise_anchors(
             now = torch.cat([known, on_sphere(base, tangent)])
             nearest = torch.argmax(now @ Y.T, dim=1)
         nearest[: len(seeds)] = torch.from_numpy(seeds).to(device)  # of equal rows the seed, not its twin
-        yield float(loss.detach()), now.cpu().numpy(), nearest.cpu().numpy()
+        found = (each.cpu().numpy() for each in (now, nearest, order[nearest] == own))
+        yield Step(float(loss.detach()), *found)
 
 
 def on_sphere(base, tangent):
@@ -692,9 +702,9 @@ class _Bootstrap:
         X, Y = unit_rows(self.source.vectors), unit_rows(self.target.vectors)
         history, settings = [], settings | {"random_state": self.random_state}
         for step in optimise_anchors(X, Y, wanted, self.seeds[1], **settings):
-            history.append(Round(len(X), len(wanted), step[0], self.share_found(wanted, step[2])))
+            history.append(Round(len(X), len(wanted), step.error, self.share_found(wanted, step.nearest)))
             after(history)
-        return np.stack([wanted, step[2]]), tuple(history), step[1]
+        return np.stack([wanted, step.nearest]), tuple(history), step.anchors
 
     def judge(self) -> tuple[str, str, HeldOut]:
         """Whether the spaces fit each other, as held-out rows do (`fit_held_out`): verdict, reason, evidence.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,11 +18,13 @@ from relcore.bootstrap.spec import BootstrapSpec, most_frequent
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
+from relcore.encoders.vision import SmallVision
 from relcore.encoders.words import corpus_words, in_data_folder, swadesh_pairs
-from relcore.figures.charts import Lines
+from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.migrate.evaluate import Bootstrap, JudgedQuery, QueryScores, check_pairs, ndcg, read_qrels
 from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Ground, Migration, MigrationResult
-from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors
+from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors, optimise_anchors
+from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
@@ -35,12 +37,15 @@ from relcore.studies.study import (
     Study,
     chart,
     count_of,
+    dataset_of,
     finding,
     findings_over,
     findings_table,
     grid,
     lines_by,
     lines_over,
+    listed,
+    mean_score,
     sentence,
     share,
     states,
@@ -90,7 +95,7 @@ class SeedCount(Study):
             help="The most frequent of each space.",
         ),
         Option(
-            "methods", "Methods", tuple(METHODS), tuple(METHODS), many=True, names=tuple(METHODS.values())
+            "methods", "Methods", tuple(METHODS), ("self-learning",), many=True, names=tuple(METHODS.values())
         ),
         states("the seeds and the hidden pairs", 20, (3, 5, 10, 20)),
     )
@@ -172,6 +177,136 @@ def _translated(settings: Settings, store: Store, report: Report) -> tuple[Boots
     result = bootstrap_anchors(english, french, seeds=seeds, anchors=anchors, **shared)
     linked = dict(result.anchors)
     return result, float(np.mean([linked[one] == other for one, other in hidden])), len(hidden)
+
+
+PAIRS = {
+    "words": "Word2Vec and FastText",
+    "sentences": "MiniLM's layers 6 and 4",
+    "sentences-centred": "the same layers, centred",
+    "digits": "an MLP and a CNN of the digits",
+    "unrelated-centred": "words and sentences, unrelated and centred",
+}
+_CERTIFIED = 0.95  # chosen on the words
+_CENTRED = "-centred"
+_MOST_ROWS = 2000
+
+
+class AnchorOptimisation(Study):
+    """The published optimisation with fixed seeds: 300 anchors, or all rows of fewer, 125 steps. Each run
+    draws its rows, from the 2,000 most frequent words, 2,000 sentences or 1,797 digits, and its seeds, and
+    shuffles the target. Centred: rows less their mean, which the paper does not subtract.
+
+    A run is certified if at least .95 of the anchors beside the seeds return: the row nearest to the anchor
+    is assigned the anchor's own source row, as the optimisation assigns rows. This takes no known pair. The
+    threshold was chosen on the words; on the other spaces the certificate is right if .9 of the hidden
+    anchors are found.
+    """
+
+    options = (
+        Option("pairs", "Spaces", tuple(PAIRS), tuple(PAIRS), many=True, names=tuple(PAIRS.values())),
+        Option("rows", "Rows", (200, 400, 600, 800, 1600), (200, 400, 800), many=True),
+        Option("seeds", "Seeds", (3, 4, 8, 15, 30, 60), (4, 8, 15, 30), many=True),
+        states("the rows, the seeds, the hidden anchors and the start", 20, (3, 5, 10, 20, 50)),
+    )
+    varied: ClassVar = {"pair": "pairs", "rows": "rows", "seeds": "seeds"}
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        name, n, n_seeds = settings["pair"], settings["rows"], settings["seeds"]
+        rng = np.random.default_rng((settings["random_state"], n, n_seeds))
+        spaces = _row_by_row(name.removesuffix(_CENTRED), store, report)
+        rows = rng.choice(min(_MOST_ROWS, *map(len, spaces)), n, replace=False)
+        X, Y = (space.vectors[rows] for space in spaces)
+        X, Y = (unit_rows(part, mean_row(part) if name.endswith(_CENTRED) else None) for part in (X, Y))
+        order, anchors = rng.permutation(n), rng.choice(n, min(_ANCHORS, n), replace=False)
+        partners = np.argsort(order)[anchors]
+        drawn = {"random_state": int(rng.integers(2**31)), "device": "cpu"} | _LITERAL
+        *_, last = optimise_anchors(X, Y[order], anchors, partners[:n_seeds], **drawn)
+        values = {
+            "found": float((last.nearest == partners)[n_seeds:].mean()),
+            "returned": float(last.returned[n_seeds:].mean()),
+            "error": last.error,
+        }
+        return RunResult(values | {"hidden": len(anchors) - n_seeds, "chance": 1 / n})
+
+    def seconds(self, settings: Settings) -> float:
+        return 0.2 + 2.0 * settings["rows"] ** 2 / 1e6
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
+        told = "Heat maps of {}, a panel per pair of spaces, mean of {:,} random states. {}"
+        return {
+            name: Matrices(
+                tuple(
+                    _phases(pair, part)
+                    for pair, part in table.assign(shown=values).groupby("pair", sort=False)
+                ),
+                (0.0, 1.0),
+                name,
+                told.format(name, table.random_state.nunique(), self.conclusion(options, table)),
+                "seeds",
+                "rows",
+                across=3,
+            )
+            for name, values in (
+                ("share of hidden anchors found", table.found),
+                ("share of runs certified", table.returned >= _CERTIFIED),
+            )
+        }
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        rows: list[dict[str, Any]] = []
+        for (pair, n, seeds), part in table.groupby(["pair", "rows", "seeds"], sort=False):
+            name, certified = f"{PAIRS[pair]}, {n:,} rows, {seeds} seeds", share(part.returned >= _CERTIFIED)
+            rows.append(finding(f"{name}: hidden anchors found", mean_score(part.found)))
+            rows.append(finding(f"{name}: runs certified", certified, "Wilson's"))
+        return findings_table(rows)
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        found, certified = table.found >= ENOUGH, table.returned >= _CERTIFIED
+        others, control = table.pair != "words", table.pair.str.startswith("unrelated")
+        sizes, reached = sorted(set(table.rows)), []
+        for pair, part in table.assign(reached=found).groupby("pair", sort=False):
+            needed = [_fewest_seeds(part[part.rows == n]) for n in sizes]
+            reached.append(f"{PAIRS[pair]} {listed(needed) if {*needed} != {_NEVER} else _NEVER}")
+        certificate = sentence(
+            "The certificate, chosen on the words, is right for {:2} of the other runs that it certifies; it"
+            " certifies {:2} of those that find as many, and {:2} of the unrelated ones.",
+            share(found[others & certified]),
+            share(certified[others & found]),
+            share(certified[control]),
+        )
+        told = (
+            f"Fewest seeds from which on nine of ten draws find at least {short(ENOUGH, 1)} of the hidden"
+            f" anchors, among {listed(f'{n:,}' for n in sizes)} rows: {'; '.join(reached)}."
+        )
+        return f"{told} {certificate}".rstrip() * (table.random_state.nunique() > 1)
+
+
+_NEVER = "none"
+
+
+def _phases(pair: str, table: pd.DataFrame) -> MatrixPanel:
+    cells = table.pivot_table("shown", "seeds", "rows")
+    return MatrixPanel(PAIRS[pair], tuple(cells.index), tuple(f"{n:,}" for n in cells), cells.to_numpy())
+
+
+def _fewest_seeds(table: pd.DataFrame) -> str:
+    reached = table.groupby("seeds").reached.mean() >= ENOUGH
+    enough = reached[::-1].cummin()
+    return str(enough[enough].index.min()) if enough.any() else _NEVER
+
+
+def _row_by_row(name: str, store: Store, report: Report) -> list[LatentSpace]:
+    """Two spaces, row i of one with row i of the other; of "unrelated" ones these have nothing in common."""
+    if name == "digits":
+        encoders = SmallVision("mlp"), SmallVision("cnn")
+        return [space for one in encoders for space in encode(dataset_of("digits"), one, store, report)]
+    if name == "words":
+        pair = word_pair((), store)
+        return [pair.source, pair.target]
+    from relcore.encoders.transformers import MiniLM
+
+    fourth, sixth = encode(dataset_of("sentences"), MiniLM((4, 6)), store, report)
+    return [sixth, fourth] if name == "sentences" else [word_pair((), store).source, sixth]
 
 
 # Cranfield by three models: 1,400 abstracts, 225 questions and judgements, from the data folder
