@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,7 @@ def encodable(data: Any) -> Any:
     return data
 
 
+MARK = "\ufeff"
 _MOST_BYTES = 64 << 20
 _LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also cuts at U+0085, which is a word of GloVe's
 
@@ -105,6 +107,21 @@ def lines_of(content: bytes, where: str, what: str) -> list[str]:
     if "\0" in text:
         raise SpaceError(f"{where}: expected text with {what}, got a zero byte; is it this file?")
     return lines_in(text)
+
+
+def as_lines(items: Sequence[str], where: str, what: str, first: bool = True) -> bytes:
+    """What `lines_of` reads as these lines; the `first` ones of a file may begin with a byte order mark.
+
+    Raises a SpaceError for one with a line break or a zero byte.
+    """
+    text = "\n".join(items)
+    if text.count("\n") != len(items) - 1 or "\r" in text or "\0" in text:
+        raise SpaceError(
+            f"{where}: expected {what} without line breaks and zero bytes, got one with some; write .parquet"
+            " instead"
+        )
+    # The reader takes one mark as that of the file.
+    return f"{MARK * (first and text.startswith(MARK))}{text}\n".encode()
 
 
 def lines_in(text: str) -> list[str]:

@@ -6,6 +6,7 @@ import argparse
 import json
 import shutil
 import sys
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FIGURES
 from relcore.base.numbers import band, short
 from relcore.base.text import visible
+from relcore.files.arrays import packed_texts
 from relcore.spaces.space import LatentSpace
 
 Lines = list[str | Sequence[Sequence[str]]]  # a list of rows is a table, the first row its head
@@ -119,12 +121,13 @@ def write_space(space: LatentSpace, path: Path) -> None:
     arrays |= {} if space.counts is None else {"counts": space.counts}
     if path.suffix.lower() == ".npz":
         with path.open("wb") as stream:
-            np.savez(stream, **arrays, **{name: np.array(column, str) for name, column in texts.items()})
+            columns = (packed_texts(name, column) for name, column in texts.items())
+            np.savez(stream, **arrays, **ChainMap(*columns))
     elif path.suffix.lower() == ".safetensors":
         from safetensors.numpy import save_file
 
         for name, column in texts.items():
-            if any("\n" in text for text in column):
+            if any("\n" in text or "\r" in text for text in column):
                 raise SpaceError(
                     f"{path.name}: expected {name} without line breaks, got one with some; write .npz or"
                     " .parquet"

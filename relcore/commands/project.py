@@ -9,6 +9,7 @@ from pathlib import Path
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
+from relcore.base.text import as_lines
 from relcore.catalog.catalog import load
 from relcore.commands.arguments import (
     SHARDS_HELP,
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
         )
     shape, anchors, passes = (_by_shard if sharded else _whole)(options, spec)
     if options.save_anchors:
-        options.save_anchors.write_text("\n".join(anchors) + "\n", encoding="utf-8")
+        options.save_anchors.write_bytes(as_lines(anchors, str(options.save_anchors), "ids"))
     how = "whitened cosine" if options.whiten else options.similarity
     print(f"{shape}, {how}{', centred' if options.center else ''}", *passes, sep="\n")
 

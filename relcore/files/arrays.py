@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,6 +28,7 @@ from relcore.files.formats import (
 )
 
 _TEXTS = ("ids", "labels", "counts")
+_PACKED, _FREE_WIDTH, _WIDE = ("_utf8", "_ends"), 1 << 26, 8
 _LONGEST_HEADER = 10_000  # of NumPy's
 
 
@@ -107,7 +109,10 @@ class Npy(Format):
 
 
 class Npz(Format):
-    """Array `matrix`, else `vectors`, else the only matrix; `ids`, `labels` and `counts` if present."""
+    """Array `matrix`, else `vectors`, else the only matrix; `ids`, `labels` and `counts` if present.
+
+    Texts are an array of strings, or `ids_utf8`, the bytes of all, with `ids_ends`, where each text ends.
+    """
 
     several_matrices = True
 
@@ -132,16 +137,10 @@ class Npz(Format):
             (rows, d), fortran, dtype = headers[main]
             n, texts = request.rows(path, rows, d), {}
             for name in _TEXTS:
-                if name in headers:
-                    check_length(path, name, headers[name][0], rows)
-                    kind = headers[name][2]
-                    if kind.kind not in "USbiuf" or kind.itemsize * rows > request.max_bytes:
-                        raise SpaceError(
-                            f"{path.name}: expected {name} as short strings or integers, got {kind!s:.40};"
-                            " save them with dtype=str"
-                        )
-                    cells = self._read(archive, name)[:n]
-                    texts[name] = cells if kind.kind in "fiub" else cells.tolist()
+                parts = [name] if name in headers else [f"{name}{part}" for part in _PACKED]
+                if headers.keys() >= set(parts):
+                    check_length(path, name, headers[parts[-1]][0], rows)
+                    texts[name] = self._texts(path, archive, headers, parts, request)[:n]
             what = f"{path.name}, array {main!r:.60}"
             if fortran and 1 not in (rows, d):
                 yield float32(self._read(archive, main)[:n], what)
@@ -155,11 +154,40 @@ class Npz(Format):
                     stream.read()
             return texts
 
+    def _texts(
+        self, path: Path, archive: zipfile.ZipFile, headers: Mapping, parts: Sequence[str], request: Request
+    ) -> np.ndarray | list[Any]:
+        for shape, _, kind in map(headers.get, parts):
+            if kind.kind not in "USbiuf" or kind.itemsize * np.prod(shape, dtype=float) > request.most(path):
+                raise SpaceError(
+                    f"{path.name}: expected {parts[0]} as short strings or integers, got {kind!s:.40}; save"
+                    " them with dtype=str"
+                )
+        cells, *ends = (self._read(archive, part) for part in parts)
+        if not ends:
+            return cells if cells.dtype.kind in "fiub" else cells.tolist()
+        content, ends = cells.tobytes(), [0, *ends[0].tolist()]
+        if sorted(ends) != ends or ends[-1] != len(content):
+            raise ValueError(f"{parts[1]} that do not fit {parts[0]}")
+        return [content[start:end].decode() for start, end in pairwise(ends)]
+
     def _read(self, archive: zipfile.ZipFile, name: str) -> np.ndarray:
         with archive.open(f"{name}.npy") as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
             stream.read()
             return array
+
+
+def packed_texts(name: str, column: Sequence[str]) -> dict[str, np.ndarray]:
+    """Arrays of an .npz that hold texts: one of fixed width, or their UTF-8 and where each text ends, where
+    that width takes far more memory, or would lose a zero byte at the end of a text.
+    """
+    texts = list(map(str.encode, column))
+    size, content = 4 * len(column) * max(map(len, column)), b"".join(texts)
+    if size <= max(_FREE_WIDTH, _WIDE * len(content)) and not any(text.endswith(b"\0") for text in texts):
+        return {name: np.array(column, str)}
+    arrays = np.frombuffer(content, np.uint8), np.cumsum(list(map(len, texts)), dtype=np.int64)
+    return {f"{name}{part}": array for part, array in zip(_PACKED, arrays, strict=True)}
 
 
 def check_length(path: Path, name: str, shape: tuple[int, ...], n: int) -> None:

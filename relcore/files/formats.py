@@ -187,8 +187,12 @@ class Request:
                 f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
             )
         n = n if self.limit is None else min(n, self.limit)
-        check_size(path, n, d, min(self.max_bytes, max(_FREE_BYTES, _MOST_TIMES * path.stat().st_size)))
+        check_size(path, n, d, self.most(path))
         return n
+
+    def most(self, path: Path) -> int:
+        """The bytes that a part of the file may unpack to."""
+        return min(self.max_bytes, max(_FREE_BYTES, _MOST_TIMES * path.stat().st_size))
 
 
 @dataclass(frozen=True)

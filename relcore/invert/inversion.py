@@ -589,10 +589,10 @@ class _Translator:
         if any(space.labels is not None and "" in space.labels for space in self.spaces):
             return []
         labels = agreed_labels(self.spaces)
-        if labels is None or len(classes := np.unique(labels.astype(str))) < 2:
+        if labels is None or len(classes := np.unique(labels)) < 2:
             return []
         ids, spec = self.spaces[0].ids, self.spec
-        self.targets = np.searchsorted(classes, labels.astype(str))
+        self.targets = np.searchsorted(classes, labels)
         split = Split.draw(
             ids,
             anchors=self.anchors,

@@ -23,6 +23,7 @@ from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
 from relcore.base.magnitude import lengths
 from relcore.base.records import from_json, parse, to_json
+from relcore.files.formats import checked_ids
 from relcore.represent.similarity import Estimator, matrix, need_finite, row_blocks, unit_rows
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.digest import digest_of
@@ -742,8 +743,17 @@ def adapt(
             return target
         need_target(goal, target)
         for rows in index.blocks(block, staged.done) if staged.done < index.n else ():
-            staged.append(StoredRows(rows.ids, mapped(rows.vectors), rows.payload))
+            finite = np.isfinite(rows.vectors).all(axis=1)
+            if not finite.all():
+                row = f"{index.name}, row {staged.done + np.argmin(finite) + 1:,}"
+                raise SpaceError(
+                    f"{row}: expected finite numbers, as float32 holds them, got others; mend or remove it"
+                )
+            where = f"{index.name}, after row {staged.done:,}" if staged.done else index.name
+            ids = checked_ids(rows.ids, where)
+            staged.append(StoredRows(ids, mapped(rows.vectors), rows.payload))
             report(staged.done, index.n, f"mapping {index.name}")
+    staged.need_distinct_ids(index.name)
     staged.begin_writing()
     write_index(goal, staged.blocks(), target, report)
     staged.remove()

@@ -461,7 +461,7 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
     low and high (the 95 % band of random groups of that size), p (corrected for the number of groups).
     """
     groups = np.asarray(groups, dtype=object)
-    names, sizes = np.unique(groups[groups != ""].astype(str), return_counts=True)
+    names, sizes = np.unique(groups[groups != ""], return_counts=True)
     kept = names[sizes >= FEWEST]
     columns = ["group", "queries", "change", "low", "high", "p"]
     if len(kept) < 2:

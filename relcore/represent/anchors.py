@@ -218,7 +218,7 @@ def class_balanced(
     if len(shuffled) < n_anchors:
         raise SpaceError(f"n_anchors: expected at most {len(shuffled)}, the labelled rows, got {n_anchors}")
     # Deal round by round: the first of every class, then the second, until enough are dealt.
-    labels = pd.Series(space.labels[shuffled].astype(str))
+    labels = pd.Series(space.labels[shuffled])
     turn, place = labels.groupby(labels).cumcount(), np.unique(labels, return_inverse=True)[1]
     return shuffled[np.lexsort((place, turn))[:n_anchors]]
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, SIMILARITIES
+from relcore.base.text import as_lines
 from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
@@ -393,14 +394,7 @@ def _write_npy(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int)
         for block in blocks:
             stream.write(np.ascontiguousarray(block.vectors, "<f4").data)
             for what, text in texts.items():
-                column = getattr(block, what)
-                lines = "\n".join(column)
-                if lines.count("\n") != len(column) - 1 or "\r" in lines:
-                    raise SpaceError(
-                        f"{shard.name}: expected {what} without line breaks, got one with a line break; write"
-                        " parquet instead"
-                    )
-                text.write(f"{lines}\n".encode())
+                text.write(as_lines(getattr(block, what), shard.name, what, first=not block.first))
     return [url, *urls.values()]
 
 

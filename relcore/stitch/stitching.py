@@ -297,7 +297,7 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
             "expected labels to train heads on, none of the encoders has any; choose a dataset with labels"
         )
     labelled = np.flatnonzero(labels != "")
-    classes = tuple(np.unique(labels[labelled].astype(str)).tolist())
+    classes = tuple(np.unique(labels[labelled]).tolist())
     if len(classes) < 2:
         raise SpaceError(f"expected labels of two classes or more, got {len(classes)} in the shared rows")
     if order:

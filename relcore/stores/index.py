@@ -9,19 +9,22 @@ import os
 import struct
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
+import pandas as pd
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.records import parse
+from relcore.base.text import as_lines
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, readable, usable_bytes
@@ -323,6 +326,10 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
         yield table
 
 
+def _hashed(ids: list[str]) -> np.ndarray:
+    return pd.util.hash_array(np.array(ids, dtype=object), categorize=False)
+
+
 _VECTORS, _ROWS, _STATE = "vectors.f32", "rows.jsonl", "state.json"
 
 
@@ -373,6 +380,23 @@ class StagedRows:
                 rows = json.loads(line)
                 values = np.fromfile(vectors, "<f4", len(rows["ids"]) * self.width)
                 yield StoredRows(rows["ids"], values.reshape(-1, self.width), tuple(rows["payload"]))
+
+    def need_distinct_ids(self, name: str) -> None:
+        """Raise a SpaceError that names the first id that occurs twice; holds eight bytes per row."""
+        hashes = np.concatenate([_hashed(ids) for ids in self._ids()])
+        hashes.sort()
+        alike = hashes[1:][hashes[1:] == hashes[:-1]]
+        if len(alike):
+            suspects = [item for ids in self._ids() for item in compress(ids, np.isin(_hashed(ids), alike))]
+            if twice := [item for item, times in Counter(suspects).items() if times > 1]:
+                raise SpaceError(
+                    f"{name}: ids must be distinct, {len(twice):,} occur more than once, first"
+                    f" {quote(twice[:3])}; make them distinct first"
+                )
+
+    def _ids(self) -> Iterator[list[str]]:
+        with (self.folder / _ROWS).open("rb") as lines:
+            yield from (json.loads(line)["ids"] for line in lines)
 
     def remove(self) -> None:
         """Remove the folder, as far as it is ours."""
@@ -472,13 +496,7 @@ def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
         write_header(stream)
         for block in blocks:
             stream.write(np.ascontiguousarray(block.vectors, "<f4").data)
-            text = "\n".join(block.ids)
-            if text.count("\n") != len(block.ids) - 1 or "\r" in text:
-                raise SpaceError(
-                    f"{path.name}: expected ids without line breaks, got one with a line break; write"
-                    " .parquet instead"
-                )
-            ids.write(f"{text}\n".encode())
+            ids.write(as_lines(block.ids, path.name, "ids", first=not ids.tell()))
 
 
 @contextmanager

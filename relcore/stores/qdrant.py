@@ -25,6 +25,7 @@ import numpy as np
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
+from relcore.base.numbers import counted
 from relcore.base.records import read_file
 from relcore.base.text import visible
 from relcore.files import confined
@@ -199,7 +200,7 @@ class QdrantServer(QdrantIndex):
                     " got none"
                 )
         payload = [dict(item.payload or {}) for item in points]
-        ids = [str(kept.pop(_ID, item.id)) for item, kept in zip(points, payload, strict=True)]
+        ids = [_id_of(item.id, kept) for item, kept in zip(points, payload, strict=True)]
         return StoredRows(ids, np.array(vectors, np.float32), tuple(payload) if any(payload) else ())
 
 
@@ -232,6 +233,11 @@ def _write(client: Any, place: Place, blocks: Iterable[StoredRows], target: Targ
             client.upsert(place.table, some, wait=True)
             done += len(some)
             report(done, target.n, place.text)
+    if not target.add and (there := client.count(place.table, exact=True).count) != target.n:
+        raise SpaceError(
+            f"{place.text}: expected {counted(target.n, 'point')} after writing, got {there:,}; some ids are"
+            " one point for Qdrant: make them distinct, and write to a new place"
+        )
 
 
 def _points(block: StoredRows, name: str) -> Iterator[Any]:
@@ -241,9 +247,24 @@ def _points(block: StoredRows, name: str) -> Iterator[Any]:
     for item, vector, kept in zip(block.ids, block.vectors, payload, strict=True):
         number = _number(item)
         values = vector.tolist()
-        kept = dict(kept) if number is not None else {**kept, _ID: item}
-        key = str(uuid.uuid5(uuid.NAMESPACE_OID, item)) if number is None else number
-        yield models.PointStruct(id=key, vector={name: values} if name else values, payload=kept)
+        if number is None:
+            if _ID in kept:
+                raise SpaceError(
+                    f"{item!r:.80}: expected a payload without {_ID!r}, which holds ids, got one; rename it"
+                )
+            number, kept = _key_of(item), {**kept, _ID: item}
+        yield models.PointStruct(id=number, vector={name: values} if name else values, payload=kept)
+
+
+def _key_of(text: str) -> str:
+    """The point of an id that is neither a whole number nor a UUID."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, text))
+
+
+def _id_of(key: int | str, payload: dict[str, Any]) -> str:
+    """The text in the payload if this is its point, else the point's own id: any program may use the name."""
+    text = payload.get(_ID)
+    return payload.pop(_ID) if isinstance(text, str) and _key_of(text) == str(key) else str(key)
 
 
 def _number(text: str) -> int | str | None:
@@ -392,7 +413,7 @@ def read_points(path: Path, vector: str, width: int) -> dict[str, Any]:
                 raise ValueError(f"no vector of {width} numbers at point {key}")
             vectors[row] = values
         payload = [dict(points[key].get("payload") or {}) for key in keys]
-        ids = [str(kept.pop(_ID, key)) for kept, key in zip(payload, keys, strict=True)]
+        ids = list(map(_id_of, keys, payload))
         return {"ids": ids, "vectors": vectors, "payload": payload}
     except SpaceError:
         raise

@@ -6,6 +6,7 @@ import pytest
 from relcore.cli import main
 from relcore.migrate import adapters as adapter_file
 from relcore.migrate.adapters import CardScore, card_of
+from relcore.stores.index import open_index, parse_place
 from tests.relcore.indexes.stores import made, written
 from tests.relcore.migrate.adapters import Made, pairs
 
@@ -41,8 +42,10 @@ def test_queries_and_corpus_are_mapped_and_again_refused(bridge, tmp_path, capsy
     assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus"]) == 2
     assert "expected a new place, got one that is there already" in capsys.readouterr().err
     assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus", "--add"]) == 0
-    assert main(["adapt", "none", lance, f"{tmp_path}/copy.npy"]) == 0
-    assert np.load(tmp_path / "copy.npy").shape == (80, 7)
+    with open_index(parse_place(lance)) as index:
+        assert (index.n, index.width) == (80, 7)
+    assert main(["adapt", "none", lance, f"{tmp_path}/copy.npy"]) == 2  # the same rows twice
+    assert "ids must be distinct, 40 occur more than once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

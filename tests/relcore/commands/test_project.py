@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from relcore.base.errors import SpaceError
 from relcore.commands.output import write_space
 from relcore.files.reading import load_space
 from relcore.represent.anchors import select_anchors
@@ -20,6 +21,21 @@ def test_a_space_survives_every_format(tmp_path, suffix):
     write_space(space, tmp_path / f"made{suffix}")
     again = load_space(tmp_path / f"made{suffix}")
     assert (again.digest, again.name) == (space.digest, "made")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".parquet"])
+def test_ids_of_any_length_survive_in_little_space(tmp_path, suffix):
+    ids = ["a\0", "a", "\ufeffb", "ü" * 20_000, *map(str, range(1000))]
+    space = LatentSpace(np.ones((len(ids), 2)), ids, name="odd", labels=[*ids[:5], *[""] * (len(ids) - 5)])
+    write_space(space, tmp_path / f"odd{suffix}")
+    assert (tmp_path / f"odd{suffix}").stat().st_size < 150_000
+    assert load_space(tmp_path / f"odd{suffix}").digest == space.digest
+
+
+def test_line_ends_in_ids_are_refused_where_lines_are_written(tmp_path):
+    for odd in ("a\n", "a\r"):
+        with pytest.raises(SpaceError, match=r"without line breaks.*write \.npz or \.parquet"):
+            write_space(LatentSpace(np.eye(2), [odd, "b"], name="odd"), tmp_path / "odd.safetensors")
 
 
 def test_the_file_is_the_relative_space(run, files, tmp_path):

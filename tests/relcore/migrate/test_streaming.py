@@ -138,3 +138,61 @@ def test_a_source_that_changed_is_mapped_from_the_beginning(adapter, tmp_path):
     np.save(tmp_path / "new.npy", -new[::-1])
     adapt(adapter, source, goal, block=7)
     np.testing.assert_allclose(np.load(tmp_path / "mapped.npy"), adapter.transform(-new[::-1]), atol=1e-6)
+
+
+def copied(ids, folder, kind, vectors=None, payload=()):
+    vectors = np.eye(len(ids), NEW, dtype=np.float32) + 1 if vectors is None else vectors
+    rows = StoredRows(ids, vectors, payload)
+    source, goal = Place("parquet", str(folder / "copied.parquet")), place_of(kind, folder)
+    write_index(source, in_blocks(rows, 3), Target(len(ids), NEW))
+    adapt(None, source, goal, block=2)
+    return goal
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_arrive_as_they_were_or_are_refused(kind, tmp_path):
+    odd = ["\ufeffking", "king", "\ufeff", "5", "05", " x", "x ", "a\0" * (kind in WITH_PAYLOAD) or "y"]
+    with open_index(copied(odd, tmp_path, kind)) as index:
+        assert whole(index).ids == sorted(odd)
+    for ids, told in (
+        (["a", "b", "c", "a"], r"ids must be distinct, 1 occur more than once, first 'a'"),
+        (["a", "b", "c", " "], "expected an id, got an empty one"),
+    ):
+        (tmp_path / told[:3]).mkdir()
+        with pytest.raises(SpaceError, match=told):
+            copied(ids, tmp_path / told[:3], kind)
+        assert not place_of(kind, tmp_path / told[:3]).path.exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_that_float32_cannot_hold_are_not_copied(kind, tmp_path):
+    np.save(tmp_path / "big.npy", np.where(np.eye(5), 1e39, 1.0))
+    with pytest.raises(SpaceError, match="big, row 1: expected finite numbers, as float32 holds them"):
+        adapt(None, Place("npy", str(tmp_path / "big.npy")), place_of(kind, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["npy", "faiss"])
+def test_a_list_of_ids_that_could_not_be_read_again_is_not_written(name, tmp_path):
+    for odd in ("a\0", "a\rb", "a\nb"):
+        with pytest.raises(SpaceError, match=r"write \.parquet instead"):
+            copied([odd, "b"], tmp_path, name)
+        (tmp_path / "copied.parquet").unlink()
+
+
+def test_a_payload_of_qdrant_replaces_no_id(tmp_path):
+    payload = tuple({"relscope_id": "other"} for _ in range(2))
+    with open_index(copied(["1", "2"], tmp_path, "qdrant", payload=payload)) as index:
+        found = whole(index)
+    assert (found.ids, found.payload) == (["1", "2"], payload)
+    (tmp_path / "more").mkdir()
+    with pytest.raises(SpaceError, match="a payload without 'relscope_id', which holds ids"):
+        copied(["a", "b"], tmp_path / "more", "qdrant", payload=payload)
+
+
+def test_two_ids_that_would_be_one_point_of_qdrant_are_refused(tmp_path):
+    import uuid
+
+    twin = str(uuid.uuid5(uuid.NAMESPACE_OID, "a"))
+    with pytest.raises(SpaceError, match="expected 2 points after writing, got 1"):
+        copied(["a", twin], tmp_path, "qdrant")
+    assert not place_of("qdrant", tmp_path).path.exists()
