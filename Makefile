@@ -1,4 +1,4 @@
-# make app | test | test-slow | lint | bench | clean. The first of them installs everything into .venv; after that each starts at once.
+# make app | test | test-slow | lint | bench | lock | audit | clean. The first of them installs everything into .venv; after that each starts at once.
 PYTHON ?= python3
 PORT ?= 8501
 ARGS ?=
@@ -6,11 +6,14 @@ SHARE ?=
 WORKERS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/installed
+LOCKED = $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes
+UV := 0.13.9
+PIP_AUDIT := 2.10.1
 
 # tests/conftest.py says which process gets which file. Compiled tests are kept, or each process would rewrite all.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
-.PHONY: app test test-slow lint bench clean
+.PHONY: app test test-slow lint bench lock audit clean
 
 # make app SHARE=1 lets other machines use it; PORT=8502 listens elsewhere.
 app: $(INSTALLED)
@@ -31,13 +34,27 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-# Touched last, so that an install that broke off is done again.
-$(INSTALLED): requirements.txt pyproject.toml
+# Touched last, so that an install that broke off is done again. Where pip finds PyTorch without CUDA, it is taken: it is a tenth of the size.
+$(INSTALLED): requirements.lock torch.lock torch-cpu.lock pyproject.toml
 	@echo "Installing into .venv, some minutes the first time …"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements.txt
+	@$(LOCKED) -r requirements.lock
+	@$(LOCKED) -r torch-cpu.lock 2>/dev/null || $(LOCKED) -r torch.lock
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+# The versions of requirements.txt and of all that they need, with hashes, for every Python and system. ARGS="-P NAME" raises one of them.
+lock:
+	@$(PYTHON) -m venv .venv/lock
+	@.venv/lock/bin/python -m pip install -qq --disable-pip-version-check uv==$(UV)
+	@cat requirements.lock torch.lock > .venv/lock/all
+	@.venv/lock/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header $(ARGS) requirements.txt -o .venv/lock/all
+	@awk '/^[a-z]/ {torch = /^(torch=|cuda|nvidia|triton)/} {print > (torch ? "torch.lock" : "requirements.lock")}' .venv/lock/all
+
+# Known faults of the locked versions. It needs the network.
+audit:
+	@$(PYTHON) -m venv .venv/audit && .venv/audit/bin/pip install -qq pip-audit==$(PIP_AUDIT)
+	@.venv/audit/bin/pip-audit --require-hashes --disable-pip -r requirements.lock -r torch.lock
 
 clean:
 	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -3,12 +3,14 @@ is missing.
 """
 
 import builtins
+import re
 import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import EXTRAS
@@ -49,6 +51,20 @@ def test_every_dependency_is_pinned_to_a_version_in_its_range():
         (pin,) = pins[name].specifier
         assert pin.operator == "=="
         assert one.specifier.contains(pin.version), f"{pins[name]} is outside of {one}"
+
+
+def test_every_package_of_an_install_is_locked_with_hashes():
+    """As `make lock` writes them: the pins of requirements.txt, each version with its sha256."""
+    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    locked = "".join(
+        (ROOT / name).read_text(encoding="utf-8") for name in ("requirements.lock", "torch.lock")
+    )
+    blocks = re.split(r"\n(?=\w)", locked.strip())
+    assert all(re.match(r"[\w.-]+==[\w.]+ .*\n    --hash=sha256:[0-9a-f]{64}", block) for block in blocks)
+    names = {canonicalize_name(block.split(" ")[0].replace("==", "-")) for block in blocks}
+    assert {canonicalize_name(pin.replace("==", "-")) for pin in re.findall(r"^\w.+$", pins, re.M)} <= names
+    cpu = (ROOT / "torch-cpu.lock").read_text(encoding="utf-8")
+    assert f"torch=={re.search('^torch==(.+)$', pins, re.M)[1]}+cpu" == cpu.split(" ")[0]
 
 
 def test_the_extra_that_an_error_names_brings_the_library():
