@@ -160,8 +160,29 @@ class VectorIndex(ABC):
         return cls(place)
 
     @abstractmethod
+    def read(self, size: int, start: int) -> Iterator[StoredRows]:
+        """The rows from `start` on, at most `size` at once, in the same order each time."""
+
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
-        """All rows from `start` on, at most `size` at once, in the same order each time."""
+        """`read`, which must give the n rows that the store announced.
+
+        Raises
+        ------
+        SpaceError
+            More rows or fewer; a block is not given if it is one too many.
+        """
+        row = start
+        for block in self.read(size, start):
+            row += len(block.ids)
+            if row > self.n:
+                break
+            yield block
+        if row != self.n:
+            got = f"{row:,}{' or more' * (row > self.n)}"
+            raise SpaceError(
+                f"{self.name}: expected {self.n:,} rows, as announced, got {got}; try again while nothing"
+                " writes there, or restore it"
+            )
 
     @classmethod
     def need_target(cls, place: Place, target: Target) -> None:
@@ -240,13 +261,15 @@ def load_rows(place: Place, limit: int | None = None, max_bytes: int | None = No
         n = index.n if limit is None else min(index.n, limit)
         check_size(Path(index.name), n, index.width, usable_bytes() if max_bytes is None else max_bytes)
         vectors, ids, payload = np.empty((n, index.width), np.float32), [], []
-        for block in islice(index.blocks(), -(-n // BLOCK)):
+        for block in index.blocks():
             some = slice(None, n - len(ids))
-            vectors[len(ids) : len(ids) + BLOCK] = block.vectors[some]
+            vectors[len(ids) : len(ids) + len(block.ids)] = block.vectors[some]
             ids += block.ids[some]
             payload += block.payload[some]
+            if len(ids) == n and n < index.n:
+                break
         vectors.flags.writeable = False
-        return LatentSpace(vectors, ids, name=index.name, payload=payload or None)
+        return LatentSpace(vectors, ids, name=index.name, payload=payload if any(payload) else None)
 
 
 ID, VECTOR = "id", "vector"
@@ -438,7 +461,7 @@ class NpyIndex(VectorIndex):
         if not self.n:
             raise SpaceError(f"{name}: expected rows, got none; save the vectors again")
 
-    def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
+    def read(self, size: int, start: int) -> Iterator[StoredRows]:
         with self.path.open("rb") as stream:
             stream.seek(self._at + start * self.width * self._dtype.itemsize)
             for ids in _ids_beside(self.path, self.n, size, start):
@@ -554,7 +577,7 @@ class ParquetIndex(VectorIndex):
         self._facts = confined.run(parquet_facts, self.path, libraries=ARROW, column=place.table)
         self.n, self.width = self._facts["n"], self._facts["width"]
 
-    def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
+    def read(self, size: int, start: int) -> Iterator[StoredRows]:
         asked = {"size": size, "start": start, "facts": self._facts}
         for block in confined.stream(parquet_blocks, self.path, ARROW, **asked):
             yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
@@ -607,7 +630,7 @@ class FaissFile(VectorIndex):
     def close(self) -> None:
         self._rows.close()
 
-    def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
+    def read(self, size: int, start: int) -> Iterator[StoredRows]:
         for first in range(start, self.n, size) if self._own_ids else ():
             numbers, vectors = self._rows.call("read", start=first, stop=min(self.n, first + size))
             yield StoredRows(list(map(str, numbers.tolist())), vectors)

@@ -11,7 +11,6 @@ from relcore.base.libraries import extra
 from relcore.base.text import visible
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import (
-    BLOCK,
     Place,
     StoredRows,
     Target,
@@ -58,7 +57,7 @@ class LanceIndex(VectorIndex):
             )
         self.width = kind.list_size
 
-    def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
+    def read(self, size: int, start: int) -> Iterator[StoredRows]:
         for first in range(start, self.n, size):
             with _told(self.place):
                 rows = self._table.take_offsets(list(range(first, min(self.n, first + size)))).to_arrow()

@@ -12,11 +12,13 @@ import os
 import pickle
 import shutil
 import sqlite3
+import threading
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
+from operator import ge
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,16 @@ from relcore.stores.index import BLOCK, Place, StoredRows, Target, VectorIndex, 
 
 KEY = "QDRANT_API_KEY"
 TIMEOUT_SECONDS = 20
+_MOST_SECONDS = 120  # of a request, which may be answered byte by byte
+_MOST_ANSWER = (
+    1 << 25
+)  # bytes; vectors take about a quarter of it, as a page has the more points the shorter they are
 _AT_ONCE = 256  # points per request: a server refuses requests of more than 32 MB
 _MOST_NUMBER = 2**64
 _META = "meta.json"
 _ID = "relscope_id"  # in the payload, where an id is neither a whole number nor a UUID, which Qdrant needs
 _MOST_POINT = 1 << 26
+_NUMBERS = {int, float}
 _UNPACKED = 6  # bytes of memory for each byte of the file: the points, and an array of their vectors
 
 
@@ -123,7 +130,7 @@ class QdrantFolder(QdrantIndex):
         if not self.n:
             raise SpaceError(f"{place.text}: expected points, got an empty collection; check its name")
 
-    def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
+    def read(self, size: int, start: int) -> Iterator[StoredRows]:
         has_payload = any(self._payload)
         for first in range(start, self.n, size):
             rows = slice(first, min(first + size, self.n))
@@ -135,7 +142,7 @@ class QdrantServer(QdrantIndex):
     """A collection of a server; one for cosines holds its vectors at length 1."""
 
     def __init__(self, place: Place, client: Any) -> None:
-        self.place, self._client = place, client
+        self.place, self._client, self._most = place, client, BLOCK
         self._collection, _, vector = place.table.partition("/")
         with _told(place):
             if not client.collection_exists(self._collection):
@@ -148,8 +155,9 @@ class QdrantServer(QdrantIndex):
             self.n = client.count(self._collection, exact=True).count
         self._vector, parameters = _vector(place, facts.config.params.vectors, vector)
         self.name, self.width = self._collection, parameters.size
-        if not self.n:
-            raise SpaceError(f"{place.text}: expected points, got an empty collection; check its name")
+        if self.n < 1 or self.width < 1:
+            got = f"{self.n} of width {self.width}"
+            raise SpaceError(f"{place.text}: expected points with vectors, got {got}; check its name")
 
     @classmethod
     def open(cls, place: Place) -> QdrantServer:
@@ -163,45 +171,59 @@ class QdrantServer(QdrantIndex):
     def close(self) -> None:
         self._client.close()
 
-    def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
-        offset, skipped = None, 0
-        while skipped < start:
-            points, offset = self._scroll(min(BLOCK, start - skipped), offset, vectors=False)
-            skipped += len(points)
-            if offset is None:
-                return
+    def read(self, size: int, start: int) -> Iterator[StoredRows]:
+        row, offset, keys = 0, None, []
         while True:
-            points, offset = self._scroll(size, offset, vectors=True)
-            if points:
+            skips = row < start
+            most = start - row if skips else min(size, max(1, _MOST_ANSWER // (64 * self.width)))
+            points, offset = self._scroll(min(most, BLOCK), offset, vectors=not skips)
+            keys = keys[-1:] + [(isinstance(point.id, str), point.id) for point in points]
+            if len(points) > most or any(map(ge, keys, keys[1:])) or (offset is not None and not points):
+                raise SpaceError(
+                    f"{self.place.text}: expected 1 to {most:,} more points in the order of their ids, got"
+                    f" {len(points):,}, or some again; check what answers at this address"
+                )
+            if points and not skips:
                 yield self._block(points)
+            row += len(points)
             if offset is None:
                 return
 
     def _scroll(self, limit: int, offset: Any, vectors: bool) -> tuple[list[Any], Any]:
+        from qdrant_client.http.exceptions import ResponseHandlingException
+
         wanted = ([self._vector] if self._vector else True) if vectors else False
         with _told(self.place):
-            return self._client.scroll(
-                self._collection,
-                limit=limit,
-                offset=offset,
-                with_payload=vectors,
-                with_vectors=wanted,
-                timeout=TIMEOUT_SECONDS,
-            )
+            while True:
+                try:
+                    return self._client.scroll(
+                        self._collection,
+                        limit=min(limit, self._most),
+                        offset=offset,
+                        with_payload=vectors,
+                        with_vectors=wanted,
+                        timeout=TIMEOUT_SECONDS,
+                    )
+                except ResponseHandlingException as error:
+                    self._most = min(limit, self._most) // 8  # of points with a long payload
+                    if not isinstance(error.source, _TooLongError) or not self._most:
+                        raise
 
     def _block(self, points: list[Any]) -> StoredRows:
-        vectors = [
-            item.vector[self._vector] if self._vector and item.vector else item.vector for item in points
-        ]
-        for item, vector in zip(points, vectors, strict=True):
-            if np.shape(vector) != (self.width,):
+        vectors = np.empty((len(points), self.width), np.float32)
+        for row, item in enumerate(points):
+            values = item.vector
+            values = values.get(self._vector) if isinstance(values, dict) else values
+            if not isinstance(values, list) or len(values) != self.width or {*map(type, values)} - _NUMBERS:
                 raise SpaceError(
                     f"{self.place.text}: expected a vector of {self.width} numbers at point {item.id},"
                     " got none"
                 )
-        payload = [dict(item.payload or {}) for item in points]
+            with _told(self.place):
+                vectors[row] = values
+        payload = tuple(dict(item.payload or {}) for item in points)
         ids = [_id_of(item.id, kept) for item, kept in zip(points, payload, strict=True)]
-        return StoredRows(ids, np.array(vectors, np.float32), tuple(payload) if any(payload) else ())
+        return StoredRows(ids, vectors, payload)
 
 
 def _named_vector(client: Any, place: Place, target: Target) -> str | None:
@@ -300,10 +322,52 @@ def _client(place: Place, new: Path | None = None) -> Any:
     with _told(place):
         if new is not None:
             return QdrantClient(path=str(new))
-        key = os.environ.get(KEY) or None
-        return QdrantClient(
-            url=place.address, api_key=key, timeout=TIMEOUT_SECONDS, check_compatibility=False
+        client = QdrantClient(
+            url=place.address,
+            api_key=os.environ.get(KEY) or None,
+            timeout=TIMEOUT_SECONDS,
+            check_compatibility=False,
+            event_hooks={"response": [_read_bounded]},
         )
+        client.http.client.add_middleware(_plain_and_in_time(client.http.client))
+        return client
+
+
+class _TooLongError(ValueError):
+    pass
+
+
+def _read_bounded(answer: Any) -> None:
+    """Read the body of an answer of httpx, which would itself take any number of bytes, and unpack them."""
+    from httpx import ByteStream
+
+    if (packed := answer.headers.get("Content-Encoding", "identity")) != "identity":
+        raise ValueError(f"an answer packed by {packed:.40}, which was not asked for")
+    content = bytearray()
+    with closing(answer.stream) as stream:
+        for some in stream:
+            content += some
+            if len(content) > _MOST_ANSWER:
+                raise _TooLongError(f"an answer of more than {readable(_MOST_ANSWER)}")
+    answer.stream = ByteStream(bytes(content))
+
+
+def _plain_and_in_time(client: Any) -> Callable[[Any, Any], Any]:
+    """A middleware: it asks for no compression, and ends a request whose answer drips, since the timeouts of
+    httpx begin again with each byte.
+    """
+
+    def send(request: Any, following: Callable[[Any], Any]) -> Any:
+        request.headers["Accept-Encoding"] = "identity"
+        timer = threading.Timer(_MOST_SECONDS, client.close)
+        timer.daemon = True
+        timer.start()
+        try:
+            return following(request)
+        finally:
+            timer.cancel()
+
+    return send
 
 
 @contextmanager
@@ -328,7 +392,7 @@ def _told(place: Place) -> Iterator[None]:
             f"{place.text}: expected an answer from the Qdrant server at {place.address} within"
             f" {TIMEOUT_SECONDS} seconds, got: {said}; check the address, that it runs, and {KEY}"
         ) from error
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise SpaceError(
             f"{place.text}: expected a collection that can be used, got: {visible(error, 200)}; check it"
         ) from error

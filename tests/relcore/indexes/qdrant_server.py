@@ -1,5 +1,5 @@
 """A small Qdrant server for tests: the few requests that we send, answered by Qdrant's embedded mode in
-memory.
+memory, truly or not.
 
 What it shows is that addresses work through the client's HTTP; how a real server searches is not its matter.
 """
@@ -7,7 +7,7 @@ What it shows is that addresses work through the client's HTTP; how a real serve
 import json
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 from tests.lazily import Lazily
 
@@ -19,6 +19,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def _reply(self, result):
+        if (result := self.server.lie(self, result)) is None:
+            return
         body = json.dumps({"result": result, "status": "ok", "time": 0.0}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -67,8 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving():
+def serving(lie=lambda handler, result: result):
+    """The address and the keys that were sent; `lie` makes another result of each, or None once it has answered."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.lie, server.stopped, server.sent, server.daemon_threads = lie, Event(), 0, True
     server.base, server.keys = (
         qdrant_client.QdrantClient(":memory:", force_disable_check_same_thread=True),
         [],
@@ -77,5 +81,6 @@ def serving():
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}", server.keys
     finally:
+        server.stopped.set()
         server.shutdown()
         server.server_close()

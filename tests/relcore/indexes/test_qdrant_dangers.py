@@ -1,15 +1,19 @@
 """What can go wrong with Qdrant: hostile folders, locks, addresses that do not answer, a shared app."""
 
+import gzip
 import pickle
 import socket
 import sqlite3
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.migrate.adapters import adapt
 from relcore.stores import qdrant
-from relcore.stores.index import Place, Target, load_rows, open_index, parse_place, write_index
+from relcore.stores.index import Place, StoredRows, Target, load_rows, open_index, parse_place, write_index
 from tests.relcore.indexes.qdrant_server import serving
 from tests.relcore.indexes.stores import WIDTH, N, in_blocks, made, whole, written
 
@@ -99,6 +103,114 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch):
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(SpaceError, match=r"within 1 seconds, got: .*time"):
             open_index(Place("qdrant", address, "news"))
+
+
+def dripping(handler, result, head):
+    """Head and body come byte by byte, until the client hangs up."""
+    started = b"HTTP/1.1 200 OK\r\n" + (b"X: " if head else b"Content-Length: 9999999\r\n\r\n")
+    with suppress(OSError):
+        handler.wfile.write(started)
+        while not handler.server.stopped.wait(0.02):
+            handler.wfile.write(b"1")
+
+
+def flooding(handler, result, packed):
+    head = b"Content-Encoding: gzip\r\n" if packed else b"Transfer-Encoding: chunked\r\n"
+    some = gzip.compress(bytes(1 << 24)) if packed else b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
+    with suppress(OSError):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n")
+        for _ in range(300):
+            handler.wfile.write(some)
+            handler.server.sent += 1
+
+
+def page(points=slice(None), **changes):
+    return lambda handler, result: {"points": result["points"][points], "next_page_offset": None} | changes
+
+
+def vector(values):
+    def lie(handler, result):
+        result["points"][3]["vector"] = values
+        return result
+
+    return lie
+
+
+LIES = {
+    "fewer points": (page(slice(20)), "expected 25 rows, as announced, got 20"),
+    "more points": (page(next_page_offset=10**6), "got .*, or some again"),
+    "points twice": (
+        page(slice(7), next_page_offset=3),
+        "points in the order of their ids, got 7, or some again",
+    ),
+    "no points, ever": (page(slice(0), next_page_offset=3), "got 0, or some again"),
+    "a ragged vector": (vector([[1.0], [1.0, 2.0]]), "expected a vector of 6 numbers"),
+    "a text": (vector(["x"] * 6), "expected a vector of 6 numbers"),
+    "a huge number": (vector([10**400, *range(5)]), "too large"),
+    "no JSON": (lambda handler, result: "x", "Qdrant server"),
+    "a dripping head": (partial(dripping, head=True), "Qdrant server"),
+    "a dripping body": (partial(dripping, head=False), "Qdrant server"),
+    "an endless answer": (partial(flooding, packed=False), "an answer of more than 1.05 MB"),
+    "a bomb": (partial(flooding, packed=True), "packed by gzip, which was not asked for"),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_server_is_not_believed(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(qdrant, "_MOST_SECONDS", 1)
+    monkeypatch.setattr(qdrant, "_MOST_ANSWER", 1 << 20)
+    lie, said = LIES[name]
+    n, scrolled = 25, []
+
+    def answer(handler, result):
+        if not handler.path.partition("?")[0].endswith("scroll"):
+            return result
+        scrolled.append(handler.headers["Accept-Encoding"])
+        return lie(handler, result)
+
+    with serving(answer) as (address, _):
+        place = Place("qdrant", address, "news")
+        write_index(place, [made(n)], Target(n, WIDTH))
+        goal = Place("npy", str(tmp_path / "copied.npy"))
+        for attempt in (partial(load_rows, place), partial(adapt, None, place, goal)):
+            with pytest.raises(SpaceError, match=said):
+                attempt()
+    assert not goal.path.exists()
+    assert set(scrolled) == {"identity"}
+    assert len(scrolled) <= 10
+
+
+def test_pages_are_as_short_as_vectors_and_payload_require(monkeypatch):
+    rows, pages = made(), []
+    rows = StoredRows(rows.ids, rows.vectors, ({"text": "x" * 1000},) * N)
+
+    def answer(handler, result):
+        if isinstance(result, dict) and "points" in result:
+            pages.append(len(result["points"]))
+        return result
+
+    with serving(answer) as (address, _):
+        place = Place("qdrant", address, "news")
+        write_index(place, [rows], Target(N, WIDTH))
+        for most, expected in (
+            (1 << 25, [N]),
+            (40 * 64 * WIDTH, [40, *[5] * 10, 3]),  # 40 by the vectors, but then the answer is too long
+        ):
+            monkeypatch.setattr(qdrant, "_MOST_ANSWER", most)
+            pages.clear()
+            assert sorted(load_rows(place).ids) == sorted(rows.ids)
+            assert pages == expected
+
+
+def test_a_server_that_keeps_fewer_points_than_it_was_sent_is_noticed():
+    def answer(handler, result):
+        return {"count": N - 1} if handler.path.endswith("count") else result
+
+    with (
+        serving(answer) as (address, _),
+        pytest.raises(SpaceError, match="expected 53 points after writing, got 52"),
+    ):
+        write_index(Place("qdrant", address, "news"), [made()], Target(N, WIDTH))
 
 
 def test_a_server_is_written_and_read_through_its_address(monkeypatch):
