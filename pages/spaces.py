@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import compute, messages, session
 from app.encode import forms, jobs, panel
-from app.plain_text import plain_name
+from app.plain_text import plain, plain_name
 from app.spaces import loading, shards, store
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
@@ -19,12 +19,14 @@ from relcore.spaces.space import LatentSpace, Match
 
 
 def show_loaded(workspace: Workspace) -> None:
-    rows, labels = [], space_labels(workspace.spaces)
+    rows, notes, labels = [], [], space_labels(workspace.spaces)
     roles = {"source": workspace.source, "target": workspace.target}
     for spec in workspace.spaces:
         role = " and ".join(role for role, chosen in roles.items() if chosen == spec)
         try:
-            rows.append({"space": labels[spec], "role": role} | facts_of(compute.load_space(spec)))
+            space = compute.load_space(spec)
+            rows.append({"space": labels[spec], "role": role} | facts_of(space))
+            notes += [space.note] * bool(space.note)
         except SpaceError as error:
             messages.error(f"{labels[spec]}: {error}")
             if spec.source == "encoding":  # it is no longer in the store
@@ -43,6 +45,8 @@ def show_loaded(workspace: Workspace) -> None:
         "content": text(help="First digits of the content's digest. Equal content has an equal digest"),
     }
     st.dataframe(pd.DataFrame(rows), hide_index=True, column_config=look)
+    for note in notes:
+        st.caption(f":material/info: {plain(note)}.")
     with st.popover("Remove", icon=":material/close:", key="spaces.remove"):
         for spec in workspace.spaces:
             in_use = spec in roles.values()

@@ -17,8 +17,7 @@ from relcore.catalog.catalog import SpaceSpec, ignored_columns, load, numbered_s
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import ItemRows, label_columns, load_dataset, table_ids
 from relcore.files.columns import OPTIONS, Choices, Columns
-from relcore.files.formats import checked_ids
-from relcore.files.items import SUFFIXES, ItemTable, is_metadata, metadata_columns, open_table
+from relcore.files.items import SUFFIXES, ItemTable, is_metadata, metadata_columns, open_table, rows_by_id
 from relcore.files.reading import column_roles, description_of, shape_of
 from relcore.files.tables import MISSING
 from relcore.spaces.space import LatentSpace
@@ -140,15 +139,22 @@ def _rows_encoded(dataset: DatasetSpec, table: ItemTable, ids: Sequence[str]) ->
     return rows.tolist()
 
 
-def _row_ids(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns) -> Sequence[str]:
-    """The id of each row of the table, also of those that the space leaves out."""
-    n = min(len(table), spec.limit or len(table))
-    if len(space) == n:
-        return space.ids
-    place = columns.place("ids")
-    if spec.option("ids") == "rows" or place is None:
-        return [str(row) for row in range(n)]
-    return checked_ids(table.read(list(table.columns)[place], 0, n), table.name)
+def _table_rows(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns) -> np.ndarray:
+    """The row of the table for each row of the space, (n,)."""
+    place, by_number = columns.place("ids"), spec.option("ids") == "rows"
+    whole = len(space) == min(len(table), spec.limit or len(table))
+    if whole and (place is None or not spec.option("metadata")):
+        return np.arange(len(space))
+    if place is not None:
+        ids = space.payload if by_number and space.payload is not None else space.ids
+        return rows_by_id(table, list(table.columns)[place], ids, space.name)
+    numbered = space if by_number else load(numbered_spec(spec))
+    if len(numbered) != len(space):
+        raise SpaceError(
+            f"{table.name}: expected a column of ids, because rows are left out, got none; choose one"
+            " (id_column)"
+        )
+    return numbered.ids.astype(np.int64)
 
 
 def more_columns(spec: SpaceSpec) -> tuple[str, ...]:
@@ -177,20 +183,19 @@ def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
         raise SpaceError(
             f"column: expected one of {quote(known) or 'none'} for {space.name!r}, got {name!r:.80}"
         )
-    table, ids, rows = _encoded_table(spec), space.ids, None
+    table = _encoded_table(spec)
     if table is not None:
-        rows = _rows_encoded(spec.dataset, table, ids)
+        rows = _rows_encoded(spec.dataset, table, space.ids)
     else:
         path, columns = _described(spec)
         table = open_table([path])
-        ids = _row_ids(spec, space, table, columns)
+        rows = _table_rows(spec, space, table, columns)
     column = next(item for item in table.columns if item.strip() == name or item == name)
-    cells = table.cells(column, len(ids) if rows is None else max(rows) + 1)
+    cells = table.cells(column, max(rows) + 1)
     if names := table.class_names.get(column):
         cells = [names[item] if isinstance(item, int) and 0 <= item < len(names) else None for item in cells]
     cells = [None if isinstance(item, str) and item.strip() in MISSING else item for item in cells]
-    cells = cells if rows is None else [cells[row] for row in rows]
-    return pd.Series(cells, index=pd.Index(ids, dtype=object), dtype=object)
+    return pd.Series([cells[row] for row in rows], index=pd.Index(space.ids, dtype=object), dtype=object)
 
 
 def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
@@ -225,13 +230,12 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
         return []
     path, columns = described
     table = open_table([path])
-    names, ids, items = list(table.columns), _row_ids(spec, space, table, columns), []
+    names, numbers, items = list(table.columns), _table_rows(spec, space, table, columns), []
     for role, kind in (("text", "texts"), ("pictures", "images")):
         if (place := columns.place(role)) is not None:
-            rows = ItemRows(table, names[place], np.arange(len(ids)))
-            items.append(
-                Dataset(rows.texts if role == "text" else rows.images, ids, name=path.name, kind=kind)
-            )
+            rows = ItemRows(table, names[place], numbers)
+            make = rows.texts if role == "text" else rows.images
+            items.append(Dataset(make, space.ids, name=path.name, kind=kind))
     return items
 
 

@@ -75,6 +75,7 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 _TEXT_NAMES = ("text", "sentence", "content")
 _LABEL_NAMES = ("label", "labels", "class", "category", "target")
 _BLOCK = 256
+_GAP = 16  # rows between two that are read together
 _READ_AT_ONCE = 4096
 
 
@@ -119,9 +120,13 @@ class ItemRows:
 
     def _cells(self, start: int, stop: int) -> list[tuple[str, Any]]:
         """Each with its place for errors."""
-        rows = self._rows[start:stop]
-        cells = self._table.read(self._column, int(rows[0]), int(rows[-1]) + 1) if len(rows) else []
-        return [(f"{self._table.name}, row {row}", cells[row - rows[0]]) for row in rows]
+        cells, rows = {}, self._rows[start:stop]
+        # Rows that lie together at once; those that a join scattered one by one, as pictures are large.
+        parts = np.split(np.sort(rows), np.flatnonzero(np.diff(np.sort(rows)) > _GAP) + 1)
+        for some in parts if len(rows) else ():
+            read = self._table.read(self._column, int(some[0]), int(some[-1]) + 1)
+            cells.update(enumerate(read, int(some[0])))
+        return [(f"{self._table.name}, row {row}", cells[row]) for row in rows]
 
     def texts(self, start: int, stop: int) -> list[str]:
         return ["" if value is None else str(value) for _, value in self._cells(start, stop)]

@@ -8,11 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from relcore.base.errors import SpaceError
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, quote
 from relcore.files import confined, tables
 from relcore.files.columns import NO_CHOICES, Choices, Columns
 from relcore.files.formats import ARROW, checked_counts, checked_ids, checked_labels, readable
 from relcore.files.tables import MISSING, ColumnKind, table_of
+from relcore.spaces.space import need_distinct_ids
 
 SUFFIXES = (".parquet", ".csv", ".tsv")
 _AT_ONCE = 1024
@@ -128,27 +132,72 @@ def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
 
 
 def read_metadata(
-    path: Path, n: int, *, of: str, limit: int | None, max_bytes: int, choices: Choices
-) -> dict[str, Any]:
-    """Those of ids, labels and counts that a table has, for n vectors from the file named `of`.
+    path: Path,
+    n: int,
+    *,
+    of: str,
+    ids: Sequence[str] | None,
+    limit: int | None,
+    max_bytes: int,
+    choices: Choices,
+    duplicates: str = "error",
+) -> tuple[dict[str, Any], str]:
+    """Those of ids, labels and counts that a table has, for n vectors from the file named `of`, and a note.
 
-    Raises SpaceError for another number of rows, bad ids or counts, more than `max_bytes` of text.
+    Rows are joined by id where the vectors have `ids` and the table a column of them; else by their order,
+    which the note says.
+
+    Raises SpaceError for an id that the table lacks, another number of rows, bad ids or counts, more than
+    `max_bytes` of text.
     """
     table = open_table([path])
-    if len(table) != n and not (limit == n < len(table)):
+    columns, names, read = table.roles(choices), list(table.columns), {}
+    place, rows, note = columns.place("ids"), None, ""
+    if ids is not None and place is not None:
+        rows = rows_by_id(table, names[place], ids, of, duplicates, max_bytes)
+    elif len(table) != n and not (limit == n < len(table)):
         raise SpaceError(
             f"{path.name}: expected {n:,} rows, one per vector of {of}, got {len(table):,}; save both from"
             " the same rows"
         )
-    columns, names, read = table.roles(choices), list(table.columns), {}
+    else:
+        lacking = of if place is not None else path.name
+        note = f"{path.name} is joined to {of} by row order, because {lacking} has no ids"
     for role, check in (("ids", checked_ids), ("labels", checked_labels), ("counts", checked_counts)):
-        if (place := columns.place(role)) is not None:
-            cells = table.cells(names[place], n, max_bytes)
+        if (place := columns.place(role)) is not None and (role != "ids" or rows is None):
+            cells = table.cells(names[place], n if rows is None else len(table), max_bytes)
+            cells = cells if rows is None else [cells[row] for row in rows]
             if role == "labels":
                 classes = table.class_names.get(columns.columns[place].name)
                 cells = [_label(item, classes) for item in cells]
             read[role] = check(cells, path.name)
-    return read
+    return read, note
+
+
+def rows_by_id(
+    table: ItemTable,
+    column: str,
+    ids: Sequence[str],
+    of: str,
+    duplicates: str = "first",
+    max_bytes: int = 8 << 30,
+) -> np.ndarray:
+    """The row of the table for each of the ids of `of`, (n,), by the table's column of ids.
+
+    Raises a SpaceError for ids that the table lacks, or, unless the first of `duplicates` counts, has twice.
+    """
+    known = pd.Index(checked_ids(table.cells(column, len(table), max_bytes), table.name), dtype=object)
+    if duplicates == "error":
+        need_distinct_ids(known, table.name)
+    first = np.flatnonzero(~known.duplicated())
+    places = known[first].get_indexer(pd.Index(list(ids), dtype=object))
+    if len(missing := np.flatnonzero(places < 0)):
+        raise SpaceError(
+            f"{table.name}: expected the ids of {of}, got a column {column!r:.80} with"
+            f" {len(missing):,} missing, first {quote(ids[row] for row in missing[:3])}; choose another"
+            " (id_column), or leave it out (ignore), so that rows are joined by their order"
+        )
+    return first[places]
 
 
 def _label(value: Any, names: Sequence[str] | None) -> Any:

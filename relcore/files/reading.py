@@ -228,7 +228,8 @@ def load_space(
         One per row, instead of the file's; "rows": the row numbers, so that two files pair by row order. The
         ids of the file then are the payload.
     metadata : str or Path, optional
-        A .csv, .tsv or .parquet file with ids, labels and counts, one row per vector.
+        A .csv, .tsv or .parquet file with ids, labels and counts. Where both files have ids, its rows are
+        joined by them; else by their order, one row per vector, which the space's `note` and a warning say.
     id_column, label_column, count_column : str, optional
         Columns of the table, or of `metadata`; else found by name or kind, see `relcore.files.columns`.
     text_column, picture_column : str, optional
@@ -310,9 +311,6 @@ def load_space(
             f"{path}: expected a file that can be read, got {error.strerror}; change its permissions"
         ) from error
     n, name = len(vectors), name or (folder.name if parts else path.name[: -len(suffix)])
-    if metadata is not None:
-        table = access.regular_file(access.expanded(metadata))
-        columns |= read_metadata(table, n, of=path.name, limit=limit, max_bytes=max_bytes, choices=choices)
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:
         columns["ids"] = ids
@@ -326,11 +324,20 @@ def load_space(
             )
         return items if len(items) == n else items[:n]
 
-    own_ids: Sequence[str] = RowNumbers(n)
+    own_ids: Sequence[str] | None = None
     if "ids" in columns:
         own_ids = checked_ids(as_many("ids", columns["ids"]), path.name)
     elif (lines := lines_beside(path, "ids", n, limit)) is not None:
         own_ids = checked_ids(lines, f"{path.name[: -len(suffix)]}.ids.txt")
+    notes = []
+    if metadata is not None:
+        table = access.regular_file(access.expanded(metadata))
+        bounds = {"limit": limit, "max_bytes": max_bytes, "choices": choices, "duplicates": duplicates}
+        of_table, note = read_metadata(table, n, of=path.name, ids=own_ids, **bounds)
+        columns |= of_table
+        own_ids = of_table.get("ids", own_ids)
+        notes += [note] * bool(note)
+    own_ids = RowNumbers(n) if own_ids is None else own_ids
     if "labels" in columns:
         labels = checked_labels(as_many("labels", columns["labels"]), path.name)
     else:
@@ -343,8 +350,12 @@ def load_space(
         same = own_ids == kept["ids"] or list(own_ids) == list(kept["ids"])
         kept["payload"] = None if same else own_ids
     if invalid == "drop" or duplicates == "first":
-        kept = _kept(kept, name, invalid, duplicates)
-    return LatentSpace(**kept, name=name)
+        kept = _kept(kept, name, invalid, duplicates, notes)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    space = LatentSpace(**kept, name=name)
+    space.note = "; ".join(notes)
+    return space
 
 
 def _read(
@@ -408,16 +419,18 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     return confined.run(of.columns, path, Columns, of.libraries, choices=choices)
 
 
-def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> dict[str, Any]:
+def _kept(
+    columns: dict[str, Any], name: str, invalid: str, duplicates: str, notes: list[str]
+) -> dict[str, Any]:
     vectors = columns["vectors"]
     keep = np.ones(len(vectors), dtype=bool)
     if invalid == "drop":
         on_disk = isinstance(vectors, MappedRows)
         keep = np.isfinite(vectors.lengths) if on_disk else np.isfinite(vectors).all(axis=1)
-        _warn(name, "NaN or infinite values", keep)
+        notes += _left_out(name, "NaN or infinite values", keep)
     if duplicates == "first":
         first = ~pd.Series(np.array(columns["ids"], dtype=object)[keep]).duplicated().to_numpy()
-        _warn(name, "ids seen before", first)
+        notes += _left_out(name, "ids seen before", first)
         keep[keep] = first
     if not keep.any():
         raise SpaceError(
@@ -432,9 +445,9 @@ def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> 
     return columns
 
 
-def _warn(name: str, why: str, keep: np.ndarray) -> None:
-    if left_out := len(keep) - int(keep.sum()):
-        warnings.warn(f"{name}: left out {left_out} of {len(keep)} rows with {why}", stacklevel=4)
+def _left_out(name: str, why: str, keep: np.ndarray) -> list[str]:
+    n = len(keep) - int(keep.sum())
+    return [f"{name}: left out {n} of {len(keep)} rows with {why}"] if n else []
 
 
 # Headers

@@ -493,6 +493,11 @@ class LatentSpace:
         How often each row occurs in its corpus; "most frequent" anchors go by it, or by row order where it is
         absent.
 
+    Attributes
+    ----------
+    note : str
+        What `load_space` warned of: rows left out, or joined to metadata by their order.
+
     Raises
     ------
     SpaceError
@@ -509,6 +514,8 @@ class LatentSpace:
     >>> space.rows(["river", "king"])
     array([2, 0])
     """
+
+    note = ""
 
     def __init__(
         self,

@@ -3,20 +3,25 @@ each column is.
 """
 
 import json
+import warnings
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.feather as feather
 import pyarrow.parquet as parquet
 import pytest
+import torch
 
 from relcore.base.errors import SpaceError
 from relcore.base.portable import finder, with_paths, without_paths
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.row_tables import joined
+from relcore.catalog.row_tables import joined, read_column, row_items
+from relcore.commands.output import write_space
 from relcore.files.columns import Choices
 from relcore.files.items import metadata_columns
 from relcore.files.reading import load_space
-from relcore.spaces.space import match
+from relcore.spaces.space import LatentSpace, match
 
 N = 40
 META = "doc_id,topic,body,freq,year\n" + "".join(
@@ -80,6 +85,87 @@ def test_another_number_of_rows_is_an_error(folder):
         SpaceError, match="expected columns to be chosen only for"
     ):  # columns of a file that has none
         load_space(folder / "short.npy", label_column="topic")
+
+
+def named_files(folder):
+    """The vectors of a.npy in every format that keeps ids of its own: d0, d1, …"""
+    vectors, ids = np.load(folder / "a.npy").astype(np.float32), [f"d{row}" for row in range(N)]
+    space = LatentSpace(vectors, ids)
+    for suffix in (".npz", ".safetensors", ".parquet"):
+        write_space(space, folder / f"own{suffix}")
+    cells = pa.table({"id": ids, **{f"x{at}": vectors[:, at] for at in range(3)}})
+    feather.write_feather(cells, folder / "own.arrow", compression="uncompressed")
+    csv.write_csv(cells, folder / "own.csv")
+    torch.save({"vectors": torch.from_numpy(vectors), "ids": ids}, folder / "own.pt")
+    np.save(folder / "own.npy", vectors)
+    (folder / "own.ids.txt").write_text("\n".join(ids))
+    return [path for path in sorted(folder.glob("own.*")) if path.suffix != ".txt"]
+
+
+def test_a_table_in_any_order_is_joined_by_id(folder):
+    head, *lines = META.splitlines()
+    more = [*reversed(lines), "z9,p,a longer sentence about another thing,7,1990"]
+    (folder / "turned.csv").write_text("\n".join([head, *more]) + "\n")
+    paths = named_files(folder)
+    assert len(paths) == 7
+    for path in paths:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            space = load_space(path, metadata=folder / "turned.csv")
+        assert space.ids[:2].tolist() == ["d0", "d1"], path.name
+        assert space.labels[:3].tolist() == ["p", "q", "p"], path.name
+        assert (space.counts[:3].tolist(), space.note) == ([1, 2, 3], ""), path.name
+        spec = file(path, metadata=str(folder / "turned.csv"))
+        (texts,) = row_items(spec, space)
+        assert texts.items(2, 4) == [f"a longer sentence that is about number {row}" for row in (2, 3)]
+        assert read_column(spec, space, "year")[["d0", "d8"]].tolist() == ["1990", "1991"]
+    few = load_space(paths[0], metadata=folder / "turned.csv", limit=5)
+    assert few.labels.tolist() == ["p", "q", "p", "q", "p"]
+    rows = load_space(paths[0], metadata=folder / "turned.csv", ids="rows")
+    assert (rows.ids[1], rows.payload[1], rows.labels[1]) == ("1", "d1", "q")
+    spec = file(paths[0], metadata=str(folder / "turned.csv"), ids="rows")
+    assert read_column(spec, rows, "year")[["0", "8"]].tolist() == ["1990", "1991"]
+
+
+def test_other_ids_and_missing_ones_are_errors(folder):
+    for path in named_files(folder):
+        for change, told in (("d", "r"), ("d7,", "x7,")):
+            (folder / "other.csv").write_text(META.replace(f"\n{change}", f"\n{told}"))
+            n = N if change == "d" else 1
+            expected = rf"other\.csv: expected the ids of {path.name}, .* {n} missing, first 'd[07]'.*ignore"
+            with pytest.raises(SpaceError, match=expected):
+                load_space(path, metadata=folder / "other.csv")
+    (folder / "other.csv").write_text(META.replace("\nd7,", "\nd6,"))
+    with pytest.raises(SpaceError, match=r"other\.csv: ids must be distinct, 1 occur"):
+        load_space(folder / "own.npz", metadata=folder / "other.csv", id_column="doc_id")
+
+
+def test_row_order_is_used_only_without_ids_on_one_side_and_is_said(folder):
+    paths = named_files(folder)
+    for path, options, lacks in (
+        (folder / "a.npy", {}, "a.npy"),
+        (paths[0], {"ignore": ["doc_id"]}, "meta.csv"),
+        (folder / "a.npy", {"ignore": ["doc_id"]}, "meta.csv"),
+    ):
+        with pytest.warns(UserWarning, match=rf"joined to {path.name} by row order.*{lacks} has no ids"):
+            space = load_space(path, metadata=folder / "meta.csv", **options)
+        assert "by row order" in space.note
+        assert space.labels[:3].tolist() == ["p", "q", "p"]
+
+
+@pytest.mark.filterwarnings("ignore:holes")
+def test_rows_that_are_left_out_take_no_other_rows_texts(folder):
+    vectors = np.eye(4)
+    vectors[1] = np.nan
+    np.savez(folder / "holes.npz", vectors=vectors, ids=["2", "3", "0", "1"])
+    (folder / "numbers.csv").write_text("text,kind\n" + "".join(f"text {row},a\n" for row in range(4)))
+    spec = file(folder / "holes.npz", metadata=str(folder / "numbers.csv"), invalid="drop")
+    (texts,) = row_items(spec, load(spec))
+    assert dict(zip(texts.ids, texts.items(0, 3), strict=True)) == {
+        "2": "text 0",
+        "0": "text 2",
+        "1": "text 3",
+    }
 
 
 def test_a_table_goes_with_the_vectors_before_it(folder):
