@@ -21,7 +21,7 @@ from relcore.base import access
 from relcore.base.caching import MadeOnce
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
-from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.catalog.row_tables import more_columns
 from relcore.compare import columns, scene
 from relcore.compare.columns import neighbour_agreement
@@ -36,7 +36,15 @@ from relcore.scores import comparison
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.scores.passes import PassedPair, anchor_differences, score_forms
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import GuessedIds, LatentSpace, Match, match, n_equal_rows, scored_rows
+from relcore.spaces.space import (
+    GuessedIds,
+    LatentSpace,
+    Match,
+    match,
+    n_equal_rows,
+    scored_rows,
+    without_scores,
+)
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]
@@ -119,6 +127,9 @@ def _readable(spec: SpaceSpec) -> tuple[SpaceSpec, Stamps]:
 @cached(24, "Reading the space …", key=_readable)
 def load_space(spec: SpaceSpec) -> LatentSpace:
     """The space of a spec; a file is read again when it has changed."""
+    if removed := unscored_ids(spec):
+        space = load_space(with_unscored(spec, ()))
+        return space.with_columns(ids=without_scores(space.ids, removed))
     return catalog.load(spec)
 
 
@@ -213,7 +224,7 @@ def is_scored_quickly(pair: Match) -> bool:
 
 @cached(64)
 def n_held_out(pair: Match, *anchors: tuple[str, ...]) -> int:
-    """Rows that are scored: no anchors, and of pairs that Bootstrap found the confirmed ones."""
+    """Rows that are scored: no anchors, no removed suspects, of pairs that Bootstrap found the confirmed."""
     return len(set(pair.ids[scored_rows(pair.ids)]).difference(*anchors))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
 from relcore.base.access import Asker, set_asker
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
-from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.maps.views import ViewSpec, default_view
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import EngineError
@@ -150,6 +150,30 @@ def remove_anchors(ids: tuple[str, ...]) -> None:
     if gone := tuple(identifier for identifier in anchors if identifier in free):
         left = tuple(identifier for identifier in anchors if identifier not in free)
         set_anchors(f"remove {_count(gone)}", left)
+
+
+def remove_suspects(ids: tuple[str, ...]) -> None:
+    """Remove anchors but the pinned ones, and score their rows nowhere, as one step."""
+    present = workspace()
+    gone = set(ids) & set(present.anchors) - set(present.pinned)
+    if gone:
+        left = tuple(identifier for identifier in present.anchors if identifier not in gone)
+        marked = with_unscored(present.source, (*unscored_ids(present.source), *gone))
+        changed = with_spaces(present, {present.source: marked}).with_anchors(left)
+        guarded(become, f"remove {counted(len(gone), 'suspect')}", changed)
+
+
+def score_again() -> None:
+    present = workspace()
+    whole = {end: with_unscored(end, ()) for end in (present.source, present.target)}
+    guarded(become, "score removed suspects again", with_spaces(present, whole))
+
+
+def with_spaces(present: Workspace, instead: Mapping[SpaceSpec, SpaceSpec]) -> Workspace:
+    """The workspace with spaces in the place of others."""
+    spaces = tuple(instead.get(spec, spec) for spec in present.spaces)
+    ends = {end: instead.get(spec := getattr(present, end), spec) for end in ("source", "target")}
+    return replace(present, spaces=spaces, **ends)
 
 
 def pin_anchors(ids: tuple[str, ...]) -> None:

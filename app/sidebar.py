@@ -24,6 +24,7 @@ from app.workspace import Workspace, from_session_file, session_json, to_query, 
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
+from relcore.catalog.catalog import unscored_ids
 from relcore.spaces import selections
 from relcore.spaces.space import GuessedIds, Match
 
@@ -142,8 +143,14 @@ def _matched(workspace: Workspace) -> Match | None:
         facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only")
     st.caption(" · ".join(facts))
     if isinstance(pair.ids, GuessedIds):
-        n = f"{len(pair.ids.confirmed):,}"
+        n = f"{len(pair.ids.marks):,}"
         st.caption(f":material/hub: Pairs found by Bootstrap, {n} of them confirmed; only these are scored.")
+    ends = (workspace.source, workspace.target)
+    if removed := {one for end in ends for one in unscored_ids(end)}.intersection(pair.ids):
+        rows = counted(len(removed), "removed suspect is", "removed suspects are")
+        st.caption(f":material/visibility_off: {rows} not scored on any page.")
+        back = {"key": "sidebar.score-again", "type": "tertiary", "icon": ":material/undo:"}
+        st.button("Score them again", on_click=session.score_again, **back)
     if pair.n_zero:
         one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
         messages.warning(f"{counted(pair.n_zero, one, more)} no direction.")
@@ -188,8 +195,8 @@ def _session_file(workspace: Workspace) -> None:
             )
         st.caption(
             "Copy the address bar to share a view of the bundled spaces. A session file also contains anchors"
-            " chosen by hand, the selection, and the names and digests of your files, but not their folders."
-            " To open it, first load these files."
+            " chosen by hand, removed suspects, the selection, and the names and digests of your files, but"
+            " not their folders. To open it, first load these files."
         )
 
 

@@ -17,7 +17,7 @@ from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
 from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
-from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, unscored_ids
 from relcore.compare.scoring import ExactScores
 from relcore.files.formats import suffix_of
 from relcore.scores.comparison import ProjectionSpec
@@ -70,6 +70,8 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
             and not Path(spec.name).is_relative_to(all_uploads())
         ):
             name = f"{Path(spec.name).parent.name}/{name}"  # of checkpoints, each in a folder of its own
+        if removed := unscored_ids(spec):
+            name = f"{name} · {counted(len(removed), 'row')} not scored"
         plain = name
         while name in labels.values():
             name, number = f"{plain} ({number})", number + 1

@@ -18,14 +18,20 @@ from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
+from relcore.catalog.catalog import with_unscored
 from relcore.compare.scene import Spectrum
 from relcore.represent.anchors import AnchorDiagnostics
 from relcore.runs.digest import digest_of
 from relcore.scores.score import Difference, Score
 from relcore.spaces.space import Match, distinct_names
 
-_OF_SCORES = ("source", "target", "projection", "k", "convention")
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
+
+
+def _scored_by(workspace: Workspace) -> tuple:
+    """What scores depend on beside the anchors; suspects that a step removes were anchors before it."""
+    ends = (with_unscored(end, ()) for end in (workspace.source, workspace.target))
+    return *ends, workspace.projection, workspace.k, workspace.convention
 
 
 def effect(
@@ -40,7 +46,7 @@ def effect(
     if (
         not before
         or before.anchors in ((), anchors)
-        or any(getattr(before, field) != getattr(workspace, field) for field in _OF_SCORES)
+        or _scored_by(before) != _scored_by(workspace)
         or any(identifier not in pair.source.index for identifier in before.anchors)
         or not compute.can_be_scored(pair, before.anchors, anchors)
     ):

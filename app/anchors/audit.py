@@ -89,12 +89,12 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
             key="audit.remove-all",
             icon=":material/delete_sweep:",
             type="primary",
-            on_click=session.remove_anchors,
+            on_click=session.remove_suspects,
             args=(ids,),
-            help="Removes all suspects but pinned anchors, as one step that Undo takes back.",
+            help="Removes all suspects but pinned anchors; no page scores their rows. Undo takes it back.",
         )
         for label, icon, call in (
-            ("Remove", ":material/delete:", session.remove_anchors),
+            ("Remove", ":material/delete:", session.remove_suspects),
             ("Show in panes", ":material/visibility:", session.select),
         ):
             st.button(
@@ -129,8 +129,7 @@ def _scores(outcome: AuditOutcome) -> None:
     rows_scored = counted(next(iter(before.values())).n, "held-out row")
     st.caption(
         f"Relative scores on the same {rows_scored}, no anchor or suspect among them. The change has the"
-        " 95 % interval of the paired difference. On other pages removed anchors are held-out rows: a wrong"
-        " pair lowers the scores there until it is corrected in the data."
+        " 95 % interval of the paired difference. Suspects that you remove are scored on no page."
         if after
         else f"Relative scores on {rows_scored}, no anchor among them."
     )

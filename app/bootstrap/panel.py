@@ -232,7 +232,7 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
     """
     result, workspace = outcome.result, session.workspace()
     if in_use(workspace):
-        confirmed = tuple(compute.load_space(workspace.target).ids.confirmed.union(confirmed))
+        confirmed = tuple(compute.load_space(workspace.target).ids.marks.union(confirmed))
     key = put_pairing(engine().store, result.kept, confirmed)
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · bootstrapped pairs")
     former = (renamed, workspace.target if in_use(workspace) else None)

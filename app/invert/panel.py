@@ -206,8 +206,8 @@ def _scores(pair: Match, result: Inversion) -> str:
             f" Auto: the best of {choice.n_tried} settings on {choice.n_held_out:,} held-out anchors at a"
             f" time (mean cosine {short(choice.cosine)}), fitted on all anchors."
         )
-    n, left = result.n_scored, counted(result.n - result.n_anchors, "held-out row")
-    rows = left if n == result.n - result.n_anchors else f"{n:,} of {left}"
+    n, left = result.n_scored, counted(result.n, "held-out row")
+    rows = left if n == result.n else f"{n:,} of {left}"
     return (
         '<table class="relscope-inversion"><caption>Recovered to true, mean cosine:'
         f" {plain_html(route)}</caption><tbody>{''.join(lines)}</tbody></table>"

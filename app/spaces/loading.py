@@ -469,10 +469,7 @@ def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
     """Put spaces in the place of others, as one step; raises a SpaceError where one cannot be read."""
     for spec in instead.values():
         compute.load_space(spec)
-    present = session.workspace()
-    spaces = tuple(dict.fromkeys(instead.get(spec, spec) for spec in present.spaces))
-    ends = {end: instead.get(spec := getattr(present, end), spec) for end in ("source", "target")}
-    session.edit(step, spaces=spaces, **ends)
+    session.become(step, session.with_spaces(session.workspace(), instead))
 
 
 def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:

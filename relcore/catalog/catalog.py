@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -36,7 +36,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Summary
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, RowNumbers, guessed_ids
+from relcore.spaces.space import GuessedIds, LatentSpace, RowNumbers, without_scores
 from relcore.stores.index import Place, load_rows
 
 
@@ -132,7 +132,7 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
         raise SpaceError(f"{name}: expected one pair of ids or more, got none; bootstrap anchors first")
     kept = space.take(space.rows([old for _, old in pairs]), name)
     confirmed = unpacked(entry.arrays.get("confirmed"))
-    return kept.with_columns(ids=guessed_ids([new for new, _ in pairs], confirmed or ()))
+    return kept.with_columns(ids=GuessedIds.of([new for new, _ in pairs], confirmed or ()))
 
 
 def _numbered(space: LatentSpace, name: str) -> LatentSpace:
@@ -231,6 +231,9 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     `load_encoding` (from `store`, else the environment's). With `again`, as for a recipe, an encoding that
     the store has not got is made again, also under other ids.
     """
+    if removed := unscored_ids(spec):
+        space = load(with_unscored(spec, ()), store, again)
+        return space.with_columns(ids=without_scores(space.ids, removed))
     if again and spec.source == "encoding":
         encode_again(spec, store or Store())
     options = dict(spec.options)
@@ -265,9 +268,28 @@ def files_of(spec: SpaceSpec) -> tuple[str, ...]:
 
 def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
     """The columns of a table that a spec leaves out."""
-    names = json_of(spec.option("ignore") or "[]", "ignore: expected a list of columns")
+    return _listed(spec, "ignore", "columns")
+
+
+UNSCORED = "unscored"  # an option of every spec: ids of rows that no score counts, since an audit found them
+
+
+def unscored_ids(spec: SpaceSpec) -> tuple[str, ...]:
+    return _listed(spec, UNSCORED, "ids")
+
+
+def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
+    """The spec of the same space with these rows in no score, instead of those before."""
+    options = {name: value for name, value in spec.options if name != UNSCORED}
+    if removed := sorted(set(ids)):
+        options[UNSCORED] = json.dumps(removed, ensure_ascii=False)
+    return replace(spec, options=tuple(options.items()))
+
+
+def _listed(spec: SpaceSpec, option: str, what: str) -> tuple[str, ...]:
+    names = json_of(spec.option(option) or "[]", f"{option}: expected a list of {what}")
     if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
-        raise SpaceError(f"ignore: expected a list of columns as JSON, got {spec.option('ignore')!r:.80}")
+        raise SpaceError(f"{option}: expected a list of {what} as JSON, got {spec.option(option)!r:.80}")
     return tuple(names)
 
 
@@ -389,7 +411,7 @@ class SpaceSpec:
         dataset and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed
         space the spec of its base as JSON and the key of the pairing in the store, or "rows"; see
         `renamed_spec` and `numbered_spec`. For a sample of a folder of shards, whose path or address is the
-        name, its key in the store, its rows and those of the folder.
+        name, its key in the store, its rows and those of the folder. For any space what `with_unscored` adds.
     """
 
     source: str
@@ -412,9 +434,9 @@ class SpaceSpec:
         known, given = _OPTIONS[self.source], dict(self.options)
         whole = known if self.source != "file" else ()
         if (
-            not given.keys() <= set(known)
+            not given.keys() <= {*known, UNSCORED}
             or set(map(type, given.values())) - {str}
-            or given.keys() < set(whole)
+            or not given.keys() >= set(whole)
         ):
             expected = (
                 f"{'all' if whole else 'some'} of {quote(known)}, each with a string" if known else "none"
@@ -487,7 +509,8 @@ def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
 def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
     """The spec of the same rows with their row numbers as ids, so that two spaces pair by row order."""
     if spec.source == "file":
-        return replace(spec, options=tuple((dict(spec.options) | {"ids": "rows"}).items()))
+        numbered = dict(with_unscored(spec, ()).options) | {"ids": "rows"}
+        return replace(spec, options=tuple(numbered.items()))
     if spec.source == "sample":
         raise SpaceError(
             f"{spec.name!r:.80}: expected all rows to pair by row order, got a sample; write ids in the"

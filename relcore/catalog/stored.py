@@ -16,13 +16,15 @@ from relcore.runs.entries import Entry
 from relcore.runs.store import Store
 from relcore.spaces.space import (
     BLOCK_ROWS,
+    AuditedIds,
     GuessedIds,
     LatentSpace,
     MappedRows,
     Origin,
     digest_of_columns,
-    guessed_ids,
 )
+
+_MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}
 
 
 def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
@@ -42,8 +44,9 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
     its making.
     """
     arrays = {"ids": packed(list(space.ids))}
-    if isinstance(space.ids, GuessedIds):
-        arrays["confirmed"] = packed(sorted(space.ids.confirmed))
+    for name, kind in _MARKED.items():
+        if isinstance(space.ids, kind):
+            arrays[name] = packed(sorted(space.ids.marks))
     if space.labels is not None:
         arrays["labels"] = packed(list(space.labels))
     if space.counts is not None:
@@ -63,8 +66,9 @@ def space_of(entry: Entry) -> LatentSpace:
     if isinstance(vectors, np.memmap):
         origin = _KnownDigest(entry.metadata.get("digest"), digest_of_columns((ids, labels, counts)))
         vectors = MappedRows([vectors.view(np.ndarray)], origin)
-    if "confirmed" in entry.arrays:
-        ids = guessed_ids(ids, unpacked(entry.arrays["confirmed"]))
+    for name, kind in _MARKED.items():
+        if name in entry.arrays:
+            ids = kind.of(ids, unpacked(entry.arrays[name]))
     return LatentSpace(vectors, ids, name=entry.metadata["name"], labels=labels, counts=counts)
 
 

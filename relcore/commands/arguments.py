@@ -20,7 +20,15 @@ from relcore.base.portable import finder, with_paths
 from relcore.base.records import read_file
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines
-from relcore.catalog.catalog import SpaceSpec, is_address, load, numbered_spec, stored_encoding_spec
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    is_address,
+    load,
+    numbered_spec,
+    stored_encoding_spec,
+    unscored_ids,
+    with_unscored,
+)
 from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, is_one_space, parts_of, series_of, shape_of
@@ -67,8 +75,8 @@ class Anchors:
     anchors: str = setting(
         None,
         metavar="N|FILE|IDS",
-        help="Number of anchors to choose, a file of ids (one per line), or ids separated by commas; default:"
-        f" {USUAL_ANCHORS}, at most half of the rows",
+        help="Number of anchors to choose, a file of ids (one per line), the file of audit -o (whose suspects"
+        f" are not scored), or ids separated by commas; default: {USUAL_ANCHORS}, at most half of the rows",
     )
     strategy: str = setting("random", choices=STRATEGIES, help="How to choose the anchors.")
 
@@ -343,13 +351,16 @@ def data_folders() -> list[Path]:
 
 
 def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[SpaceSpec], list[LatentSpace]]:
-    """The spaces that a user names; under --pair-by-row their ids are row numbers.
+    """The spaces that a user names; under --pair-by-row their ids are row numbers. Suspects of an audit in
+    the file of --anchors are not scored.
 
     Raises a SpaceError for other numbers of rows under --pair-by-row, or as `load`.
     """
     by_row = getattr(options, "pair_by_row", False)
     specs = map(space_spec, names)
     specs = list(map(numbered_spec, specs) if by_row else specs)
+    if removed := suspects_of(options):
+        specs[0] = with_unscored(specs[0], (*unscored_ids(specs[0]), *removed))
     spaces = list(map(partial(load, again=True), specs))
     if by_row and len(sizes := dict.fromkeys(map(len, spaces))) > 1:
         got = " and ".join(f"{n:,}" for n in sizes)
@@ -376,14 +387,16 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
         return usual
     if is_number("--anchors", text):
         return int(text)
-    try:
-        path = expanded(text)
-    except SpaceError:
-        if "," not in text:
-            raise
-        path = Path()  # many ids make a longer text than a path can be
-    if path.is_file():
+    if (path := _path_of(text)).is_file():
         ids = read_lines(path, "one id per line")
+        if (pairs := pairs_in(ids)) is not None:
+            known = [pair for *pair, kind in pairs if kind in KNOWN]
+            if apart := [pair for pair in known if pair[0] != pair[1]]:
+                raise SpaceError(
+                    f"--anchors: expected pairs of one id, got {quote(apart[0])}; pairs of two ids are for"
+                    " audit --pair-list and bootstrap --seeds"
+                )
+            ids = [source for source, _ in known]
     elif path.suffix.lower() in (".txt", ".csv"):
         got = f"{text!r:.200}, a file that does not exist; check the spelling"
         raise SpaceError(f"--anchors: expected a number, a file of ids or ids, got {got}")
@@ -395,6 +408,34 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
             f"--anchors: expected at least one id, got none in {text!r:.200}; name ids of the space"
         )
     return distinct
+
+
+def _path_of(anchors: str) -> Path:
+    try:
+        return expanded(anchors)
+    except SpaceError:
+        if "," not in anchors:
+            raise
+        return Path()  # many ids make a longer text than a path can be
+
+
+PAIRS_HEAD = ["source", "target", "found"]  # of the files that audit and bootstrap write
+KNOWN = ("seed", "anchor")  # pairs that are found so
+
+
+def pairs_in(lines: Sequence[str]) -> list[list[str]] | None:
+    """Source, target and kind of each line of such a file; None of another file."""
+    rows = [line.split("\t")[:3] for line in lines if line]
+    return [row for row in rows if len(row) == 3][1:] if PAIRS_HEAD in rows[:1] else None
+
+
+def suspects_of(options: argparse.Namespace) -> list[str]:
+    """The ids in the file of --anchors that an audit found to be paired wrongly."""
+    text = getattr(options, "anchors", None)
+    if not isinstance(text, str) or not (path := _path_of(text)).is_file():
+        return []
+    pairs = pairs_in(read_lines(path, "one id per line")) or ()
+    return [source for source, target, kind in pairs if kind == "suspect" and source == target]
 
 
 def pair_settings(

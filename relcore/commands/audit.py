@@ -9,15 +9,15 @@ from pathlib import Path
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
-from relcore.catalog.catalog import load
 from relcore.commands.arguments import (
+    PAIRS_HEAD,
     DrawnAnchors,
     Pair,
     Results,
     Scheduler,
     add,
     anchors_of,
-    space_spec,
+    spaces_of,
     values_of,
 )
 from relcore.commands.bootstrap import read_seeds
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " A rotation is fitted on the 60 % of the pairs that agree best; a pair that it does not bring"
         " together is suspect. Pairs agree as mismatched pairs do where they are wrong."
     )
-    output = "Write the pairs that are not suspect (.tsv): source and target."
+    output = "Write the pairs (.tsv) for --anchors of other commands, which then do not score the suspects."
     add(parser, Pair, DrawnAnchors, AuditOptions, PairAudit, Results, Scheduler, output=output)
     parser.epilog = (
         "example:\n  relscope audit word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv"
@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     need_suffix(options.output, [".tsv"])
-    specs = [space_spec(name) for name in (options.source, options.target)]
-    spaces = [load(spec, again=True) for spec in specs]
+    specs, spaces = spaces_of(options, (options.source, options.target))
     if options.pair_list:
         anchors, partners = zip(*read_seeds(options.pair_list, "--pair-list"), strict=True)
     else:
@@ -62,8 +61,9 @@ def run(options: argparse.Namespace) -> None:
     outcome = computed(task, specs, spaces, options)
     table, lines = outcome.table(), lines_of(outcome)
     if options.output:
-        kept = table[~table.suspect][["anchor", "partner"]].set_axis(["source", "target"], axis=1)
-        kept.assign(found="anchor").to_csv(options.output, sep="\t", index=False, lineterminator="\n")
+        pairs = table.assign(found=table.suspect.map({True: "suspect", False: "anchor"}))
+        pairs = pairs[["anchor", "partner", "found"]].set_axis(PAIRS_HEAD, axis=1)
+        pairs.to_csv(options.output, sep="\t", index=False, lineterminator="\n")
         lines.append(str(options.output))
     digests = tuple(space.digest for space in spaces)
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "audit": task}

@@ -14,13 +14,24 @@ from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.bootstrap.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec, Outcome, read_pairs
-from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
+from relcore.commands.arguments import (
+    KNOWN,
+    PAIRS_HEAD,
+    SHARDS_HELP,
+    Pair,
+    Results,
+    Sample,
+    add,
+    is_number,
+    pairs_in,
+    values_of,
+)
 from relcore.commands.output import Lines, need_suffix, score_rows, show, write_recipe
 from relcore.commands.running import computed, samples
 from relcore.scores.comparison import score_table
 from relcore.spaces.space import LatentSpace, shared_ids
 
-HEAD = ("source", "target", "found", "precision")
+HEAD = [*PAIRS_HEAD, "precision"]
 
 
 @dataclass
@@ -57,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     specs, spaces, sampled = samples(options, (options.source, options.target), sides)
     spec = spec_of(options, n_seeds, pairs, *spaces)
     outcome = computed(spec, specs, spaces, options)
-    table, lines = pd.DataFrame(_pairs(outcome), columns=list(HEAD)), lines_of(outcome)
+    table, lines = pd.DataFrame(_pairs(outcome), columns=HEAD), lines_of(outcome)
     if options.output:
         table.to_csv(options.output, sep="\t", index=False, lineterminator="\n")
         lines.append(str(options.output))
@@ -110,8 +121,8 @@ def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ..
         expected = "a number, a file of pairs or none" if option == "--seeds" else "a file of pairs"
         raise SpaceError(f"{option}: expected {expected}, got {got}; check the spelling")
     lines = read_lines(path, "one pair per line")
-    if lines and tuple(lines[0].split("\t"))[:3] == HEAD[:3]:
-        lines = [line if line.split("\t")[2:3] in (["seed"], ["anchor"]) else "" for line in lines]
+    if pairs_in(lines) is not None:
+        lines = [line if {*line.split("\t")[2:3]} & {*KNOWN} else "" for line in lines]
     try:
         pairs = read_pairs("\n".join(lines))
     except SpaceError as error:

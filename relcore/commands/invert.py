@@ -93,9 +93,8 @@ def _rows(scores: dict[str, Score]) -> list[list[str]]:
 
 def _facts(inversion: Inversion) -> list[str]:
     kept = f"{short(inversion.kept, 1)} of" if inversion.spec.method == "pruned" else "all"
-    left = inversion.n - inversion.n_anchors
     scored = counted(inversion.n_scored, "held-out row")
-    scored += f" of {left:,}" if inversion.n_scored < left else ""
+    scored += f" of {inversion.n:,}" if inversion.n_scored < inversion.n else ""
     condition = short(inversion.condition, 1) if inversion.condition < float("inf") else "∞"
     return [
         f"{inversion.spec.settings()}; anchors kept {kept} {inversion.n_anchors:,}; condition number"

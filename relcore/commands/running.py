@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.commands.arguments import by_shard, number_or_ids, spaces_of
+from relcore.commands.arguments import by_shard, number_or_ids, spaces_of, suspects_of
 from relcore.commands.output import Bar
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Engine, Job
@@ -187,6 +187,11 @@ def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | 
         raise SpaceError(
             f"--strategy: expected 'random', which shards are read for, got {options.strategy!r}; choose"
             " anchors in a sample of the rows, and name their ids with --anchors"
+        )
+    if suspects_of(options):
+        raise SpaceError(
+            "--anchors: expected no suspects of an audit with folders of shards, which would score them;"
+            " remove their rows from both folders"
         )
     return number_or_ids(options.anchors, min(300, space.n // 2))
 

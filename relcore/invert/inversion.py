@@ -223,7 +223,7 @@ class Inversion:
     spec : InversionSpec
         With the numbers that were used; `choice` tells how held-out anchors chose them.
     n : int
-        Rows of the pair.
+        Held-out rows.
     rows : array (m,)
         Those that were translated, ascending: held-out rows and the anchors.
     scored : array (m,) of bool
@@ -301,7 +301,8 @@ def invert_pair(
         inverse = spec.inverse().fit(*paired, source_mean=means[0], target_mean=means[1])
     except SpaceError as error:  # a mean that a long row moved lets all anchors point one way
         raise SpaceError(". ".join([str(error), *long])) from None
-    held_out = Split.held_out(pair.ids, chosen).queries(most_rows)
+    split = Split.held_out(pair.ids, chosen)
+    held_out = split.queries(most_rows)
     rows = np.union1d(held_out, chosen)
     scored = np.isin(rows, held_out)
     X, true = source.vectors[rows], target.vectors[rows]
@@ -318,7 +319,7 @@ def invert_pair(
         scores[method] = mean_cosine(directions[scored], units[scored], of_unit_length=True)
     found = Inversion(
         spec=spec,
-        n=len(pair),
+        n=len(split.test),
         rows=rows,
         scored=scored,
         true=true,

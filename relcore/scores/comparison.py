@@ -50,7 +50,7 @@ from relcore.scores.score import (
     mean_difference,
     sampling_interval,
 )
-from relcore.spaces.space import LatentSpace, Match, Split
+from relcore.spaces.space import AuditedIds, LatentSpace, Match, Split, scored_rows
 
 
 @dataclass(eq=False)
@@ -652,7 +652,10 @@ def score_notes(
         for metric, score in by_metric.items():
             for note in filter(None, (score.note, score.recall and score.recall.caution(score.k))):
                 places.setdefault(note, []).append(f"{METRICS[metric].title} ({form})")
+    audited = match is not None and isinstance(match.ids, AuditedIds)
     notes = []
+    if audited and (removed := np.count_nonzero(~scored_rows(match.ids))):
+        notes.append(f"{counted(removed, 'row is', 'rows are')} not scored: suspects of an audit.")
     for note, where in places.items():
         notes.append(f"{', '.join(where)}: {note}")
     for space in (match.source, match.target) if match and len(anchor_ids) else ():

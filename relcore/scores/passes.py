@@ -1026,7 +1026,7 @@ class PassedPair(AlignedPair):
         missing.
         """
         plan, roles = self.seen.plan, self.seen.plan.roles
-        gone = np.setdiff1d(split.anchors, roles.left_out)
+        gone = np.setdiff1d(split.untested, roles.left_out)
         known = replace(plan.question, forms=question.forms, sums=question.sums, spare=0)
         inside = len(split.test) + len(gone) == len(self.split.test)
         fits = known == question and len(gone) <= plan.question.spare and inside
@@ -1085,7 +1085,7 @@ def score_forms(
         split = held_out(match, anchor_ids, group[0], k, convention)
         splits |= dict.fromkeys(group, split)
         own = anchors if group[0] != "absolute" else NO_ROWS
-        roles = RowRoles(len(match), own, split.queries(n_queries), np.sort(split.anchors), passes.labelled)
+        roles = RowRoles(len(match), own, split.queries(n_queries), split.untested, passes.labelled)
         parts.append((replace(asked, forms=group), roles))
     pairs = {}
     for seen in passes.seen(parts):
@@ -1138,7 +1138,7 @@ def anchor_differences(
         if known is not None and (narrowed := known.narrowed(question, split, queries)):
             return narrowed
         rows = match.source.rows(used)
-        roles = RowRoles(len(match), rows, queries, np.sort(split.anchors), passes.labelled)
+        roles = RowRoles(len(match), rows, queries, split.untested, passes.labelled)
         (seen,) = passes.seen([(question, roles)])
         return PassedPair(seen, form, split, passes, labels=of_split)
 

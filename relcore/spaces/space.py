@@ -361,24 +361,42 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
     return _read_only(strings)
 
 
-class GuessedIds(np.ndarray):
-    """Ids (n,) of rows whose partners an algorithm chose: only those that a user `confirmed` are scored."""
+class MarkedIds(np.ndarray):
+    """Ids (n,) of rows that are not all scored; what it means to be among the `marks`, subclasses say."""
 
-    confirmed: frozenset[str] = frozenset()
+    marks: frozenset[str] = frozenset()
 
     def __array_finalize__(self, whole: np.ndarray | None) -> None:
-        self.confirmed = getattr(whole, "confirmed", frozenset())
+        self.marks = getattr(whole, "marks", frozenset())
+
+    @classmethod
+    def of(cls, ids: Sequence[str], marks: Iterable[str]) -> Self:
+        marked = np.array(ids, dtype=object).view(cls)
+        marked.marks = frozenset(marks)
+        return marked
 
 
-def guessed_ids(ids: Sequence[str], confirmed: Iterable[str]) -> GuessedIds:
-    guessed = np.array(ids, dtype=object).view(GuessedIds)
-    guessed.confirmed = frozenset(confirmed)
-    return guessed
+class GuessedIds(MarkedIds):
+    """Of rows whose partners an algorithm chose: only the marked ones, which a user confirmed, are scored."""
+
+
+class AuditedIds(MarkedIds):
+    """Of rows of which an audit found the marked ones paired wrongly: only the others are scored."""
+
+
+def without_scores(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
+    """The ids, of which those `removed` are no longer scored."""
+    if isinstance(ids, GuessedIds):
+        return GuessedIds.of(ids, ids.marks.difference(removed))
+    marks = getattr(ids, "marks", frozenset()).union(removed)
+    return AuditedIds.of(ids, marks) if marks else ids
 
 
 def scored_rows(ids: Sequence[str]) -> np.ndarray:
-    """Which rows (n,) have a partner that is known: all, or of guessed ones the confirmed."""
-    return pd.Index(ids).isin(ids.confirmed) if isinstance(ids, GuessedIds) else np.ones(len(ids), dtype=bool)
+    """Which rows (n,) may be scored: of guessed pairs the confirmed, of audited ones those not removed."""
+    if not isinstance(ids, MarkedIds):
+        return np.ones(len(ids), dtype=bool)
+    return pd.Index(ids).isin(ids.marks) == isinstance(ids, GuessedIds)
 
 
 def need_distinct_ids(index: pd.Index, name: str) -> None:
@@ -549,7 +567,7 @@ class LatentSpace:
         self._row_numbers = ids if isinstance(ids, RowNumbers) and ids.n == n else None
         if self._row_numbers is None:
             checked = checked_strings(ids, n, name, "ids")
-            self.ids = guessed_ids(checked, ids.confirmed) if isinstance(ids, GuessedIds) else checked
+            self.ids = type(ids).of(checked, ids.marks) if isinstance(ids, MarkedIds) else checked
         self.labels = None if labels is None else checked_strings(labels, n, name, "labels")
         self.payload = None if payload is None else tuple(payload)
         self.counts = None if counts is None else checked_counts(counts, name)
@@ -613,7 +631,8 @@ class LatentSpace:
         name.
         """
         ids = self._row_numbers or self.ids
-        marks = [sorted(ids.confirmed)] if isinstance(ids, GuessedIds) else []
+        marks = [sorted(ids.marks)] if isinstance(ids, MarkedIds) else []
+        marks += [[]] * isinstance(ids, AuditedIds)
         columns = ids, self.labels, self.counts, *marks
         if self._stored is None:
             return digest_of_content(self._vectors.shape, [self._vectors], columns)
@@ -729,13 +748,16 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
 
 
 def marked(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
-    """Spaces over the same ids; where those of one are guessed, those of all are."""
+    """Spaces over the same ids; where those of one are guessed or audited, those of all are."""
     named = [space.ids for space in spaces if space._row_numbers is None]
-    guessed = [ids for ids in named if isinstance(ids, GuessedIds)]
-    if not guessed:
+    guessed = [ids.marks for ids in named if isinstance(ids, GuessedIds)]
+    audited = [ids.marks for ids in named if isinstance(ids, AuditedIds)]
+    if not guessed and not audited:
         return list(spaces)
-    both = guessed_ids(spaces[0].ids, frozenset.intersection(*(ids.confirmed for ids in guessed)))
-    return [space.with_columns(ids=both) for space in spaces]
+    ids = np.asarray(spaces[0].ids)
+    ids = GuessedIds.of(ids, frozenset.intersection(*guessed)) if guessed else ids
+    ids = without_scores(ids, frozenset().union(*audited))
+    return [space.with_columns(ids=ids) for space in spaces]
 
 
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
@@ -826,10 +848,10 @@ def drawn_rows(n: int, m: int, random_state: int = 0) -> np.ndarray:
 
 
 def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
-    """Which rows (n,) may be tested on: no anchors, and of guessed ids the confirmed ones."""
+    """Which rows (n,) may be tested on: no anchors, and none that is not to be scored."""
     testable = scored_rows(ids)
     testable[anchors] = False
-    if len(anchors) < len(ids) and not testable.any():
+    if len(anchors) < len(ids) and not testable.any() and isinstance(ids, GuessedIds):
         raise SpaceError(
             "split: expected known pairs to score, got pairs that Bootstrap found; confirm some on its page"
         )
@@ -881,6 +903,11 @@ class Split:
         """Anchors and training rows together, ascending: what a head may be trained on, as the papers do."""
         return np.sort(np.concatenate([self.anchors, self.train]))
 
+    @property
+    def untested(self) -> np.ndarray:
+        """The rows that are not test rows, ascending."""
+        return np.delete(np.arange(self.n), self.test)
+
     def queries(self, n_queries: int | None = None) -> np.ndarray:
         """The queries, ascending: all test rows, or `n_queries` of them at random, drawn by their own stream.
 
@@ -921,12 +948,13 @@ class Split:
             No row is left, or a row is an anchor twice.
         """
         anchors = np.asarray(anchors, dtype=np.int64)
-        test, ids = np.flatnonzero(_testable(ids, anchors)), np.asarray(ids, dtype=object)
+        test, others = np.flatnonzero(_testable(ids, anchors)), " or suspects" * isinstance(ids, AuditedIds)
         if not len(test):
             raise SpaceError(
-                f"split: all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer"
-                " anchors"
+                f"split: all {len(ids):,} rows are anchors{others}, none is held out to be scored; choose"
+                " fewer anchors"
             )
+        ids = np.asarray(ids, dtype=object)
         return cls(ids, anchors, np.empty(0, dtype=np.int64), test, random_state)
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from relcore.base import records
 from relcore.base.names import Named
 from relcore.base.settings import check
-from relcore.catalog.catalog import SpaceSpec, load_encoding, put_space
+from relcore.catalog.catalog import SpaceSpec, load_encoding, put_space, unscored_ids
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Report, silent
@@ -96,8 +96,8 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     """Keys under which workers find these spaces: of their encodings, or of copies that are put there."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
-        stored = (
-            spec.option("key") if spec.source in ("encoding", "sample") else ""
-        )  # a pairing has a key, too, but of its own
+        # a pairing has a key, too, but of its own
+        as_stored = spec.source in ("encoding", "sample") and not unscored_ids(spec)
+        stored = spec.option("key") if as_stored else ""
         keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
     return keys

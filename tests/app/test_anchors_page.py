@@ -9,6 +9,7 @@ import pytest
 from streamlit.proto.Metric_pb2 import Metric
 
 from app.anchors.lists import contradiction, read_ids, step_between
+from app.workspace import from_session_file, to_session_file
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.scores.score import Difference, Score
@@ -123,13 +124,25 @@ def test_an_audit_lists_wrong_pairs_with_their_neighbours_and_removes_them(wrong
     table = session.table("audit.table")
     assert set(table["id"]) == {"r2", "r9", "r14"}
     assert all(len(names.split(", ")) == 6 for names in table["near in wrong"])
+    shown = {metric.label: metric.value for metric in session.metric}
     session.click("audit.remove-all")
+    arrows = {metric.label: metric.delta for metric in session.metric if metric.delta}
+    assert arrows
+    assert all(arrow.endswith(f" from {shown[label]}") for label, arrow in arrows.items())
     assert not {"r2", "r9", "r14"} & set(session.workspace.anchors)
     session.session_state["anchors.tabs"] = "Audit"
     session.run()
     assert any("None of 17 pairs is suspect." in text.value for text in session.markdown)
-    session.click("history.undo")
-    assert session.workspace.anchors == wrong_pairs.anchors
+    saved, _ = from_session_file(to_session_file(session.workspace, {}))
+    assert saved == session.workspace
+    for page in ("compare", "invert"):
+        assert "3 removed suspects are not scored" in session.open(page).captions
+        assert "100 held-out rows" in session.html
+    session.click("sidebar.score-again")
+    assert "not scored" not in session.captions
+    assert "103 held-out rows" in session.html
+    session.click("history.undo").click("history.undo")
+    assert session.workspace == wrong_pairs
 
 
 def test_scores_that_prefer_the_other_set_are_named():

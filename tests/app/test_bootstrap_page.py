@@ -93,7 +93,7 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     assert not session.errors
     for rows in ((0, 1, 2), (3, 4)):  # the list forgets its selection when another page is opened
         session.open("bootstrap").select_rows("bootstrap.list", *rows).click("bootstrap.use").open("compare")
-    assert len(load(session.workspace.target).ids.confirmed) == 5
+    assert len(load(session.workspace.target).ids.marks) == 5
     session.click("history.undo").click("history.undo")
     back, _ = from_session_file(to_session_file(now, {}))
     assert back == dataclasses.replace(now)

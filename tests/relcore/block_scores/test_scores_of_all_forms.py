@@ -16,7 +16,7 @@ from relcore.scores.comparison import (
     score_pair,
 )
 from relcore.scores.passes import score_forms
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.space import GuessedIds, LatentSpace, match, without_scores
 from tests.relcore.block_scores.pairs import N, pair_of
 
 SPEC = ProjectionSpec()
@@ -56,6 +56,16 @@ def test_all_representations_and_metrics(n_anchors, convention, labelled):
     found = both(pair, tuple(pair.ids[3 : 3 + n_anchors]), convention=convention, n_queries=300)
     assert len(found) == 4 * (4 + (labelled is not None))
     for passed, whole in found.values():
+        assert_equal(passed, whole)
+
+
+@pytest.mark.parametrize("mark", [GuessedIds.of, without_scores])
+def test_rows_that_are_not_scored_are_no_neighbours_either(mark):
+    pair = pair_of(labelled=0.8)
+    source = pair.source.with_columns(ids=mark(pair.ids, pair.ids[20:400]))
+    for (form, _), (passed, whole) in both(match(source, pair.target), tuple(pair.ids[:30])).items():
+        confirmed = 380 if form == "absolute" else 370
+        assert mark == without_scores or passed.n <= confirmed
         assert_equal(passed, whole)
 
 

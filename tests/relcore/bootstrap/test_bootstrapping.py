@@ -170,7 +170,7 @@ def test_of_guessed_pairs_the_confirmed_ones_alone_are_scored(store, files, spac
     assert {int(one[1:]) for one in drawn.ids[drawn.test]} < set(range(20, 60))
     assert unchecked.source.digest != some.source.digest
     kept = load_encoding(store, put_space(store, some.source))  # as a job reads it
-    assert (kept.digest, kept.ids.confirmed) == (some.source.digest, some.ids.confirmed)
+    assert (kept.digest, kept.ids.marks) == (some.source.digest, some.ids.marks)
     for split in (Split.held_out, Split.draw):
         with pytest.raises(SpaceError, match="expected known pairs to score, got pairs that Bootstrap found"):
             split(unchecked.ids, anchors=unchecked.source.rows(anchors))
