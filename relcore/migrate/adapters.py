@@ -4,6 +4,7 @@ can do.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from abc import abstractmethod
@@ -419,6 +420,7 @@ _KINDS: dict[str, type[Step]] = {"unit": Unit, "affine": AffineStep}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _SHAPES = {"matrix": ("d", "e"), "offset": ("e",)}  # d: the width before the step, e: the width after it
 _MOST_STEPS, _MOST_BYTES = 16, 1 << 30
+ZEROS = 32 * "0"
 
 
 @dataclass(frozen=True)
@@ -427,6 +429,7 @@ class StepPlan:
     queries: tuple[str, ...]
     corpus: tuple[str, ...]
     card: Card
+    checksum: str = ""  # of the whole file, with ZEROS in its place; "" in files of version 0.1.0
 
 
 class LoadedAdapter(Adapter):
@@ -462,11 +465,14 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
         LAYOUT,
         **{side: tuple(_NAMES[type(step)] for step in steps) for side, steps in sides.items()},
         card=card,
+        checksum=ZEROS,
     )
     _adapter(path.name, plan, dict(tensors))
     text = json.dumps(to_json(plan), ensure_ascii=False, sort_keys=True)
+    content = save(tensors, metadata={KEY: text})
+    zeros, told = (rf"\"checksum\": \"{digits}".encode() for digits in (ZEROS, _checksum(content)))
     partial = path.with_name(f"{path.name}.partial")
-    partial.write_bytes(save(tensors, metadata={KEY: text}))
+    partial.write_bytes(content.replace(zeros, told, 1))
     os.replace(partial, path)
 
 
@@ -494,7 +500,15 @@ def load(path: Path) -> LoadedAdapter:
         ) from None
     if text is None:
         raise _damaged(path.name, "an adapter with its card", f"a safetensors file without {KEY!r}")
-    return _adapter(path.name, _plan(path.name, text), tensors)
+    plan = _plan(path.name, text)
+    told = plan.checksum.encode()
+    if told and _checksum(path.read_bytes().replace(told, ZEROS.encode(), 1)) != plan.checksum:
+        raise _damaged(path.name, "the content that was written", "another one, by its checksum")
+    return _adapter(path.name, plan, tensors)
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _damaged(name: str, expected: str, got: str) -> SpaceError:

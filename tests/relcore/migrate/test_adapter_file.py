@@ -1,5 +1,6 @@
 """What people take away gives the same numbers, also in a process that cannot import relcore."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -127,6 +128,38 @@ corpus = run("corpus", old) if os.path.exists(f"{folder}/corpus.onnx") else unit
 np.savez(f"{folder}/found.npz", queries=run("adapter", given["new"]), corpus=corpus)
 """
     assert_the_same(alone(script, folder), adapter)
+
+
+def test_no_flipped_bit_of_a_file_is_used(taken):
+    _, folder = taken
+    path, script = folder / adapter_file.FILE, {"__file__": str(folder / "apply.py")}
+    exec(compile((folder / "apply.py").read_text(), "apply.py", "exec"), script)
+    whole = path.read_bytes()
+    for number in range(150):
+        at = number * len(whole) // 150
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << number % 8)]) + whole[at + 1 :])
+        with pytest.raises(SpaceError, match=r"adapter\.safetensors: .*; "):
+            adapter_file.load(folder)
+        script["adapter"].cache_clear()
+        with pytest.raises((ValueError, KeyError, TypeError)):
+            script["adapter"]()
+
+
+def test_a_file_of_version_0_1_has_no_checksum_and_opens(taken):
+    adapter, folder = taken
+    path = folder / adapter_file.FILE
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    head = json.loads(whole[8 : 8 + length])
+    plan = json.loads(head["__metadata__"][adapter_file.KEY])
+    assert len(plan.pop("checksum")) == 32
+    head["__metadata__"][adapter_file.KEY] = json.dumps(plan)
+    text = json.dumps(head).encode().ljust(length)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + length :])
+    assert_the_same(
+        {"queries": adapter.transform(pairs()[0]), "corpus": adapter.corpus(pairs()[1])},
+        adapter_file.load(folder),
+    )
 
 
 def test_an_adapter_is_not_replaced_unasked(taken):
