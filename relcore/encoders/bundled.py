@@ -7,11 +7,10 @@ from __future__ import annotations
 import bz2
 import copy
 import os
-import pickletools
 import re
 import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
@@ -23,7 +22,10 @@ import numpy as np
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, need_distinct, need_one_of, quote
+from relcore.base.text import visible
 from relcore.encoders.dataset import Dataset, DatasetSpec, answers, evenly
+from relcore.files import confined
+from relcore.files.pickles import ListedUnpickler, State
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 
@@ -180,25 +182,21 @@ def _parsed(path: Path) -> dict[str, list[str]]:
     return articles
 
 
-# Citation graphs through PyTorch Geometric's Planetoid, which un-pickles their raw files. So each file is
-# first scanned, without running it, for names other than _HARMLESS. Planetoid reads copies in a temporary
-# folder, so that it leaves no file that a later run would un-pickle unseen.
+# Citation graphs in the raw files of Planetoid, pickles of 2016.
 
 GRAPHS = {"Cora": 2708, "CiteSeer": 3327, "PubMed": 19717}
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-_HARMLESS = {
-    "numpy dtype",
-    "numpy ndarray",
-    "numpy.core.multiarray _reconstruct",
-    "numpy._core.multiarray _reconstruct",
-    "scipy.sparse.csr csr_matrix",
-    "scipy.sparse._csr csr_matrix",
-    "collections defaultdict",
-    "__builtin__ list",
-    "builtins list",
+_LISTED = {
+    "numpy.dtype": np.dtype,
+    "numpy.ndarray": np.ndarray,
+    **dict.fromkeys(
+        ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct"),
+        np.empty(0).__reduce__()[0],
+    ),
+    **dict.fromkeys(("scipy.sparse.csr.csr_matrix", "scipy.sparse._csr.csr_matrix"), State),
+    "collections.defaultdict": defaultdict,
+    **dict.fromkeys(("__builtin__.list", "builtins.list"), list),
 }
-# Opcodes that name objects otherwise; the original files have none.
-_HIDDEN_NAMES = ("STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID")
 
 
 def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
@@ -271,33 +269,63 @@ def _fetch(name: str, store: Store, folder: str | None) -> Path:
 
 
 def _read(name: str, raw: Path) -> Any:
-    from torch_geometric.datasets import Planetoid
+    import torch
+    from torch_geometric.data import Data
 
-    with tempfile.TemporaryDirectory(prefix="relscope-planetoid-") as scratch:
-        copies = Path(scratch, name, "raw")
-        copies.mkdir(parents=True)
-        try:
-            for file in _files(name):
-                shutil.copyfile(raw / file, copies / file)  # the scanned file is the one read
-                strange = [] if file.endswith(".index") else list(_strange_names(copies / file))
-                if strange:
-                    raise SpaceError(
-                        f"{file}: refused, the pickle asks for {quote(strange[:3])}, which Planetoid's files"
-                        " never need; nothing of it was run. Get the raw files from a source you trust"
-                    )
-            return Planetoid(root=scratch, name=name)[0]
-        except SpaceError:
-            raise
-        except Exception as error:  # un-pickling damaged bytes can raise anything
-            raise SpaceError(
-                f"{raw}: expected Planetoid's raw files, got damaged ones ({error}); copy them again"
-            ) from error
+    paths = [raw / file for file in _files(name)]
+    used = {"others": paths[1:], "libraries": (__name__, "scipy.sparse")}
+    arrays = confined.run(read_graph, paths[0], paths=list(map(str, paths[1:])), **used)
+    return Data(**{part: torch.from_numpy(array) for part, array in arrays.items()})
 
 
-def _strange_names(path: Path) -> Iterator[str]:
-    with path.open("rb") as stream:
-        for opcode, argument, _ in pickletools.genops(stream):
-            if opcode.name in _HIDDEN_NAMES:
-                yield opcode.name
-            elif opcode.name == "GLOBAL" and argument not in _HARMLESS:
-                yield argument
+def read_graph(_: Path, paths: list[str]) -> dict[str, np.ndarray]:
+    """The nodes' rows `x` (n, d) float32 and classes `y` (n,), `edge_index` (2, m), and the public masks (n,)
+    as PyTorch Geometric's Planetoid makes them, of the raw files `PARTS` but for the first.
+    """
+    tx, allx, y, ty, ally = map(_matrix, paths[:5])
+    edges, test = _unpickled(paths[5]), np.loadtxt(paths[6], np.int64, ndmin=1)
+    first, n = len(allx), int(test.max()) + 1
+    if not first == len(ally) == test.min() > n - test.min() or len({*test.tolist()}) != len(tx):
+        raise ValueError(f"{len(tx):,} nodes to test, of the numbers {test.min():,} to {test.max():,}")
+
+    def joined(known: np.ndarray, tested: np.ndarray) -> np.ndarray:
+        whole = np.zeros((n, known.shape[1]), np.float32)  # of some nodes nothing is known
+        whole[:first], whole[test] = known, tested
+        return whole
+
+    pairs = [(node, other) for node, others in edges.items() for other in others if node != other]
+    ends = np.array(pairs, np.int64).reshape(-1, 2)
+    if ends.min(initial=0) < 0 or ends.max(initial=0) >= n:
+        raise ValueError(f"an edge to a node beyond {n:,}")
+    codes, numbers = np.unique(ends @ [1, n]), np.arange(n)
+    return {
+        "x": joined(allx, tx),
+        "edge_index": np.stack([codes % n, codes // n]),
+        "y": joined(ally, ty).argmax(1),
+        "train_mask": numbers < len(y),
+        "val_mask": (numbers >= len(y)) & (numbers < len(y) + 500),
+        "test_mask": np.isin(numbers, test),
+    }
+
+
+def _matrix(path: str) -> np.ndarray:
+    from scipy.sparse import csr_matrix
+
+    content = _unpickled(path)
+    if isinstance(content, State):
+        parts = content.state
+        content = csr_matrix((parts["data"], parts["indices"], parts["indptr"]), parts["_shape"])
+        content.check_format(full_check=True)
+        content = content.toarray()
+    return content.astype(np.float32)
+
+
+def _unpickled(path: str) -> Any:
+    try:
+        with open(path, "rb") as stream:
+            return ListedUnpickler(stream, _LISTED, encoding="latin1").load()
+    except Exception as error:  # an unpickler may raise anything
+        raise SpaceError(
+            f"{Path(path).name}: expected one of Planetoid's raw files, got {visible(error, 200)}; copy it"
+            " again from a source that you trust. Nothing of it was run"
+        ) from error

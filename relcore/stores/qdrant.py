@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import pickle
 import shutil
 import sqlite3
 import threading
@@ -32,6 +31,7 @@ from relcore.base.records import read_file
 from relcore.base.text import visible
 from relcore.files import confined
 from relcore.files.formats import readable, usable_bytes
+from relcore.files.pickles import ListedUnpickler, State
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import BLOCK, Place, StoredRows, Target, VectorIndex, need_new, need_width
@@ -48,6 +48,9 @@ _META = "meta.json"
 _ID = "relscope_id"  # in the payload, where an id is neither a whole number nor a UUID, which Qdrant needs
 _MOST_POINT = 1 << 26
 _NUMBERS = {int, float}
+_OF_POINTS = dict.fromkeys(
+    (f"qdrant_client.http.models.models.{n}" for n in ("PointStruct", "SparseVector")), State
+)
 _UNPACKED = 6  # bytes of memory for each byte of the file: the points, and an array of their vectors
 
 
@@ -398,28 +401,6 @@ def _told(place: Place) -> Iterator[None]:
         ) from error
 
 
-class Record:
-    """Stands for a point where the pickle asks for one: it keeps the state, and does nothing."""
-
-    def __setstate__(self, state: Any) -> None:
-        self.fields = state["__dict__"]
-
-
-class PointUnpickler(pickle.Unpickler):
-    """Makes numbers, texts, lists, dicts and `Record`s; every other name ends the reading.
-
-    What is checked is what is used: the names are looked at while the point is made, not before.
-    """
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in (
-            ("qdrant_client.http.models.models", "PointStruct"),
-            ("qdrant_client.http.models.models", "SparseVector"),
-        ):
-            return Record
-        raise pickle.UnpicklingError(f"a pickle that asks for {module}.{name}, which points never need")
-
-
 def collections_of(folder: Path) -> dict[str, Any]:
     """The collections of a folder by name, with their settings; raises a SpaceError where it is none, or
     damaged.
@@ -466,7 +447,7 @@ def read_points(path: Path, vector: str, width: int) -> dict[str, Any]:
             storage.execute("PRAGMA trusted_schema = OFF")
             rows = storage.execute("SELECT point FROM points NOT INDEXED ORDER BY rowid DESC")
             for (content,) in rows:  # the latest comes first, and older ones of the same id do not count
-                fields = PointUnpickler(io.BytesIO(content)).load().fields
+                fields = ListedUnpickler(io.BytesIO(content), _OF_POINTS).load().state["__dict__"]
                 points.setdefault(_number_or_uuid(fields["id"]), fields)
         keys = sorted(points, key=lambda key: (key, 0) if isinstance(key, str) else ("", key))
         vectors = np.empty((len(keys), width), np.float32)

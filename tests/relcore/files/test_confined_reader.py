@@ -1,8 +1,8 @@
 """The confined reader: what it reads equals reading in place; what a file could do there is ended."""
 
 import os
+import re
 import socket
-import sqlite3
 
 import h5py
 import numpy as np
@@ -13,8 +13,7 @@ from relcore.base.errors import SpaceError
 from relcore.files import confined
 from relcore.files.confined_process import landlock_version, refuses_calls
 from relcore.files.reading import column_roles, descriptions_of, load_space, shape_of
-from relcore.stores.index import Place, StoredRows, Target, open_index, write_index
-from tests.relcore.files import calls
+from tests.relcore.files import calls, pickled
 from tests.relcore.sources.test_files import write_every_format
 from tests.relcore.sources.test_on_disk import is_map
 
@@ -116,15 +115,14 @@ def test_a_stream_gives_what_was_read_before_the_error(path):
         next(values)
 
 
-def test_a_pickle_of_nine_bytes_takes_no_14_gb(tmp_path):
-    place = Place("qdrant", str(tmp_path / "q"), "news")
-    write_index(place, [StoredRows(["a", "b"], np.eye(2, dtype=np.float32))], Target(2, 2))
-    assert open_index(place).n == 2
-    bomb = bytes.fromhex("80044B0172FFFFFF7F2E")
-    with sqlite3.connect(tmp_path / "q" / "collection" / "news" / "storage.sqlite") as storage:
-        storage.execute("UPDATE points SET point = ?", (bomb,))
-    with pytest.raises(SpaceError, match=r"storage\.sqlite"):
-        open_index(place)
+@pytest.mark.parametrize("name", pickled.CASES)
+def test_a_pickle_of_ten_bytes_takes_no_14_gb(name, tmp_path):
+    case = pickled.CASES[name]
+    path = case.write(tmp_path, None)
+    case.load(tmp_path)  # the control
+    assert case.write(tmp_path, pickled.BOMB) == path
+    with pytest.raises(SpaceError, match=re.escape(path.name)):
+        case.load(tmp_path)
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_a_pickle_in_a_folder_is_refused_and_never_runs(protocol, tmp_path):
     with storage_of(tmp_path) as storage:
         pickled = pickle.dumps(Touch(tmp_path / "touched"), protocol)
         storage.execute("INSERT INTO points VALUES ('x', ?)", (pickled,))
-    with pytest.raises(SpaceError, match=r"asks for \w+\.open, which points never need"):
+    with pytest.raises(SpaceError, match=r"asks for \w+\.open, which this format never needs"):
         open_index(place)
     assert not (tmp_path / "touched").exists()
 
@@ -67,7 +67,7 @@ def test_an_index_that_disagrees_with_its_table_runs_nothing(tmp_path):
     with storage_of(tmp_path) as storage:
         (seen,) = storage.execute("SELECT point FROM points").fetchone()
         assert seen != pickled  # the control: such a query is answered from the index
-    with pytest.raises(SpaceError, match=r"asks for \w+\.open, which points never need"):
+    with pytest.raises(SpaceError, match=r"asks for \w+\.open, which this format never needs"):
         open_index(place)
     assert not (tmp_path / "touched").exists()
 

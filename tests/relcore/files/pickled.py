@@ -1,0 +1,167 @@
+"""Files that have a pickle in them, or instead of them, for each reader that could come to unpickle it."""
+
+import io
+import pickle
+import sqlite3
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.files.reading import load_space
+from relcore.migrate import adapters
+from relcore.sharded.space import ShardedSpace
+from relcore.stores.index import Place, StoredRows, Target, load_rows, write_index
+from tests.relcore.migrate.adapters import Made, pairs
+
+BOMB = bytes.fromhex("80044B0172FFFFFF7F2E")  # ten bytes that make the unpickler allocate gigabytes
+
+
+@dataclass(frozen=True)
+class Case:
+    """`write(folder, None)` gives a file that is read, `write(folder, pickled)` one of the same name with a
+    pickle; `load(folder)` reads either.
+    """
+
+    write: Callable[[Path, bytes | None], Path]
+    load: Callable[[Path], object]
+
+
+def npy(pickled, rows=2):
+    """The bytes of a .npy, of objects if there is a pickle."""
+    stream = io.BytesIO()
+    if pickled is None:
+        np.save(stream, np.eye(rows, dtype=np.float32))
+    else:
+        header = {"descr": "|O", "fortran_order": False, "shape": (rows, rows)}
+        np.lib.format.write_array_header_1_0(stream, header)
+    return stream.getvalue() + (pickled or b"")
+
+
+def bare(name, usual):
+    """A file that is nothing but the pickle."""
+
+    def write(folder, pickled):
+        path = folder / name
+        path.write_bytes(usual() if pickled is None else pickled)
+        return path
+
+    return write
+
+
+def objects(folder, pickled):
+    return bare("x.npy", lambda: npy(pickled))(folder, None)
+
+
+def torch_file():
+    import torch
+
+    stream = io.BytesIO()
+    torch.save(torch.eye(2), stream)
+    return stream.getvalue()
+
+
+def torch_archive(folder, pickled):
+    path = folder / "x.pt"
+    path.write_bytes(torch_file())
+    if pickled is not None:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in (("data.pkl", pickled), ("version", b"3\n"), ("byteorder", b"little")):
+                archive.writestr(f"x/{name}", content)
+    return path
+
+
+def archive(member):
+    def write(folder, pickled):
+        members = {"vectors": npy(None), member: npy(pickled)}
+        if member == "ids" and pickled is None:
+            del members["ids"]
+        with zipfile.ZipFile(folder / "x.npz", "w") as file:
+            for name, content in members.items():
+                file.writestr(f"{name}.npy", content)
+        return folder / "x.npz"
+
+    return write
+
+
+def qdrant_folder(folder, pickled):
+    path = folder / "q" / "collection" / "c" / "storage.sqlite"
+    if not path.exists():
+        place = Place("qdrant", str(folder / "q"), "c")
+        write_index(place, [StoredRows(["a", "b"], np.eye(2, dtype=np.float32))], Target(2, 2))
+    if pickled is not None:
+        with sqlite3.connect(path) as storage:
+            storage.execute("UPDATE points SET point = ?", (pickled,))
+    return path
+
+
+def graph(part):
+    def write(folder, pickled):
+        raw = folder / "Cora" / "raw"
+        raw.mkdir(parents=True, exist_ok=True)
+        eye, classes = np.eye(6, 3, dtype=np.float32), np.eye(6, 2, dtype=np.int32)
+        parts = {"x": eye[:2], "allx": eye[:4], "tx": eye[4:]}
+        parts = {name: sparse.csr_matrix(rows) for name, rows in parts.items()}
+        parts |= {"y": classes[:2], "ally": classes[:4], "ty": classes[4:]}
+        parts["graph"] = defaultdict(list, {0: [1], 1: [0]})
+        for name, content in parts.items():
+            (raw / f"ind.cora.{name}").write_bytes(pickle.dumps(content, protocol=3))
+        (raw / "ind.cora.test.index").write_text("4\n5\n")
+        if pickled is not None:
+            (raw / f"ind.cora.{part}").write_bytes(pickled)
+        return raw / f"ind.cora.{part}"
+
+    return write
+
+
+def shards(folder, pickled):
+    (folder / "s").mkdir(exist_ok=True)
+    (folder / "s" / "part-0.npy").write_bytes(npy(None))
+    (folder / "s" / "part-1.npy").write_bytes(npy(pickled))
+    return folder / "s" / "part-1.npy"
+
+
+def faiss_file():
+    import faiss
+
+    index = faiss.IndexFlatL2(2)
+    index.add(np.eye(2, dtype=np.float32))
+    return faiss.serialize_index(index).tobytes()
+
+
+def adapter_file(folder, pickled):
+    path = folder / adapters.FILE
+    if pickled is None:
+        made, (new, old) = Made("affine"), pairs()
+        made.fit(new, old)
+        adapters.write_adapter(made, adapters.card_of(made, new, old, method="made"), path)
+    else:
+        path.write_bytes(pickled)
+    return path
+
+
+def of_graph(folder):
+    return load_dataset(DatasetSpec("planetoid", "Cora", options=(("folder", str(folder)),))).graph()
+
+
+CASES = {
+    "pt": Case(bare("x.pt", torch_file), lambda folder: load_space(folder / "x.pt")),
+    "pt archive": Case(torch_archive, lambda folder: load_space(folder / "x.pt")),
+    "npy": Case(bare("x.npy", lambda: npy(None)), lambda folder: load_space(folder / "x.npy")),
+    "npy of objects": Case(objects, lambda folder: load_space(folder / "x.npy")),
+    "npy as an index": Case(objects, lambda folder: load_rows(Place("npy", str(folder / "x.npy")))),
+    "npz": Case(archive("vectors"), lambda folder: load_space(folder / "x.npz")),
+    "npz ids": Case(archive("ids"), lambda folder: load_space(folder / "x.npz")),
+    "faiss": Case(bare("x.faiss", faiss_file), lambda folder: load_space(folder / "x.faiss")),
+    "qdrant": Case(qdrant_folder, lambda folder: load_rows(Place("qdrant", str(folder / "q"), "c"))),
+    "planetoid graph": Case(graph("graph"), of_graph),
+    "planetoid rows": Case(graph("allx"), of_graph),
+    "adapter": Case(adapter_file, lambda folder: adapters.load(folder)),
+    "shards": Case(shards, lambda folder: ShardedSpace.open(str(folder / "s")).whole()),
+}
