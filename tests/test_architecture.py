@@ -256,9 +256,9 @@ def unpickled(tree):
 
 
 def test_nothing_is_ever_unpickled():
-    """But the points of Qdrant's embedded mode, of which two names become records that do nothing."""
+    """But by a closed list of names: the points of Qdrant's embedded mode, and the graphs of Planetoid."""
     found = {module for module, tree in trees().items() if any(unpickled(tree))}
-    assert found == {"relcore.stores.qdrant"}
+    assert found == {"relcore.files.pickles"}
 
 
 @pytest.mark.parametrize(
