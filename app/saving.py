@@ -38,6 +38,7 @@ from relcore.base.access import OPENED
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.records import MOST_BYTES, parse
+from relcore.base.writing import NotWritten, write
 from relcore.catalog.catalog import SpaceSpec
 from relcore.invert.inversion import InversionSpec
 from relcore.runs.digest import StoreError
@@ -170,15 +171,7 @@ def write_file(path: Path, content: bytes) -> None:
     """Replace what was saved, all or nothing, and forget the oldest tabs."""
     for folder in (path.parent.parent, path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = path.parent / f"{secrets.token_hex(8)}.partial"
-    try:
-        with open(partial, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write(path, content, mode=0o600)
     for old in saved_files(path.parent)[MOST_TABS:]:
         old.unlink(missing_ok=True)
 
@@ -257,7 +250,7 @@ def save() -> None:
         write_file(own.path, to_bytes(history, selection, replace(state, address=address), digests))
         member.keep_uploads()
         own.failed = False
-    except OSError as error:
+    except (NotWritten, OSError) as error:
         if not own.failed:
             messages.warning(
                 f"This session cannot be saved ({error.strerror or error}). It continues, but reloading the"

@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import stat
 import time
 from contextlib import suppress
@@ -24,7 +23,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from relcore.base.access import ENVIRONMENT, Asker, all_uploads, allowed, data_folder, shared
 from relcore.base.errors import SpaceError
-from relcore.runs.store import Store, alive, own_name
+from relcore.base.writing import NotWritten, ended, new_folder, own_name, sweep_temporary, write
+from relcore.runs.store import Store
 
 
 def keep_upload(uploaded: Any, folder: Path) -> Path:
@@ -33,9 +33,15 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
     place = folder / hashlib.blake2b(content, digest_size=8).hexdigest()
     name = uploaded.name.replace("\\", "/").rsplit("/", 1)[-1]
     path = place / (name if name.strip(". ") else "upload")
-    if not path.exists():
-        place.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    if not path.exists() or path.stat().st_size != len(content):  # cut short by an earlier version
+        try:
+            with new_folder(place) as made:
+                write(made / path.name, content)
+        except NotWritten as error:
+            raise SpaceError(
+                f"{path.name[:200]}: expected to keep this upload, got: {error.strerror}; free some space on"
+                " the disk of the uploads, or set TMPDIR to a folder on another one"
+            ) from error
     return path
 
 
@@ -138,12 +144,12 @@ def uploads_of(key: str) -> Path:
 
 
 def sweep() -> None:
-    """Remove uploads of killed servers, and saved sessions and kept uploads that are too old, or too large
+    """Remove what killed servers left, and saved sessions and kept uploads that are too old, or too large
     together.
     """
-    for folder in all_uploads().glob("*~*~*"):
-        pid, _, host = folder.name.split("~", 2)
-        if host == socket.gethostname() and pid.isdecimal() and not alive(int(pid)):
+    sweep_temporary()
+    for folder in all_uploads().glob("*~*~*~*"):
+        if ended(folder.name):
             shutil.rmtree(folder, ignore_errors=True)
     kept = (Store().root / "sessions", "*", MOST_SAVED), (all_uploads(), "kept~*", MOST_UPLOADED)
     for root, names, most_bytes in kept:

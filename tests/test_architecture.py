@@ -276,6 +276,63 @@ def test_unpickling_would_be_found(line):
     assert list(unpickled(ast.parse(line))) == [1]
 
 
+# `relcore.base.writing` makes files and folders that appear under their name once they are whole. Others write:
+WRITERS = {
+    "relcore.base.writing": "it is the one place",
+    "relcore.runs.entries": "into a folder of unfinished entries",
+    "relcore.runs.store": "moves entries from that folder, and locks files that hold nothing to read",
+    "relcore.stores.index": "appends to rows on their way, of which a state says how many count",
+    "relcore.sharded.space": "to addresses, which show an object once it is closed",
+    "app.compare.selection": "to the pipe of the command's stdout",
+    "app.saving": "renames files that are whole",
+}
+_OF_A_NAME = {"write_text", "write_bytes", "os.rename", "os.replace", "shutil.move", "shutil.copytree"}
+_OF_A_NAME |= {"shutil.copyfile", "shutil.copy", "tempfile.mkstemp", "tempfile.NamedTemporaryFile", "tofile"}
+_TO_A_TARGET = {"np.save", "np.savez", "np.savez_compressed", "save_file", "to_csv", "to_parquet"}
+_TO_A_TARGET |= {"parquet.write_table", "parquet.ParquetWriter"}
+
+
+def written(tree):
+    """The lines that write a file by its name; a stream that `replacing` gives is none."""
+    streams = {
+        item.optional_vars.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.With)
+        for item in node.items
+        if isinstance(item.optional_vars, ast.Name) and "replacing(" in ast.unparse(item.context_expr)
+    }
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = ast.unparse(call.func)
+        last, targets = name.rpartition(".")[2], {ast.unparse(one).removesuffix(".name") for one in call.args}
+        modes = [one.value for one in ast.walk(call) if isinstance(one, ast.Constant)]
+        moved = last in ("rename", "replace") and isinstance(call.func, ast.Attribute)
+        yield from [call.lineno] * (
+            bool({name, last} & _OF_A_NAME)
+            or (moved and len(call.args) == 1 and not call.keywords)
+            or (last == "open" and any(re.fullmatch("[rbt]*[wax+][wbt+]*", str(mode)) for mode in modes))
+            or (bool({name, last} & _TO_A_TARGET) and bool(targets) and not targets & streams)
+        )
+
+
+def test_files_are_written_in_one_place():
+    assert {module for module, tree in trees().items() if any(written(tree))} == set(WRITERS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "path.write_text(text)",
+        "open(path, 'w')",
+        "path.open(mode='ab')",
+        "partial.replace(path)",
+        "np.savez(path, x=x)",
+        "table.to_csv(path, index=False)",
+    ],
+)
+def test_a_file_written_elsewhere_would_be_found(line):
+    assert list(written(ast.parse(line))) == [1]
+
+
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 def test_streamlits_theme_has_the_palettes_colours(theme):
     config = tomllib.loads((ROOT / "app" / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]

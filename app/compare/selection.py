@@ -19,6 +19,7 @@ import streamlit as st
 from app import compute, session
 from app.workspace import MOST_ANCHORS
 from relcore.base.access import shared
+from relcore.base.writing import NotWritten, temporary_prefix, write
 from relcore.spaces.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection, to_line
 from relcore.spaces.space import LatentSpace, row_keys
 
@@ -74,7 +75,10 @@ class SelectionLines:
                     line = to_line(whole, self._beside(line))
                 with open(self._stream, "w", encoding="ascii", closefd=False) as out:
                     out.write(line + "\n")
-            except OSError as error:  # the reader has ended, or the disk is full: the app continues
+            except (
+                OSError,
+                NotWritten,
+            ) as error:  # the reader has ended, or the disk is full
                 print(
                     f"relscope: a selection could not be printed ({error.strerror})",
                     file=sys.stderr,
@@ -82,11 +86,8 @@ class SelectionLines:
                 )
 
     def _beside(self, line: str) -> Path:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=_folder(), suffix=".json", delete=False, encoding="ascii"
-        ) as file:
-            file.write(line)
-        self._files.append(Path(file.name))
+        self._files.append(Path(_folder(), f"{secrets.token_hex(8)}.json"))
+        write(self._files[-1], line.encode("ascii"))
         while len(self._files) > _FILES_KEPT:
             self._files.pop(0).unlink(missing_ok=True)
         return self._files[-1]
@@ -94,8 +95,8 @@ class SelectionLines:
 
 @cache
 def _folder() -> str:
-    """It stays when the app ends, since the script may not have read it yet."""
-    return tempfile.mkdtemp(prefix="relscope-selections-")
+    """It stays until the next start when the app ends, since the script may not have read it yet."""
+    return tempfile.mkdtemp(prefix=temporary_prefix())
 
 
 def _selected_rows(ids: tuple[str, ...], space: LatentSpace) -> SelectedRows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tempfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, short, signed
+from relcore.base.writing import temporary
 from relcore.migrate.adapters import GRAPHS, SNIPPET
 from relcore.migrate.migration import (
     SYSTEMS,
@@ -210,7 +210,7 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
 def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
     new, old = setup.new, setup.old
     rows = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
-    with tempfile.TemporaryDirectory() as folder, io.BytesIO() as file:
+    with temporary() as folder, io.BytesIO() as file:
         paths = export_result(result, rows, (new.name, old.name), Path(folder) / "adapter", commit_of())
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
             for path in paths:

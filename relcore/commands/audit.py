@@ -9,6 +9,7 @@ from pathlib import Path
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
+from relcore.base.writing import write
 from relcore.commands.arguments import (
     PAIRS_HEAD,
     DrawnAnchors,
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
     if options.output:
         pairs = table.assign(found=table.suspect.map({True: "suspect", False: "anchor"}))
         pairs = pairs[["anchor", "partner", "found"]].set_axis(PAIRS_HEAD, axis=1)
-        pairs.to_csv(options.output, sep="\t", index=False, lineterminator="\n")
+        write(options.output, pairs.to_csv(sep="\t", index=False, lineterminator="\n").encode())
         lines.append(str(options.output))
     digests = tuple(space.digest for space in spaces)
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "audit": task}

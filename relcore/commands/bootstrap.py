@@ -13,6 +13,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
+from relcore.base.writing import write
 from relcore.bootstrap.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec, Outcome, read_pairs
 from relcore.commands.arguments import (
     KNOWN,
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     outcome = computed(spec, specs, spaces, options)
     table, lines = pd.DataFrame(_pairs(outcome), columns=HEAD), lines_of(outcome)
     if options.output:
-        table.to_csv(options.output, sep="\t", index=False, lineterminator="\n")
+        write(options.output, table.to_csv(sep="\t", index=False, lineterminator="\n").encode())
         lines.append(str(options.output))
     recipe = {"source": specs[0], "target": specs[1], "digests": tuple(space.digest for space in spaces)}
     figure = "bootstrap-scores" if outcome.scores else "bootstrap"

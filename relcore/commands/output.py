@@ -22,6 +22,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FIGURES
 from relcore.base.numbers import band, short
 from relcore.base.text import visible
+from relcore.base.writing import replacing, write
 from relcore.files.arrays import packed_texts
 from relcore.spaces.space import LatentSpace
 
@@ -94,7 +95,7 @@ def write_recipe(options: argparse.Namespace, figure: str, result: Any, **settin
     """The recipe of a figure of `result` into the file of --recipe, where it is given."""
     if options.recipe:
         drawn = FIGURES[figure].load()(**settings).draw(result)
-        options.recipe.write_bytes(drawn.bytes("json", full_paths=options.full_paths))
+        write(options.recipe, drawn.bytes("json", full_paths=options.full_paths))
 
 
 def need_suffix(path: Path | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
@@ -120,10 +121,11 @@ def write_space(space: LatentSpace, path: Path) -> None:
     arrays = {"vectors": np.asarray(space.vectors)}
     arrays |= {} if space.counts is None else {"counts": space.counts}
     if path.suffix.lower() == ".npz":
-        with path.open("wb") as stream:
+        with replacing(path) as stream:
             columns = (packed_texts(name, column) for name, column in texts.items())
             np.savez(stream, **arrays, **ChainMap(*columns))
     elif path.suffix.lower() == ".safetensors":
+        from safetensors import SafetensorError
         from safetensors.numpy import save_file
 
         for name, column in texts.items():
@@ -133,7 +135,11 @@ def write_space(space: LatentSpace, path: Path) -> None:
                     " .parquet"
                 )
             arrays[name] = np.frombuffer("\n".join(column).encode(), np.uint8)
-        save_file(arrays, path)
+        with replacing(path) as stream:
+            try:
+                save_file(arrays, stream.name)
+            except SafetensorError as error:
+                raise OSError(str(error)) from error
     else:
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -142,7 +148,8 @@ def write_space(space: LatentSpace, path: Path) -> None:
         columns |= {"count": pa.array(space.counts)} if "counts" in arrays else {}
         flat = pa.array(arrays["vectors"].ravel())
         columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, space.dimension)
-        parquet.write_table(pa.table(columns), path)
+        with replacing(path) as stream:
+            parquet.write_table(pa.table(columns), stream)
 
 
 @dataclass

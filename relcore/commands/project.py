@@ -10,6 +10,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.base.text import as_lines
+from relcore.base.writing import write
 from relcore.catalog.catalog import load
 from relcore.commands.arguments import (
     SHARDS_HELP,
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
         )
     shape, anchors, passes = (_by_shard if sharded else _whole)(options, spec)
     if options.save_anchors:
-        options.save_anchors.write_bytes(as_lines(anchors, str(options.save_anchors), "ids"))
+        write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids"))
     how = "whitened cosine" if options.whiten else options.similarity
     print(f"{shape}, {how}{', centred' if options.center else ''}", *passes, sep="\n")
 

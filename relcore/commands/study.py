@@ -13,6 +13,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import STUDIES
 from relcore.base.numbers import band, counted, short
 from relcore.base.settings import Setting, setting
+from relcore.base.writing import write
 from relcore.commands.arguments import Results, Scheduler, add, did_you_mean, read_json
 from relcore.commands.output import Bar, Lines, need_suffix, show, write_recipe
 from relcore.commands.running import engine
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     runs = StudyRuns(study, spec)
     table = runs.table(store) if options.table or not runs.missing(store) else _finished(options, runs)
     if options.output:
-        table.to_csv(options.output, index_label="run", lineterminator="\n")
+        write(options.output, table.to_csv(index_label="run", lineterminator="\n").encode())
     write_recipe(options, "study", table, study=spec.to_json(), chart=options.chart)
     findings = study.findings(spec.settings, table) if len(table) else table
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""

@@ -8,7 +8,6 @@ import bz2
 import copy
 import os
 import re
-import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ import numpy as np
 from relcore.base import access
 from relcore.base.errors import SpaceError, need_distinct, need_one_of, quote
 from relcore.base.text import visible
+from relcore.base.writing import new_folder
 from relcore.encoders.dataset import Dataset, DatasetSpec, answers, evenly
 from relcore.files import confined
 from relcore.files.pickles import ListedUnpickler, State
@@ -256,12 +256,12 @@ def _fetch(name: str, store: Store, folder: str | None) -> Path:
             f"{name}: expected {_files(name)[0]} and its like in {name}/raw under {looked}, or the network to"
             " download them, got neither; copy them there"
         )
-    raw.mkdir(parents=True, exist_ok=True)
+    raw.parent.mkdir(parents=True, exist_ok=True)
     try:
-        for address in addresses:
-            fs.cp(address, str(raw))
+        with new_folder(raw) as made:
+            for address in addresses:
+                fs.cp(address, str(made))
     except Exception as error:  # of fsspec, aiohttp and the disk
-        shutil.rmtree(raw, ignore_errors=True)
         raise SpaceError(
             f"{name}: expected to download it, got {error}; try again, or copy its files to {raw}"
         ) from error

@@ -27,6 +27,7 @@ from relcore.base.libraries import extra
 from relcore.base.portable import without_paths
 from relcore.base.records import MOST_BYTES, parse
 from relcore.base.text import encodable, harmless
+from relcore.base.writing import write
 from relcore.figures.charts import (
     Curves,
     Lines,
@@ -225,7 +226,7 @@ class Exportable:
     def save(self, path: str | Path, style: Style | None = None, *, full_paths: bool = False) -> None:
         """Write the file that the suffix of the path names; settings and errors as in `bytes`."""
         kind = Path(path).suffix.lstrip(".").lower()
-        Path(path).write_bytes(self.bytes(kind, style, full_paths=full_paths))
+        write(Path(path), self.bytes(kind, style, full_paths=full_paths))
 
     def _repr_png_(self) -> bytes:
         return self.bytes("png")

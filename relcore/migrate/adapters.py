@@ -9,7 +9,7 @@ import json
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from importlib.resources import files
 from importlib.util import find_spec
@@ -23,7 +23,9 @@ from relcore.base.access import expanded, regular_file
 from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
 from relcore.base.magnitude import lengths
+from relcore.base.names import INDEXES
 from relcore.base.records import from_json, parse, to_json
+from relcore.base.writing import disk_errors, new_folder, write
 from relcore.files.formats import checked_ids
 from relcore.represent.similarity import Estimator, matrix, need_finite, row_blocks, unit_rows
 from relcore.represent.translation import Affine, Procrustes
@@ -471,9 +473,7 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
     text = json.dumps(to_json(plan), ensure_ascii=False, sort_keys=True)
     content = save(tensors, metadata={KEY: text})
     zeros, told = (rf"\"checksum\": \"{digits}".encode() for digits in (ZEROS, _checksum(content)))
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_bytes(content.replace(zeros, told, 1))
-    os.replace(partial, path)
+    write(path, content.replace(zeros, told, 1))
 
 
 def load(path: Path) -> LoadedAdapter:
@@ -634,16 +634,18 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
         raise SpaceError(
             f"{folder}: expected a folder without an adapter, got one with {FILE}; choose another"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    write_adapter(adapter, card, folder / FILE)
-    (folder / SNIPPET).write_bytes(files("relcore.migrate").joinpath(SNIPPET).read_bytes())
-    written, loaded = [folder / FILE, folder / SNIPPET], load(folder)
-    for side, name in GRAPHS.items():
-        (folder / name).unlink(missing_ok=True)  # of an adapter that was replaced
-        if find_spec("onnx") and (side == "queries" or len(loaded.corpus_steps_) > 1):
-            (folder / name).write_bytes(graph_bytes(loaded, side))
-            written.append(folder / name)
-    return tuple(written)
+    with disk_errors(folder.parent):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with new_folder(folder, last=FILE) as made:
+        write_adapter(adapter, card, made / FILE)
+        write(made / SNIPPET, files("relcore.migrate").joinpath(SNIPPET).read_bytes())
+        written, loaded = [FILE, SNIPPET], load(made)
+        for side, name in GRAPHS.items():
+            (folder / name).unlink(missing_ok=True)  # of an adapter that is replaced
+            if find_spec("onnx") and (side == "queries" or len(loaded.corpus_steps_) > 1):
+                write(made / name, graph_bytes(loaded, side))
+                written.append(name)
+    return tuple(folder / name for name in written)
 
 
 # A faiss index with an adapter in front: search programs give it the new model's queries and change nothing.
@@ -749,10 +751,11 @@ def adapt(
             width = mapped(np.ones((1, index.width), np.float32)).shape[1]
         # Of the whole work. A file that was written again counts as another.
         written = [] if source.address else _files(source.path)
-        key = digest_of([*steps], side, source.text, goal.text, index.n, index.width, written)
+        key = digest_of(2, [*steps], side, source.text, goal.text, index.n, index.width, written, add)
         staged = StagedRows(staging_folder(goal), key)
-        target = Target(index.n, width, add, resumed=staged.writing)
-        if staged.writing and goal.is_file and goal.path.exists():  # killed after the last step but one
+        target = Target(index.n, width, add, staged.writing, staged.before)
+        store = INDEXES[goal.kind].load()
+        if staged.writing and not add and store.is_there(goal):  # killed after the last step but one
             staged.remove()
             return target
         need_target(goal, target)
@@ -768,7 +771,9 @@ def adapt(
             staged.append(StoredRows(ids, mapped(rows.vectors), rows.payload))
             report(staged.done, index.n, f"mapping {index.name}")
     staged.need_distinct_ids(index.name)
-    staged.begin_writing()
+    if not staged.writing:
+        target = replace(target, before=store.n_before(goal))
+        staged.begin_writing(target.before)
     write_index(goal, staged.blocks(), target, report)
     staged.remove()
     return target

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import tempfile
 import threading
 import time
 from contextlib import suppress
 from typing import Any
 from unittest.mock import patch
+
+from relcore.base.writing import temporary
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 _CERTIFICATES = tuple(
@@ -39,7 +40,7 @@ class LocalCluster:
         from distributed.system import MEMORY_LIMIT
 
         self.security = Security.temporary()
-        self._folder = tempfile.TemporaryDirectory(prefix="relscope-", ignore_cleanup_errors=True)
+        self._folder = temporary()
         usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY
         variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
             PARENT: str(os.getpid()),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from relcore.base.libraries import extra
+from relcore.base.writing import NotWritten, write
 from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.store import Store, in_use
 
@@ -181,9 +182,8 @@ def note_pace(store: Store, kind: str, seconds: float, measured: float) -> None:
     known = _paces(store)
     ratio = round(min(max(measured / seconds, 1 / _FURTHEST), _FURTHEST), 4)
     known[kind] = [*known.pop(kind, ()), ratio][-LAST:]  # popped: kinds unused for the longest time are first
-    with suppress(OSError), store.scratch() as folder:
-        (folder / PACES).write_text(json.dumps(dict(list(known.items())[-_KINDS:])), encoding="utf-8")
-        (folder / PACES).replace(store.root / PACES)
+    with suppress(NotWritten):
+        write(store.root / PACES, json.dumps(dict(list(known.items())[-_KINDS:])).encode())
 
 
 def _paces(store: Store) -> dict[str, Sequence[float]]:

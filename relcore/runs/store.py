@@ -8,9 +8,7 @@ import logging
 import os
 import re
 import shutil
-import socket
 import threading
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -24,43 +22,17 @@ import numpy as np
 from relcore.base import environment
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
+from relcore.base.writing import NotWritten, orphaned, own_name, write
 from relcore.runs import entries
 from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.entries import Damaged, Entry, Finished, FinishedGroup, Summary
 
-STALE_SECONDS = 24 * 3600
 HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
 FOLDER, _LOCK = "pins", "lock"
 _KEY = re.compile(r"[0-9a-f]{16,128}")
 _ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
 _ELSEWHERE = f"free some space, or {_ANOTHER}"
 _log = logging.getLogger("relscope")
-
-
-def own_name() -> str:
-    """A new name that says which process of which machine a file belongs to."""
-    return f"{os.getpid()}~{uuid.uuid4().hex}~{socket.gethostname()}"
-
-
-def orphaned(path: Path, name: str = "") -> bool:
-    """Whether the process of this `own_name` is dead, or, where that cannot be known, the file is old."""
-    seconds = time.time() - path.stat().st_mtime
-    pid, _, host = (*(name or path.name).split("~", 2), "", "")[:3]
-    dead = host == socket.gethostname() and pid.isdecimal() and not alive(int(pid))
-    return dead or seconds > STALE_SECONDS
-
-
-def alive(pid: int) -> bool:
-    """Whether the process of this number runs on this machine."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    with suppress(OSError):  # where nobody waits for the dead, as in a container, they keep their numbers
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    return True
 
 
 # Entries in use by any process are not evicted: each lists its keys in a file that it keeps locked. The lock
@@ -269,9 +241,9 @@ class Store:
     def identity(self) -> str:
         """A random name by which a worker recognises this folder, or ""."""
         path = self.root / "id"
-        with suppress(OSError):
-            with suppress(FileExistsError), open(path, "x", encoding="ascii") as file:
-                file.write(uuid.uuid4().hex)
+        with suppress(OSError, NotWritten), locked(self.root):
+            if not path.exists() or not path.stat().st_size:
+                write(path, uuid.uuid4().hex.encode())
             return path.read_text(encoding="ascii")
         return ""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +17,8 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.text import as_lines
+from relcore.base.writing import disk_errors, finish_folder
+from relcore.catalog.catalog import is_address
 from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
@@ -344,12 +348,12 @@ _MAPPED_ROWS = 16384  # at once
 
 @dataclass(frozen=True)
 class WriteRows(ShardWork):
-    """Writes every row through a map, with id and label, into the folder `goal`. Facts: files, addresses by
+    """Writes every row through a map, with id and label, into the folder `goal`. Facts: files, names by
     shard; rows, width.
     """
 
     kind: ClassVar[str] = "write rows"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     writes: ClassVar[bool] = True
 
     map: str
@@ -360,9 +364,10 @@ class WriteRows(ShardWork):
     def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
         (shard,), function = shards, read(store, self.map, _MAPS[self.of]).function
         width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
-        url = beside(self.goal, f"{shard.name.rsplit('.', 1)[0]}.{self.format}")
+        url = beside(_written_to(self.goal), f"{shard.name.rsplit('.', 1)[0]}.{self.format}")
         blocks = self._mapped(shard, function, report)
-        files = (_write_npy if self.format == "npy" else _write_parquet)(url, shard, blocks, width)
+        urls = (_write_npy if self.format == "npy" else _write_parquet)(url, shard, blocks, width)
+        files = [url.rsplit("/", 1)[1] for url in urls]
         return {}, {"files": {shard.name: files}, "rows": shard.n, "width": width}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
@@ -370,8 +375,8 @@ class WriteRows(ShardWork):
         return {}, facts | {"files": facts["files"] | more["files"], "rows": facts["rows"] + more["rows"]}
 
     def holds(self, facts: dict) -> bool:
-        places = (filesystem(url) for urls in facts["files"].values() for url in urls)
-        return all(files.exists(path) for files, path in places)
+        files, path = filesystem(_written_to(self.goal))
+        return all(files.exists(beside(path, name)) for names in facts["files"].values() for name in names)
 
     @staticmethod
     def _mapped(shard: Shard, function: RowMap, report: Report) -> Iterator[ShardBlock]:
@@ -417,26 +422,37 @@ def _write_parquet(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: 
     return [url]
 
 
-def _need_folder(place: str, key: str) -> None:
-    """Make the folder, or check that the same work began it."""
-    files, path = filesystem(place)
-    if files.exists(path):
-        marked = files.exists(beside(path, MARK))
-        if marked:
-            with (
-                opened(beside(place, MARK)) as stream,
-                suppress(ValueError),
-            ):  # a damaged one is of other work
-                if json.loads(stream.read()) == {"key": key}:
-                    return
-        if marked or listed(place):
+def _written_to(goal: str) -> str:
+    """Where the shards of a folder are until it has all: beside it, and at an address in it."""
+    path = filesystem(goal)[1].rstrip("/")
+    return goal if is_address(goal) or os.path.exists(beside(path, MARK)) else f"{path}.partial"
+
+
+def _need_folder(goal: str, key: str) -> None:
+    """Make the folder to write to, or check that the same work began it."""
+    written_to = _written_to(goal)
+    for place in dict.fromkeys((goal, written_to)):
+        if _begun_by(place) == key:
+            return
+        if _begun_by(place) or (filesystem(place)[0].exists(filesystem(place)[1]) and listed(place)):
             raise SpaceError(
                 f"{place!r:.200}: expected a new or empty folder for the shards, got one with files; choose"
-                " another"
+                " another, or remove it"
             )
+    files, path = filesystem(written_to)
     files.makedirs(path, exist_ok=True)
-    with replacing(beside(place, MARK)) as stream:
+    with replacing(beside(written_to, MARK)) as stream:
         stream.write(json.dumps({"key": key}).encode())
+
+
+def _begun_by(place: str) -> str:
+    """The key of the work that writes into a folder; "" for none."""
+    files, path = filesystem(place)
+    if not files.exists(beside(path, MARK)):
+        return ""
+    with opened(beside(place, MARK)) as stream, suppress(ValueError, TypeError, KeyError):
+        return json.loads(stream.read())["key"]
+    return "damaged"
 
 
 @dataclass(frozen=True)
@@ -464,6 +480,10 @@ def write_mapped(
     work = WriteRows(keep(runner.store, rows), type(rows).__name__, goal, form)
     _need_folder(goal, work.key(source.alone))
     facts = runner.run(work, source.alone, title).facts
+    path = filesystem(goal)[1].rstrip("/")
+    if (written_to := _written_to(goal)) not in (goal, path):
+        with disk_errors(path):
+            finish_folder(Path(written_to), Path(path))
     return Written(goal, facts["rows"], facts["width"], np.asarray(anchors, dtype=np.int64))
 
 

@@ -11,14 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from glob import escape
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
 
 import numpy as np
 
-from relcore.base import access
+from relcore.base import access, writing
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import counted
@@ -28,7 +27,6 @@ from relcore.files.arrays import npy_layout
 from relcore.files.formats import checked_ids, checked_labels, readable
 from relcore.files.tables import ARROW_SUFFIXES, stored, vectors_of
 from relcore.runs.digest import digest_of
-from relcore.runs.store import orphaned, own_name
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import id_column, vector_column
 
@@ -159,7 +157,6 @@ def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
 # Files of shards, here or at an fsspec address.
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
-_PARTIAL = ".partial"
 _READABLE = "a file that can be read", "check the address"
 
 
@@ -253,22 +250,8 @@ def replacing(url: str) -> Iterator[BinaryIO]:
                     stream.discard()
                 raise
         return
-    folder, name = os.path.split(path)
-    for left in Path(folder).glob(f".{escape(name)}.*{_PARTIAL}"):  # by killed writers of this file
-        with suppress(OSError):  # another writer removes it, too
-            if orphaned(left, left.name.removeprefix(f".{name}.").removesuffix(_PARTIAL)):
-                left.unlink()
-    # A name of its own, as a worker that was given up may still write; hidden, so that it is no shard.
-    partial = os.path.join(folder, f".{name}.{own_name()}{_PARTIAL}")
-    try:
-        with open(partial, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(partial)
+    with writing.replacing(Path(path)) as stream:
+        yield stream
 
 
 # .npy files; ids and labels in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside each, one per line.

@@ -11,11 +11,10 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -25,6 +24,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.records import parse
 from relcore.base.text import as_lines
+from relcore.base.writing import NotWritten, disk_errors, replacing, write
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, readable, usable_bytes
@@ -132,13 +132,14 @@ class StoredRows:
 @dataclass(frozen=True)
 class Target:
     """What is written, and whether rows may be added to what is there; `resumed` where an earlier, killed run
-    has begun to write the same rows to the same place.
+    has begun to write the same rows to the same place, which had `before` rows.
     """
 
     n: int
     width: int
     add: bool = False
     resumed: bool = False
+    before: int = 0
 
 
 class VectorIndex(ABC):
@@ -193,6 +194,16 @@ class VectorIndex(ABC):
                 f"{place.path.name}: expected an existing folder, got {str(folder)!r:.200}; create it"
             )
         need_new(place.path.name or place.text, place.path.exists(), target, can_add=False)
+
+    @classmethod
+    def is_there(cls, place: Place) -> bool:
+        """Whether there is what `write` makes of a new place, which is then whole."""
+        return place.path.exists()
+
+    @classmethod
+    def n_before(cls, place: Place) -> int:
+        """The number of rows that are there already, where adding them again would double them."""
+        return 0
 
     @classmethod
     @abstractmethod
@@ -368,11 +379,13 @@ class StagedRows:
         Rows that are staged, and their width; 0 before the first.
     writing : bool
         Whether the target has been begun.
+    before : int
+        Rows that the target had when it was begun.
     """
 
     def __init__(self, folder: Path, key: str) -> None:
         self.folder, self._key = folder, key
-        self.done, self.width, self.writing, self._sizes = 0, 0, False, [0, 0]
+        self.done, self.width, self.writing, self.before, self._sizes = 0, 0, False, 0, [0, 0]
         self._recall()
         for name, size in zip((_VECTORS, _ROWS), self._sizes, strict=True):
             if (folder / name).exists():
@@ -380,21 +393,27 @@ class StagedRows:
 
     def append(self, block: StoredRows) -> None:
         """Add a block; once this returns, a kill does not lose it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         line = {"ids": block.ids, "payload": block.payload}
         vectors = np.ascontiguousarray(block.vectors, "<f4").tobytes()
         rows = json.dumps(line, default=str, ensure_ascii=False).encode() + b"\n"
-        for place, (name, content) in enumerate(((_VECTORS, vectors), (_ROWS, rows))):
-            with (self.folder / name).open("ab") as stream:
-                stream.write(content)
-            self._sizes[place] += len(content)
-        self.width = block.vectors.shape[1]
-        self.done += len(block.ids)
-        self._keep()
+        try:
+            with disk_errors(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                for place, (name, content) in enumerate(((_VECTORS, vectors), (_ROWS, rows))):
+                    with (self.folder / name).open("ab") as stream:
+                        stream.write(content)
+                    self._sizes[place] += len(content)
+            self.width = block.vectors.shape[1]
+            self.done += len(block.ids)
+            self._keep()
+        except NotWritten:
+            if self.folder.is_dir() and not (self.folder / _STATE).exists():
+                self.remove()  # nothing in it counts
+            raise
 
-    def begin_writing(self) -> None:
+    def begin_writing(self, before: int) -> None:
         """Remember that the target is being written, so that a later run may continue it."""
-        self.writing = True
+        self.writing, self.before = True, before
         self._keep()
 
     def blocks(self) -> Iterator[StoredRows]:
@@ -422,26 +441,26 @@ class StagedRows:
             yield from (json.loads(line)["ids"] for line in lines)
 
     def remove(self) -> None:
-        """Remove the folder, as far as it is ours."""
+        """Remove the folder, as far as it is ours; last the state, by which the target is known."""
         for name in (_VECTORS, _ROWS, _STATE):
             (self.folder / name).unlink(missing_ok=True)
         self.folder.rmdir()
 
     def _keep(self) -> None:
-        partial = self.folder / f"{_STATE}.partial"
-        state = {"done": self.done, "width": self.width, "writing": self.writing, "sizes": self._sizes}
-        partial.write_text(json.dumps({"key": self._key, **state}), encoding="utf-8")
-        os.replace(partial, self.folder / _STATE)
+        state = {"key": self._key, "done": self.done, "width": self.width, "sizes": self._sizes}
+        state |= {"writing": self.writing, "before": self.before}
+        write(self.folder / _STATE, json.dumps(state).encode())
 
     def _recall(self) -> None:
         path = self.folder / _STATE
         try:
             state = parse(path.read_bytes(), str(path))
+            if state["key"] != self._key:
+                return
+            self.writing, self.before = state["writing"], state["before"]  # also where the rows are gone
             held = [(self.folder / name).stat().st_size for name in (_VECTORS, _ROWS)]
-            whole = all(size <= there for size, there in zip(state["sizes"], held, strict=True))
-            if state["key"] == self._key and whole:
-                self.done, self.width, self.writing = state["done"], state["width"], state["writing"]
-                self._sizes = state["sizes"]
+            if all(size <= there for size, there in zip(state["sizes"], held, strict=True)):
+                self.done, self.width, self._sizes = state["done"], state["width"], state["sizes"]
         except (SpaceError, OSError, KeyError, TypeError):
             return  # none yet, or damaged: the work begins again
 
@@ -515,25 +534,11 @@ def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]
 
 def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
     """A header and float32 rows, with their ids as lines beside them."""
-    with _replacing(path) as stream, _replacing(_ids_path(path)) as ids:
+    with replacing(path) as stream, replacing(_ids_path(path)) as ids:
         write_header(stream)
         for block in blocks:
             stream.write(np.ascontiguousarray(block.vectors, "<f4").data)
             ids.write(as_lines(block.ids, path.name, "ids", first=not ids.tell()))
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name once it is whole and on the disk, and not at all after an error."""
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        with partial.open("wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def parquet_facts(path: Path, column: str) -> dict[str, Any]:
@@ -594,7 +599,7 @@ class ParquetIndex(VectorIndex):
         # Vectors hardly shrink.
         settings = {"use_dictionary": False, "compression": "none"}
         with (
-            _replacing(place.path) as stream,
+            replacing(place.path) as stream,
             parquet.ParquetWriter(stream, first.schema, **settings) as writer,
         ):
             for table in chain([first], tables):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.base.text import visible
+from relcore.base.writing import new_folder
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import (
     Place,
@@ -22,8 +25,6 @@ from relcore.stores.index import (
     tables_of,
     vector_column,
 )
-
-_AT_ONCE = 1 << 16  # rows per version of the table: each one costs a file and a commit
 
 
 class LanceIndex(VectorIndex):
@@ -73,22 +74,32 @@ class LanceIndex(VectorIndex):
                 _table(_connected(place), place, target)
 
     @classmethod
+    def is_there(cls, place: Place) -> bool:
+        return (place.path / f"{place.table}.lance").exists()
+
+    @classmethod
+    def n_before(cls, place: Place) -> int:
+        if not cls.is_there(place):
+            return 0
+        with _told(place):
+            return _connected(place).open_table(place.table).count_rows()
+
+    @classmethod
     def write(
         cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
-        """Rows that are added come behind those that are there; a killed run continues where it stopped."""
+        """Rows are added in one step, behind those that are there; a new table appears when it is whole."""
+        table, folder = None, place.path
         with _told(place):
-            base = _connected(place)
-            table = _table(base, place, target)
-            done = table.count_rows() if table is not None and target.resumed and not target.add else 0
-            schema = None if table is None else table.schema
-            for item in _regrouped(tables_of(place.text, _after(blocks, done), schema), _AT_ONCE):
-                if table is None:
-                    table = base.create_table(place.table, item)
-                else:
-                    table.add(item)
-                done += item.num_rows
-                report(done, target.n, place.text)
+            if folder.is_dir():
+                table = _table(_connected(place), place, target)
+            if table is not None:
+                if not target.resumed or table.count_rows() < target.before + target.n:
+                    table.add(_reader(place, blocks, target, report, table.schema))
+                return
+        with new_folder(folder) as made, _told(place):
+            rows = _reader(place, blocks, target, report)
+            _connected(place, made).create_table(place.table, rows)
 
 
 def _table(base: Any, place: Place, target: Target) -> Any:
@@ -103,32 +114,29 @@ def _table(base: Any, place: Place, target: Target) -> Any:
     return table
 
 
-def _after(blocks: Iterable[StoredRows], done: int) -> Iterator[StoredRows]:
-    for block in blocks:
-        skip = min(done, len(block.ids))
-        done -= skip
-        if skip < len(block.ids):
-            yield StoredRows(block.ids[skip:], block.vectors[skip:], block.payload[skip:])
-
-
-def _regrouped(tables: Iterable[Any], size: int) -> Iterator[Any]:
-    """The same rows in tables of at least `size`, but for the last."""
+def _reader(
+    place: Place, blocks: Iterable[StoredRows], target: Target, report: Report, schema: Any = None
+) -> Any:
+    """The rows as a stream of Arrow's batches."""
     import pyarrow as pa
 
-    held: list[Any] = []
-    for table in tables:
-        held.append(table)
-        if sum(item.num_rows for item in held) >= size:
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)
+    tables = tables_of(place.text, blocks, schema)
+    first = next(tables)
+
+    def batches() -> Iterator[Any]:
+        done = 0
+        for table in chain([first], tables):
+            yield from table.to_batches()
+            done += table.num_rows
+            report(done, target.n, place.text)
+
+    return pa.RecordBatchReader.from_batches(first.schema, batches())
 
 
-def _connected(place: Place) -> Any:
+def _connected(place: Place, folder: Path | None = None) -> Any:
     with extra("lancedb"):
         import lancedb
-    return lancedb.connect(str(place.path))
+    return lancedb.connect(str(folder or place.path))
 
 
 def _tables(base: Any) -> list[str]:
@@ -148,5 +156,5 @@ def _told(place: Place) -> Iterator[None]:
     except (ValueError, RuntimeError, OSError, pa.ArrowException) as error:
         raise SpaceError(
             f"{place.text}: expected a LanceDB table that can be used, got: {visible(error, 200)}; check the"
-            " folder"
+            " folder and the room on its disk"
         ) from error

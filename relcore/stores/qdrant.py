@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import shutil
 import sqlite3
 import threading
 import uuid
@@ -29,6 +28,7 @@ from relcore.base.libraries import extra
 from relcore.base.numbers import counted
 from relcore.base.records import read_file
 from relcore.base.text import visible
+from relcore.base.writing import new_folder
 from relcore.files import confined
 from relcore.files.formats import readable, usable_bytes
 from relcore.files.pickles import ListedUnpickler, State
@@ -75,6 +75,10 @@ class QdrantIndex(VectorIndex):
             )
 
     @classmethod
+    def is_there(cls, place: Place) -> bool:
+        return not place.address and place.path.exists()
+
+    @classmethod
     def write(
         cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
@@ -86,17 +90,8 @@ class QdrantIndex(VectorIndex):
             with closing(_client(place)) as client, _told(place):
                 _write(client, place, blocks, target, report)
             return
-        partial = place.path.with_name(f"{place.path.name}.partial")
-        with suppress(FileNotFoundError):  # of a killed run: the client opens only what this one made
-            shutil.rmtree(partial)
-        try:
-            with _told(place):
-                partial.mkdir()
-                with closing(_client(place, partial)) as client:
-                    _write(client, place, blocks, target, report)
-                os.rename(partial, place.path)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        with new_folder(place.path) as made, _told(place), closing(_client(place, made)) as client:
+            _write(client, place, blocks, target, report)
 
 
 class QdrantFolder(QdrantIndex):
@@ -385,10 +380,11 @@ def _told(place: Place) -> Iterator[None]:
             yield
     except SpaceError:
         raise
-    except (ApiException, HTTPError, OSError) as error:
+    except (ApiException, HTTPError, OSError, sqlite3.Error) as error:
         if not place.address:
             raise SpaceError(
-                f"{place.text}: expected a folder that can be used, got {visible(error, 200)}; check it"
+                f"{place.text}: expected a folder that can be used, got {visible(error, 200)}; check it and"
+                " the room on its disk"
             ) from error
         said = visible(error, 200).strip() or type(error).__name__
         raise SpaceError(

@@ -157,12 +157,33 @@ def test_uploads_lie_in_a_folder_that_nobody_guesses_or_opens(make_session):
     spec = with_upload(make_session())
     root = access.all_uploads()
     (folder,) = root.iterdir()
-    pid, token, host = folder.name.split("~", 2)
+    host, pid, _, token = folder.name.split("~")
     assert (int(pid), host) == (os.getpid(), socket.gethostname())
     assert len(token) == 32
     assert spec.name.startswith(str(folder))
     for one in (root, folder):
         assert one.stat().st_mode & 0o777 == 0o700
+
+
+def uploaded(content, name="rows.npz"):
+    return SimpleNamespace(name=name, getbuffer=lambda: memoryview(content))
+
+
+def test_an_upload_that_was_cut_short_is_written_again(tmp_path):
+    path = sharing.keep_upload(uploaded(b"0123456789"), tmp_path)
+    os.truncate(path, 4)
+    assert sharing.keep_upload(uploaded(b"0123456789"), tmp_path) == path
+    assert path.read_bytes() == b"0123456789"
+
+
+def test_an_upload_that_the_disk_does_not_take_leaves_nothing(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(SpaceError, match=r"^rows.npz: .* No space left on device; free some space"):
+        sharing.keep_upload(uploaded(b"0123456789"), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_uploads_go_with_their_session():
@@ -179,8 +200,8 @@ def test_uploads_of_a_killed_server_are_swept_and_those_of_a_living_one_stay():
     kept = own.uploads_folder()
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    left = access.all_uploads() / f"{ended.pid}~{'0' * 32}~{socket.gethostname()}"
-    elsewhere = access.all_uploads() / f"{ended.pid}~{'1' * 32}~another-machine"
+    left = access.all_uploads() / f"{socket.gethostname()}~{ended.pid}~1~{'0' * 32}"
+    elsewhere = access.all_uploads() / f"another-machine~{ended.pid}~1~{'1' * 32}"
     for folder in (left, elsewhere):
         folder.mkdir()
         (folder / "file").write_bytes(b"1")

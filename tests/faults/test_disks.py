@@ -6,19 +6,26 @@ of files and permissions stand in for them.
 """
 
 import os
+import re
 import resource
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from relcore.base.errors import SpaceError
 from relcore.catalog.encoding import encode
 from relcore.cli import main
+from relcore.commands.output import SPACE_KINDS
+from relcore.migrate.adapters import card_of, export
 from relcore.runs import store as folder
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
+from relcore.stores.index import Place, StoredRows, Target, write_index
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
+from tests.relcore.migrate.adapters import NEW, Made, pairs
 
 KEYS = [digest_of("entry", number) for number in range(40)]
 
@@ -178,3 +185,62 @@ def test_places_where_no_store_can_be(tmp_path, monkeypatch, capsys, root):
     assert told.count("\n") == 1
     assert told.startswith("relscope: ")
     assert not Path(tmp_path / "out.npy").exists()
+
+
+@pytest.fixture
+def full(disk):
+    with suppress(OSError), (disk / "filler").open("wb") as file:
+        while True:
+            file.write(bytes(4096))
+            file.flush()
+    return disk
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("inputs"), np.random.default_rng(0)
+    adapter = Made("affine").fit(*pairs())
+    export(adapter, card_of(adapter, *pairs(), method="made"), folder / "bridge")
+    rows = rng.normal(size=(400, NEW)).astype(np.float32)
+    for name in ("rows", "noisy"):
+        np.savez(folder / f"{name}.npz", vectors=rows + 0.1 * rng.normal(size=rows.shape), ids=range(400))
+    np.save(folder / "rows.npy", rows)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        *((f"project rows.npz --anchors 20 -o DISK/a{kind}", f"a{kind}") for kind in SPACE_KINDS),
+        ("project rows.npz --anchors 20 -o a.npz --save-anchors DISK/a.txt", "a.txt"),
+        ("bootstrap rows.npz noisy.npz --anchors 30 -o DISK/a.tsv", "a.tsv"),
+        ("bootstrap rows.npz noisy.npz --anchors 30 --recipe DISK/a.json", "a.json"),
+        ("figure a.json -o DISK/a.pdf", "a.pdf"),
+        ("audit rows.npz noisy.npz --anchors 60 -o DISK/a.tsv", "a.tsv"),
+        ("study similarity-performance --table -o DISK/a.csv", "a.csv"),
+        ("migrate rows.npz noisy.npz --no-curve --export DISK/taken", "taken"),
+        ("adapt bridge rows.npy DISK/a.npy", "a.npy.adapting"),
+        ("adapt bridge rows.npy lancedb:DISK/a#t", "a-t.adapting"),
+    ],
+)
+def test_a_full_disk_leaves_nothing_of_an_output(full, inputs, monkeypatch, capsys, command, name):
+    monkeypatch.chdir(inputs)
+    monkeypatch.setenv("RELSCOPE_STORE", str(inputs / "store"))
+    if command.startswith("figure"):
+        assert main(["bootstrap", "rows.npz", "noisy.npz", "--anchors", "30", "--recipe", "a.json"]) == 0
+    capsys.readouterr()
+    code, told = main([*command.replace("DISK", str(full)).split(), "--quiet"]), capsys.readouterr().err
+    assert (code, told.count("\n")) == (2, 1), told
+    assert str(full / name) in told
+    assert re.search("No space left on device.*; free some space", told)
+    assert [path.name for path in full.iterdir()] == ["filler"]
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "faiss", "lancedb", "qdrant"])
+def test_a_disk_that_fills_while_a_store_is_written_leaves_nothing_of_it(disk, kind):
+    (disk / "filler").write_bytes(bytes(3 * 10**6))
+    rows = StoredRows([f"r{row}" for row in range(8000)], np.ones((8000, 40), np.float32))
+    place = Place(kind, str(disk / ("a" if kind in ("lancedb", "qdrant") else f"a.{kind}")), "t")
+    with pytest.raises(SpaceError, match=r"a[^:]*: expected.*(No space left on device|disk is full)"):
+        write_index(place, [rows], Target(8000, 40))
+    assert [path.name for path in disk.iterdir()] == ["filler"]

@@ -37,9 +37,8 @@ def killed(
 
     None where the work was done before. All its children must end, too.
     """
-    process = _processes.Process(target=work, args=arguments)
     before = n_lines(log)
-    start(process)
+    process = started(work, *arguments)
     until(lambda: n_lines(log) > before or process.exitcode is not None)
     process.join(draw.uniform(0, most_seconds))
     if process.exitcode is not None:
@@ -51,6 +50,12 @@ def killed(
     process.join()
     until(lambda: not any(lives(child) for child in children))
     return len(list(Path(arguments[0], "partial").iterdir()))
+
+
+def started(work: Callable[..., None], *arguments: object) -> multiprocessing.process.BaseProcess:
+    process = _processes.Process(target=work, args=arguments)
+    start(process)
+    return process
 
 
 def start(process: multiprocessing.process.BaseProcess) -> None:

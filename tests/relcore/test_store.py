@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relcore.base.writing import own_name
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 
@@ -139,14 +140,13 @@ def test_a_disk_that_fills_meanwhile_loses_nothing(store, monkeypatch):
 
 
 def test_leftovers_of_dead_writers_are_swept_and_those_of_living_ones_kept(store):
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    host = os.uname().nodename
-    for pid in (dead.pid, os.getpid()):
-        (store.root / "partial" / f"{pid}~0~{host}").write_text("half")
-    (store.root / "partial" / "1~0~elsewhere").write_text("half")
+    living = own_name()
+    host, pid, began, token = living.split("~")
+    dead = "~".join((host, pid, f"{began}0", token))  # its number has another process now
+    for name in (living, dead, "elsewhere~1~0~0"):
+        (store.root / "partial" / name).write_text("half")
     Store(store.root)
-    assert {path.name for path in partial_files(store)} == {f"{os.getpid()}~0~{host}", "1~0~elsewhere"}
+    assert {path.name for path in partial_files(store)} == {living, "elsewhere~1~0~0"}
 
 
 def test_readers_among_racing_writers_see_whole_entries(store):

@@ -87,12 +87,10 @@ def test_the_client_opens_no_folder_that_is_there(tmp_path):
     place = written("qdrant", tmp_path, made())
     with pytest.raises(SpaceError, match="Rows are added only to a Qdrant server"):
         write_index(place, [made()], Target(N, WIDTH, add=True))
-    (tmp_path / "other.partial" / "collection").mkdir(parents=True)  # of a killed run, or of someone else
-    (tmp_path / "other.partial" / "meta.json").write_text("{")
     other = Place("qdrant", str(tmp_path / "other"), "news")
     write_index(other, [made()], Target(N, WIDTH))
     assert open_index(other).n == N
-    assert not (tmp_path / "other.partial").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"qdrant", "other"}
 
 
 def test_a_server_that_never_answers_is_given_up(monkeypatch):

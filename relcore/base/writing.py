@@ -1,0 +1,201 @@
+"""Files and folders that appear under their name once they are whole; folders for as long as a process lives.
+
+They are made beside their goal, under a hidden name that says which process they belong to, so that whoever
+writes there next removes what a killed process left.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import socket
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from relcore.base.errors import SpaceError
+
+STALE_SECONDS = 24 * 3600
+_HIDDEN, _TEMPORARY = ".relscope~", "relscope-"
+_REMEDIES = {
+    "free some space, or choose a place on another disk": (errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    "choose a place that you may write to": (errno.EACCES, errno.EPERM, errno.EROFS),
+    "choose a name that no folder has": (errno.EISDIR, errno.ENOTEMPTY),
+    "create its folder first": (errno.ENOENT, errno.ENOTDIR),
+}
+_REMEDY = {number: remedy for remedy, numbers in _REMEDIES.items() for number in numbers}
+
+
+class NotWritten(SpaceError):
+    """A file or a folder that the disk did not take; nothing of it is left. `strerror` is the system's."""
+
+    strerror = ""
+
+
+@contextmanager
+def disk_errors(path: Path | str) -> Iterator[None]:
+    """What the disk refuses while this path is written becomes a NotWritten that names it."""
+    try:
+        yield
+    except BrokenPipeError:  # of a reader that has read enough
+        raise
+    except OSError as error:
+        place = str(error.filename or "")
+        others = place and _HIDDEN not in place and place not in (str(path), str(Path(path).parent))
+        if others or _HIDDEN in str(path):  # of another file, or of one in a folder that has its name later
+            raise
+        reason = error.strerror or str(error)
+        number = error.errno or next(map(int, re.findall(r"\(os error (\d+)\)", reason)), 0)  # of Rust
+        remedy = _REMEDY.get(number, "check the disk")
+        told = NotWritten(f"{str(path)[:200]}: expected to write it, got: {reason}; {remedy}")
+        told.strerror = reason
+        raise told from error
+
+
+@contextmanager
+def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A file that appears under its name once it is whole and on the disk, and not at all after an error.
+
+    Its `name` may be given to a library that opens files itself. Raises `NotWritten`.
+    """
+    if path.exists() and not path.is_file():  # a device or a pipe, such as /dev/stdout
+        with disk_errors(path), path.open("wb") as stream:
+            yield stream
+        return
+    with _beside(path) as partial:
+        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+            with suppress(OSError):  # of a file that is there, the permissions
+                os.fchmod(stream.fileno(), path.stat().st_mode & 0o777)
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+            if os.fstat(stream.fileno()).st_size < stream.tell():
+                raise OSError(errno.EIO, "The file is shorter than what was written")
+        os.replace(partial, os.path.realpath(path))
+
+
+def write(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """`replacing`, of bytes that are there."""
+    with replacing(path, mode) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def new_folder(path: Path, last: str = "") -> Iterator[Path]:
+    """A folder that appears under its name once all files in it are whole and on the disk.
+
+    Where the folder is there already, what is in the new one then moves into it, `last` as the last.
+    """
+    with _beside(path / "any" if path.is_dir() else path) as partial:
+        partial.mkdir()
+        yield partial
+        finish_folder(partial, path, last)
+
+
+def finish_folder(partial: Path, path: Path, last: str = "") -> None:
+    """Give a folder its name, as `new_folder` does."""
+    _sweep(partial)
+    for file in filter(Path.is_file, partial.rglob("*")):
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
+    if not path.is_dir() or not any(path.iterdir()):
+        os.rename(partial, path)
+        return
+    for item in sorted(partial.iterdir(), key=lambda item: item.name == last):
+        os.replace(item, path / item.name)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed writers left in a folder."""
+    with suppress(OSError):  # no permission to list it, or another writer removes one, too
+        for left in folder.iterdir():
+            if left.name.startswith(_HIDDEN) and orphaned(left, left.name.removeprefix(_HIDDEN)):
+                remove(left)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A free name on the disk of the path; what is there under it in the end is removed."""
+    folder = Path(os.path.realpath(path)).parent
+    with disk_errors(path):
+        _sweep(folder)
+        partial = folder / f"{_HIDDEN}{own_name()}"
+        try:
+            yield partial
+        finally:
+            remove(partial)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder as far as it can be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def own_name() -> str:
+    """A new name that says which process of which machine a file belongs to."""
+    return "~".join((socket.gethostname(), str(os.getpid()), _began(os.getpid()), uuid.uuid4().hex))
+
+
+def orphaned(path: Path, name: str = "") -> bool:
+    """Whether the process of this `own_name` has ended, or, where that cannot be known, the file is old."""
+    known = ended(name or path.name)
+    return time.time() - path.stat().st_mtime > STALE_SECONDS if known is None else known
+
+
+def ended(name: str) -> bool | None:
+    """Whether the process of this `own_name` has ended; None where it is not of this machine."""
+    host, pid, began, *_ = *name.split("~"), "", ""
+    if host != socket.gethostname() or not pid.isdecimal():
+        return None
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    now = _began(int(pid))
+    return now == "ended" or (now != began and bool(now and began))
+
+
+def _began(pid: int) -> str:
+    """When a process began, in the kernel's ticks: its number may be given to another one later.
+
+    "ended" for one that nobody waited for, as happens in a container; "" where this cannot be known.
+    """
+    with suppress(OSError):
+        state, *facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "ended" if state in "ZX" else facts[18]
+    return ""
+
+
+# Folders of this process in the temporary folder.
+
+
+def temporary() -> tempfile.TemporaryDirectory:
+    """A folder that is removed when this process closes it or ends; after a kill, by `sweep_temporary`."""
+    return tempfile.TemporaryDirectory(prefix=temporary_prefix(), ignore_cleanup_errors=True)
+
+
+def temporary_prefix() -> str:
+    """Of the names of this process's folders, by which `sweep_temporary` finds them."""
+    return f"{_TEMPORARY}{own_name()}~"
+
+
+def sweep_temporary() -> None:
+    """Remove folders of ended processes of this account."""
+    with suppress(OSError):
+        for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*~*~*~*"):
+            with suppress(OSError):
+                own = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
+                if own and ended(folder.name.removeprefix(_TEMPORARY)):
+                    remove(folder)
