@@ -100,7 +100,7 @@ def new_folder(path: Path, last: str = "") -> Iterator[Path]:
 
 def finish_folder(partial: Path, path: Path, last: str = "") -> None:
     """Give a folder its name, as `new_folder` does."""
-    _sweep(partial)
+    sweep(partial)
     for file in filter(Path.is_file, partial.rglob("*")):
         with file.open("rb") as stream:
             os.fsync(stream.fileno())
@@ -111,7 +111,14 @@ def finish_folder(partial: Path, path: Path, last: str = "") -> None:
         os.replace(item, path / item.name)
 
 
-def _sweep(folder: Path) -> None:
+def discard(folder: Path) -> None:
+    """Remove a folder; a kill leaves it as it was, or what the next writer removes."""
+    hidden = folder.with_name(f"{_HIDDEN}{own_name()}")
+    os.rename(folder, hidden)
+    remove(hidden)
+
+
+def sweep(folder: Path) -> None:
     """Remove what killed writers left in a folder."""
     with suppress(OSError):  # no permission to list it, or another writer removes one, too
         for left in folder.iterdir():
@@ -124,7 +131,7 @@ def _beside(path: Path) -> Iterator[Path]:
     """A free name on the disk of the path; what is there under it in the end is removed."""
     folder = Path(os.path.realpath(path)).parent
     with disk_errors(path):
-        _sweep(folder)
+        sweep(folder)
         partial = folder / f"{_HIDDEN}{own_name()}"
         try:
             yield partial

@@ -24,7 +24,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.records import parse
 from relcore.base.text import as_lines
-from relcore.base.writing import NotWritten, disk_errors, replacing, write
+from relcore.base.writing import NotWritten, discard, disk_errors, replacing, sweep, write
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, readable, usable_bytes
@@ -385,6 +385,8 @@ class StagedRows:
 
     def __init__(self, folder: Path, key: str) -> None:
         self.folder, self._key = folder, key
+        for place in (folder.parent, folder):
+            sweep(place)
         self.done, self.width, self.writing, self.before, self._sizes = 0, 0, False, 0, [0, 0]
         self._recall()
         for name, size in zip((_VECTORS, _ROWS), self._sizes, strict=True):
@@ -441,10 +443,9 @@ class StagedRows:
             yield from (json.loads(line)["ids"] for line in lines)
 
     def remove(self) -> None:
-        """Remove the folder, as far as it is ours; last the state, by which the target is known."""
-        for name in (_VECTORS, _ROWS, _STATE):
-            (self.folder / name).unlink(missing_ok=True)
-        self.folder.rmdir()
+        """Remove the folder in one step, if all in it is ours."""
+        if {path.name for path in self.folder.iterdir()} <= {_VECTORS, _ROWS, _STATE}:
+            discard(self.folder)
 
     def _keep(self) -> None:
         state = {"key": self._key, "done": self.done, "width": self.width, "sizes": self._sizes}
