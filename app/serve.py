@@ -1,9 +1,11 @@
-"""The app as a server sends it: with headers that guard it, and the first page loading meanwhile."""
+"""The app as a server sends it: behind its guard, and with the first page loading meanwhile."""
 
 import importlib
 import os
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from starlette.middleware import Middleware
@@ -13,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
-from app import first_imports  # noqa: E402
-from app.sharing import Guarded  # noqa: E402
+from app import first_imports, sharing  # noqa: E402
+from app.guard import Entry, Guard  # noqa: E402
 from relcore.base import access  # noqa: E402
 from relcore.base.errors import SpaceError  # noqa: E402
 
@@ -23,8 +25,19 @@ try:
     access.check_environment()
 except SpaceError as error:
     sys.exit(f"relscope: {error}")
+entry = Entry.of_environment()
 first_imports.begin()
 threading.Thread(
     target=lambda: importlib.import_module("relcore.files.confined").start(), daemon=True
 ).start()
-app = App("main.py", middleware=[Middleware(Guarded)])
+
+
+@asynccontextmanager
+async def announced(_: App) -> AsyncIterator[None]:
+    """The port is known by now, and requests wait until this has run."""
+    sharing.confine_if_reachable()
+    entry.announce()
+    yield
+
+
+app = App("main.py", lifespan=announced, middleware=[Middleware(Guard, entry=entry)])

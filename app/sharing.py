@@ -1,29 +1,31 @@
-"""Sessions that share an app: uploads, saved sessions and jobs of each, and headers that guard answers."""
+"""Sessions that share an app: the keys of their browsers, and uploads, saved sessions and jobs of each."""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import re
 import secrets
 import shutil
 import stat
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from http.cookies import CookieError, SimpleCookie
+from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet, finalize
 
 import streamlit as st
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from relcore.base.access import ENVIRONMENT, Asker, all_uploads, allowed, data_folder, shared
 from relcore.base.errors import SpaceError
 from relcore.base.writing import NotWritten, ended, new_folder, own_name, sweep_temporary, write
+from relcore.runs.digest import StoreError
 from relcore.runs.store import Store
 
 
@@ -63,66 +65,59 @@ def make_folder(folder: Path) -> Path:
     return folder
 
 
-# A browser's key: a secret cookie that no script can read and no other site can send. It is set with what the
-# page's script fetches before it connects, so the first run of a session knows it.
+# A browser's key: a secret cookie that no script can read and no other site can send. It names the browser's
+# saved sessions and uploads. The cookie's name tells stores apart: a browser sends all cookies of a host to
+# each of its ports.
 
-COOKIE = "relscope_browser"
 KEPT_DAYS = 7  # after the last use
-_FETCHED_FIRST = "/_stcore/host-config"
-_KEY = re.compile(r"[0-9a-f]{64}")
-# A second wall behind `app.plain_text`. Streamlit and Plotly need scripts within the page, and compile some.
-POLICY = (
-    b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
-    b" 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:;"
-    b" worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self';"
-    b" frame-ancestors 'self'"
-)
+_KEY = re.compile(r"([0-9a-f]{64})([0-9a-f]{64})")
 
 
-class Guarded:
-    """Adds the Content-Security-Policy to every answer, and the browser's key to the first one of a visit.
-
-    Files for this machine are not compressed: that would take longer than to send them over the loopback.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        added = [(b"content-security-policy", POLICY)]
-        if scope["type"] == "http" and scope["path"].endswith(_FETCHED_FIRST):
-            sent = dict(scope["headers"]).get(b"cookie", b"").decode("latin-1")
-            secure = "; Secure" * (scope.get("scheme") == "https")
-            kept = f"Max-Age={KEPT_DAYS * 86_400}; Path=/; HttpOnly; SameSite=Strict{secure}"
-            added.append(
-                (b"set-cookie", f"{COOKIE}={key_in(sent) or secrets.token_hex(32)}; {kept}".encode())
-            )
-        client = scope.get("client") or ("",)
-        if scope["type"] == "http" and "/media/" in scope["path"] and client[0] in ("127.0.0.1", "::1"):
-            headers = [header for header in scope["headers"] if header[0].lower() != b"accept-encoding"]
-            scope = {**scope, "headers": headers}
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *added]}
-            await send(message)
-
-        await self._app(scope, receive, with_headers)
+@cache
+def _secret() -> bytes:
+    """Of the store, beside the sessions that it signs the keys of; a new one where the store keeps none."""
+    with suppress(OSError, StoreError, NotWritten):
+        path = Store().root / "secret"
+        if _own_bytes(path) is None:
+            path.unlink(missing_ok=True)
+            write(path, secrets.token_bytes(32), 0o600)
+        if found := _own_bytes(path):
+            return found
+    return secrets.token_bytes(32)
 
 
-def key_in(cookies: str) -> str:
-    """The key in a Cookie header; "" where there is none."""
-    try:
-        morsel = SimpleCookie(cookies).get(COOKIE)
-    except CookieError:
-        return ""
-    return morsel.value if morsel and _KEY.fullmatch(morsel.value) else ""
+def _own_bytes(path: Path) -> bytes | None:
+    """The 32 bytes of a file that only this account can read or write; None where it is another one."""
+    with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        about, content = os.fstat(file.fileno()), file.read(33)
+        own = about.st_uid == os.getuid() and not about.st_mode & 0o077
+        return content if own and len(content) == 32 else None
+    return None
+
+
+def signed(*parts: str) -> str:
+    return hmac.new(_secret(), "\0".join(parts).encode(), "sha256").hexdigest()
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two secrets are equal, in a time that does not tell where they differ."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def key_cookie() -> str:
+    return f"relscope_{signed('name')[:8]}"
+
+
+def key_in(cookies: Mapping[str, Any]) -> str:
+    """The browser's key; "" where there is none, or one that was not issued here."""
+    sent = cookies.get(key_cookie(), "")
+    found = _KEY.fullmatch(sent) if isinstance(sent, str) else None  # AppTest has a stand-in for cookies
+    return found[1] if found and is_same(found[2], signed("key", found[1])) else ""
 
 
 def browser_key() -> str:
     """The key of this session's browser; "" where it keeps no cookies."""
-    key = st.context.cookies.get(COOKIE, "")
-    return key if isinstance(key, str) and _KEY.fullmatch(key) else ""  # AppTest has a stand-in for cookies
+    return key_in(st.context.cookies)
 
 
 # Saved sessions and uploads of a browser, in folders named by two hashes of its key: none tells the other.
@@ -172,11 +167,11 @@ def confine_if_reachable() -> None:
     """Count the app as shared where the server listens on more than this machine's own address."""
     # AppTest puts a stand-in there
     server = st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
-    if server and not _own_address(st.config.get_option("server.address")):
+    if server and not own_address(st.config.get_option("server.address")):
         os.environ[ENVIRONMENT] = "1"
 
 
-def _own_address(address: str | None) -> bool:
+def own_address(address: str | None) -> bool:
     """Whether only this machine reaches a server there; no address means all."""
     try:
         return address == "localhost" or ip_address(address or "0.0.0.0").is_loopback

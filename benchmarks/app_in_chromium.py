@@ -48,9 +48,9 @@ def serve(store: str, *files: str) -> tuple[subprocess.Popen, str]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    command = [sys.executable, "-m", "relcore", "app", "--no-browser", f"--port={port}", *files]
+    command = [sys.executable, "-m", "relcore", "app", "--no-token", "--no-browser", f"--port={port}"]
     process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, "RELSCOPE_STORE": store}, stdout=subprocess.DEVNULL
+        [*command, *files], cwd=ROOT, env={**os.environ, "RELSCOPE_STORE": store}, stdout=subprocess.DEVNULL
     )
     url = f"http://127.0.0.1:{port}"
     while process.poll() is None:

@@ -25,8 +25,10 @@ from relcore.base.errors import SpaceError
 
 ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
+TOKEN, NO_TOKEN = "RELSCOPE_TOKEN", "RELSCOPE_NO_TOKEN"
 OPENED = "RELSCOPE_OPEN"  # the spaces that `relscope app` was given, as a JSON list of specs
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # of Linux; others have the same or more, and then say so themselves
+_SHORTEST_TOKEN = 8
 _KINDS = {
     stat.S_ISFIFO: "a named pipe",
     stat.S_ISCHR: "a device",
@@ -64,6 +66,17 @@ def shared() -> bool:
     return environment.flag(ENVIRONMENT)
 
 
+def chosen_token() -> str:
+    """The token that RELSCOPE_TOKEN gives the app; "" where it gives none. A SpaceError for a short one."""
+    token = os.environ.get(TOKEN, "")
+    if token and (len(token) < _SHORTEST_TOKEN or not token.isprintable()):
+        raise SpaceError(
+            f"{TOKEN}: expected at least {_SHORTEST_TOKEN} printable characters, got {len(token)}; unset it,"
+            " and each start makes a token of its own"
+        )
+    return token
+
+
 def made(key: str) -> bool:
     """Whether whoever asks put this key into the store; yes where the app is not shared, and in a worker."""
     return not shared() or _find_asker is None or key in _find_asker().made
@@ -99,8 +112,9 @@ def data_folder() -> Path | None:
 
 def check_environment() -> None:
     """Raise a SpaceError unless every variable has a value that it can have; to be called at a start."""
-    environment.flag(ENVIRONMENT)
-    environment.flag(environment.CONFINED)
+    for name in (ENVIRONMENT, NO_TOKEN, environment.CONFINED):
+        environment.flag(name)
+    chosen_token()
     environment.store_bytes()
     if (data := data_folder()) and not data.is_dir():
         raise environment.wrong(DATA, "a folder that exists", str(data))

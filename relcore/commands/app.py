@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import sys
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -33,10 +32,16 @@ class AppOptions:
     )
     share: bool = setting(
         False,
-        help="Let other machines use the app, too; there is no login, and the app then reads only"
-        " $RELSCOPE_DATA, the files named here and uploads (the same as RELSCOPE_SHARE=1).",
+        help="Let other machines use the app, too. It then reads only $RELSCOPE_DATA, the files named here"
+        " and uploads (the same as RELSCOPE_SHARE=1).",
     )
-    no_browser: bool = setting(False, help="Do not open a browser; the terminal shows the address.")
+    no_token: bool = setting(
+        False,
+        help="Let everybody in who reaches the port, other accounts of this machine, too. By default a"
+        " browser must show a token once: that of the printed link, which is new at each start, or"
+        " $RELSCOPE_TOKEN.",
+    )
+    no_browser: bool = setting(False, help="Do not open a browser; the terminal shows the link.")
     print_selection: bool = setting(
         False,
         help="Print each new selection as one line of JSON: ids, row numbers, names and digests of the"
@@ -90,12 +95,14 @@ def run(options: argparse.Namespace) -> None:
         environment[access.ENVIRONMENT] = "1"
         data = os.environ.get(access.DATA)
         reads = f"the files named in this command{f' and the folder {data}' if data else ''}"
+        who = "can reach this port" if options.no_token else "has the link below"
         print(
-            "This app is shared, and has no login: everybody who can reach this port can use it, and its"
-            f" computing time. It reads only uploads and {reads}. Others reach it at"
-            f" http://{own_address()}:{options.port or '8501, or the port that is named below'}",
+            f"This app is shared: everybody who {who} can use it, and its computing time. It reads only"
+            f" uploads and {reads}.",
             flush=True,
         )
+    if options.no_token:
+        environment[access.NO_TOKEN] = "1"
     if options.print_selection:
         environment[LINES] = str(lines_stream())
     package = Path(__file__).parents[1]  # of a wheel, which holds the app; else that of the checkout
@@ -111,16 +118,6 @@ def lines_stream() -> int:
     os.set_inheritable(stream, True)
     os.dup2(2, 1)
     return stream
-
-
-def own_address() -> str:
-    """This machine's address in its network; its name where it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("10.255.255.255", 9))  # asks the routing table, and sends nothing
-            return probe.getsockname()[0]
-        except OSError:
-            return socket.gethostname()
 
 
 def opened(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:

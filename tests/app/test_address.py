@@ -2,22 +2,51 @@
 of another site.
 """
 
+import base64
+import json
 import os
 import socket
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from streamlit import net_util
 
 from app import sharing
-from relcore.commands.app import own_address
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
-HANDSHAKE = (
-    "GET /_stcore/stream HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nConnection: Upgrade\r\nUpgrade:"
-    " websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+TOKEN = "the token of these tests, which is long"
+STREAM = "/_stcore/stream"
+ROUTES = (
+    *(
+        "/",
+        "/anchors",
+        "/favicon.png",
+        "/manifest.json",
+        "/static/x",
+        "/media/x",
+        "/app/static/x",
+        "/nothing/here",
+    ),
+    *("/_stcore/health", "/_stcore/host-config", "/_stcore/metrics", "/_stcore/script-health-check"),
+    *(
+        "/component/x/y",
+        "/_stcore/bidi-components/x/y",
+        "/_stcore/upload_file/x/y",
+        "/_stcore/allowed-message-origins",
+    ),
+    *(
+        "/_stcore/agent/mcp",
+        "/_stcore/agent/interact",
+        "/auth/login",
+        "/oauth2callback",
+        "//x",
+        "/%2e%2e/x",
+        STREAM,
+    ),
 )
 
 
@@ -28,22 +57,39 @@ def free_port() -> int:
 
 
 def answers(
-    address: str, port: int, request: str = "GET /_stcore/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-) -> str:
+    port: int, path: str = "/_stcore/health", method: str = "GET", address: str = "127.0.0.1", **headers
+):
+    """The status, headers and body of the answer; None where nothing listens."""
     try:
-        with socket.create_connection((address, port), timeout=20) as connection:
-            connection.sendall(request.encode())
-            return connection.recv(4096).decode(errors="replace").split("\r\n", 1)[0]
+        connection = HTTPConnection(address, port, timeout=20)
+        sent = {"Host": f"localhost:{port}", **headers}
+        if path.endswith(STREAM):
+            key = base64.b64encode(b"0123456789abcdef").decode()
+            sent |= {"Connection": "Upgrade", "Upgrade": "websocket"}
+            sent |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
+        connection.putrequest(method, path, skip_host=True)
+        for name, value in sent.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        response = connection.getresponse()
+        return response.status, response.headers, response.read() if response.status != 101 else b""
     except OSError:
-        return ""
+        return None
+    finally:
+        connection.close()
+
+
+def enters(port: int) -> dict[str, str]:
+    """The cookies that the token is exchanged for, as a header."""
+    _, headers, _ = answers(port, "/?token=" + TOKEN.replace(" ", "+"))
+    return {"Cookie": "; ".join(one.partition(";")[0] for one in headers.get_all("Set-Cookie"))}
 
 
 def other_addresses() -> list[str]:
     """Addresses of this machine besides 127.0.0.1; a second loopback address stands for a machine without
     a network.
     """
-    own = own_address()
-    return sorted({"127.0.0.2", own if own[0].isdigit() else "127.0.0.2"} - {"127.0.0.1"})
+    return sorted({"127.0.0.2", net_util.get_internal_ip()} - {"127.0.0.1"})
 
 
 @pytest.fixture(scope="module")
@@ -51,21 +97,28 @@ def serve(tmp_path_factory):
     """``serve(*arguments) -> port``: relscope app with these, in a folder of its own."""
     running = []
 
-    def start(*arguments):
-        port, folder = free_port(), tmp_path_factory.mktemp("server")
+    def start(*arguments, folder=None):
+        port, folder = free_port(), folder or tmp_path_factory.mktemp("server")
+        (folder / "browser").write_text(
+            f'#!/bin/sh\nprintf %s "$1" > {folder}/link && mv {folder}/link {folder}/opened'
+        )
+        (folder / "browser").chmod(0o755)
         inherited = {name: value for name, value in os.environ.items() if name != "RELSCOPE_SHARE"}
         environment = {
             **inherited,
             "PYTHONPATH": str(ROOT),
             "RELSCOPE_STORE": str(folder / "store"),
+            "RELSCOPE_TOKEN": TOKEN,
+            "BROWSER": str(folder / "browser"),
+            "DISPLAY": ":9",
         }
-        command = [sys.executable, "-m", "relcore", "app", "--no-browser", f"--port={port}", *arguments]
+        command = [sys.executable, "-m", "relcore", "app", f"--port={port}", *arguments]
         output = (folder / "output").open("w")
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
         running.append((process, output))
-        until(lambda: process.poll() is not None or answers("127.0.0.1", port), seconds=120)
+        until(lambda: process.poll() is not None or answers(port), seconds=120)
         assert process.poll() is None, (folder / "output").read_text()
         return port
 
@@ -77,36 +130,89 @@ def serve(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def usual(serve):
-    return serve()
+def opened(tmp_path_factory):
+    """A file that gets the link which the browser of `usual` was started with."""
+    return tmp_path_factory.mktemp("usual") / "opened"
+
+
+@pytest.fixture(scope="module")
+def usual(serve, opened):
+    return serve(folder=opened.parent)
 
 
 def test_by_default_nothing_answers_from_another_address(usual):
-    assert "200" in answers("127.0.0.1", usual)
+    assert answers(usual)
     for address in other_addresses():
-        assert not answers(address, usual)
+        assert not answers(usual, address=address)
 
 
 @pytest.mark.slow
-def test_a_shared_app_answers_from_every_address(serve):
+def test_a_shared_app_answers_from_every_address_and_asks_for_its_token(serve):
     port = serve("--share")
+    cookies = enters(port)
     for address in ("127.0.0.1", *other_addresses()):
-        assert "200" in answers(address, port)
+        assert answers(port, address=address)[0] == 403
+        assert answers(port, address=address, Host=f"{address}:{port}", **cookies)[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("host", "origin", "status"),
-    [
-        ("localhost:{port}", "http://localhost:{port}", 101),
-        # a page whose name was made to lead here
-        ("rebound.example:{port}", "http://rebound.example:{port}", 403),
-        ("localhost.rebound.example:{port}", "http://localhost:{port}", 403),
-        ("localhost:{port}", "https://other.example", 403),
-    ],
-)
-def test_no_page_of_another_site_drives_the_app(usual, host, origin, status):
-    request = HANDSHAKE.format(host=host, origin=origin).format(port=usual)
-    assert f" {status} " in answers("127.0.0.1", usual, request)
+def test_no_route_answers_more_than_the_login_to_others(usual):
+    own, cookies = f"http://localhost:{usual}", enters(usual)
+    key = cookies["Cookie"].partition("=")[2][:128]
+    others = [
+        {},
+        {**cookies, "Host": f"evil.test:{usual}"},
+        {**cookies, "Host": f"evil.test:{usual}", "Origin": f"http://evil.test:{usual}"},
+        {**cookies, "Host": f"localhost.evil.test:{usual}"},
+        {**cookies, "Origin": f"http://localhost:{usual + 1}"},
+        {**cookies, "Origin": "null"},
+        {"Cookie": cookies["Cookie"].replace(key, "0" * 128), "Origin": own},
+        {"Cookie": cookies["Cookie"].partition(";")[0], "Origin": own},
+    ]
+    for headers in others:
+        for path in ROUTES:
+            for method in ("GET",) if path == STREAM else ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"):
+                status, _, body = answers(usual, path, method, **headers)
+                assert status == 403, (method, path, headers)
+                assert b"<title>" not in body, (method, path, headers)
+    for path, status in (("/", 200), ("/_stcore/health", 200), ("/_stcore/host-config", 200), (STREAM, 101)):
+        assert answers(usual, path, Origin=own, **cookies)[0] == status
+    assert b"Log in" in answers(usual, Accept="text/html")[2]
+
+
+OTHER_ACCOUNT = """
+import encodings.idna, json, os, pathlib, sys, urllib.error, urllib.request
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+backwards, secret, *links = sys.argv[1:]
+found = [[], []]
+for path in [pathlib.Path(secret), *pathlib.Path("/proc").glob("[0-9]*/environ"), *pathlib.Path("/proc").glob("[0-9]*/cmdline")]:
+    try:
+        if backwards[::-1].encode() in path.read_bytes() or str(path) == secret:
+            found[0].append(str(path))
+    except OSError:
+        pass
+for link in links:
+    try:
+        found[1].append(urllib.request.urlopen(link, timeout=20).status)
+    except urllib.error.HTTPError as error:
+        found[1].append(error.code)
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid(), reason="only root can become another account")
+def test_another_account_gets_the_login_even_with_the_link_that_a_browser_was_started_with(usual, opened):
+    secret, url = opened.parent / "store" / "secret", f"http://127.0.0.1:{usual}"
+    until(opened.exists)
+    link = opened.read_text()
+    assert link.startswith(f"{url}/?token=")
+    assert TOKEN not in link
+    links = [link, f"{url}/", f"{url}/_stcore/host-config", f"{url}/_stcore/metrics"]
+    command = [sys.executable, "-c", OTHER_ACCOUNT, TOKEN[::-1], str(secret), *links]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout) == [[], [403] * 4]
+    assert [answers(usual, link.removeprefix(url))[0] for _ in range(2)] == [303, 403]
 
 
 def test_the_app_is_configured_against_other_sites():

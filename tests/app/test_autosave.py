@@ -12,7 +12,7 @@ import pytest
 
 from app import saving, sharing
 from app.saving import TabState
-from app.sharing import COOKIE, key_in, session_folder, uploads_of
+from app.sharing import session_folder, uploads_of
 from app.workspace import UNDO_STEPS, History, Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
@@ -212,19 +212,6 @@ def test_what_is_old_or_too_much_is_swept(monkeypatch):
     monkeypatch.setattr(sharing, "MOST_SAVED", 250)
     sharing.sweep()
     assert {path.parent for path in saved_files()} == {session_folder(n * 64) for n in "01"}
-
-
-def test_only_a_key_is_taken_for_one():
-    assert key_in(f"a=b; {COOKIE}={MINE}") == MINE
-    for cookies in (
-        "",
-        "a=b",
-        f"{COOKIE}=",
-        f"{COOKIE}={MINE[:-1]}",
-        f"{COOKIE}={MINE.upper()}",
-        f'{COOKIE}="../{MINE}"',
-    ):
-        assert key_in(cookies) == ""
 
 
 def test_a_file_larger_than_any_session_is_not_read(monkeypatch):

@@ -72,9 +72,21 @@ def test_a_shared_app_listens_on_all_addresses_is_confined_and_says_so(
     assert arguments[6:] == ["--server.port=8600", "--server.address=0.0.0.0", "--server.allowedHosts=*"]
     assert environment["RELSCOPE_SHARE"] == "1"
     said = capsys.readouterr().out
-    assert "no login" in said
+    assert "has the link" in said
     assert str(tmp_path / "srv") in said
-    assert f"http://{app.own_address()}:8600" in said
+
+
+def test_a_token_that_is_too_short_is_refused_and_none_is_asked_only_where_this_is_said(
+    started, refuse, files, monkeypatch
+):
+    monkeypatch.setenv(access.TOKEN, "hunter2")
+    assert "RELSCOPE_TOKEN: expected at least 8" in (said := refuse("app", "first.npz"))
+    assert "hunter2" not in said
+    monkeypatch.setenv(access.TOKEN, "hunter22")
+    monkeypatch.delenv(access.NO_TOKEN, raising=False)
+    assert main(["app", "first.npz"]) == main(["app", "first.npz", "--no-token"]) == 0
+    assert [environment.get(access.NO_TOKEN) for _, environment in started] == [None, "1"]
+    assert not any("hunter22" in argument for arguments, _ in started for argument in arguments)
 
 
 @pytest.mark.parametrize("command", ["compare", "app"])

@@ -1,0 +1,223 @@
+"""What stands before every route and the WebSocket: only the app's own pages pass, in a browser that has the
+token.
+
+As in Jupyter, each start has a new token, so that a link that is found later opens nothing. It is exchanged
+for cookies that outlive a restart, because a secret in the store signs them. Where the app is shared, or
+somebody chose the token, they end with it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+import webbrowser
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import parse_qs, quote
+
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+from streamlit import config, net_util
+from streamlit.web.server.server_util import get_url
+from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
+
+from app.sharing import KEPT_DAYS, is_same, key_cookie, key_in, own_address, signed
+from relcore.base import access, environment
+
+_FETCHED_FIRST = "/_stcore/host-config"  # by a page's script, before it connects
+_TRIES, _SECONDS = 10, 60
+_UNGUESSED = 32  # characters: nobody finds so long a token by trying
+_MOST_BYTES = 4096  # of a form
+_PAGE = Path(__file__).with_name("login.html").read_text(encoding="utf-8")
+_ASK = "This app asks for a token: open the link that the terminal in which it was started shows."
+_WRONG = "This is not the token of this app. Each start can have a new one: copy what the terminal shows now."
+_TOO_MANY = "Too many wrong tokens. Wait a minute, then try again."
+_NOT_OWN = "This request comes from another site, or names a host that this app does not answer for."
+# A second wall behind `app.plain_text`. Streamlit and Plotly need scripts within the page, and compile some.
+POLICY = (
+    b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
+    b" 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:;"
+    b" worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self';"
+    b" frame-ancestors 'self'"
+)
+
+
+class Entry:
+    """Who may enter: a browser that shows the token; without one, everybody.
+
+    `once` is the token of the link that a browser is started with. Other accounts see it in the list of
+    processes, so it counts once, and for a browser of this account.
+    """
+
+    def __init__(self, token: str = "", chosen: bool = False) -> None:
+        self.token, self._chosen = token, chosen
+        self.once = secrets.token_urlsafe(32) if token else ""
+        self._wrong: deque[float] = deque(maxlen=_TRIES)
+
+    @classmethod
+    def of_environment(cls) -> Entry:
+        """As RELSCOPE_TOKEN and RELSCOPE_NO_TOKEN say. Processes started later do not inherit the token."""
+        chosen = access.chosen_token()
+        os.environ.pop(access.TOKEN, None)
+        if environment.flag(access.NO_TOKEN):
+            return cls()
+        return cls(chosen or secrets.token_urlsafe(32), bool(chosen))
+
+    def pass_of(self, key: str, port: int, days_ago: int = 0) -> str:
+        """What this browser is given, or was; it names the day, so that also a stolen one ends."""
+        day = str(int(time.time() // 86_400) - days_ago)
+        return signed("pass", key, str(port), day, self.token if self._chosen or access.shared() else "")
+
+    def has_let_in(self, key: str, port: int, shown: str) -> bool:
+        return any(is_same(shown, self.pass_of(key, port, days)) for days in range(KEPT_DAYS + 1))
+
+    def refusal(self, offered: str, asked: HTTPConnection) -> str:
+        """Why this does not open the app; "" where it does."""
+        if self.once and is_same(offered, self.once) and _of_this_account(asked.scope):
+            self.once = ""
+            return ""
+        now, all_wrong = time.monotonic(), len(self._wrong) == _TRIES
+        if all_wrong and now - self._wrong[0] < _SECONDS and len(self.token) < _UNGUESSED:
+            return _TOO_MANY
+        if is_same(offered, self.token):
+            return ""
+        self._wrong.append(now)
+        return _WRONG
+
+    def announce(self) -> None:
+        """Print the link and, where there is a screen, open the app in a browser.
+
+        It has the address that is listened on: as `localhost`, another account may listen on that of IPv6.
+        """
+        address = config.get_option("server.address")
+        link = get_url(address if own_address(address) else net_util.get_internal_ip())
+        with_token = f"{link}/?token=" if self.token else link
+        print(f"\nRelscope is at {with_token}{quote(self.token, '')}\n", flush=True)
+        if not config.get_option("server.headless"):
+            threading.Thread(target=webbrowser.open, args=(with_token + self.once,), daemon=True).start()
+
+
+def _of_this_account(scope: Scope) -> bool:
+    """Whether this account holds the other end of a loopback connection; yes where the system does not tell,
+    as only Linux shows other accounts what a browser was started with.
+    """
+    tables = [table for name in ("tcp", "tcp6") if (table := Path(f"/proc/net/{name}")).exists()]
+    if not tables:
+        return True
+    if b"x-forwarded-for" in dict(scope["headers"]):  # `client` is then what somebody wrote there
+        return False
+    with suppress(OSError):
+        client, server = (
+            f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
+            for host, port in (scope["client"], scope["server"])
+        )
+        for fields in (line.split() for table in tables for line in table.read_text().splitlines()):
+            if fields[1].endswith(client) and fields[2].endswith(server):
+                return int(fields[7]) == os.getuid()
+    return False
+
+
+class Guard:
+    """Lets through requests of the app's own pages from browsers that have entered; others get the login.
+
+    It adds the Content-Security-Policy to every answer, and the cookies to the first one of a visit. Files
+    for this machine are not compressed: that would take longer than to send them over the loopback.
+    """
+
+    def __init__(self, app: ASGIApp, entry: Entry) -> None:
+        self._app, self._entry = app, entry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        asked = HTTPConnection(scope)
+        key = key_in(asked.cookies)
+        answer, sets_cookies = await self._answer(asked, receive, self._has_entered(asked, key))
+        added = [(b"content-security-policy", POLICY), (b"cross-origin-resource-policy", b"same-origin")]
+        if sets_cookies:
+            added += self._cookies(scope, key or secrets.token_hex(32))
+        client = scope.get("client") or ("",)
+        if answer is self._app and "/media/" in scope["path"] and client[0] in ("127.0.0.1", "::1"):
+            headers = [header for header in scope["headers"] if header[0].lower() != b"accept-encoding"]
+            scope = {**scope, "headers": headers}
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        await answer(scope, receive, with_headers)
+
+    async def _answer(self, asked: HTTPConnection, receive: Receive, entered: bool) -> tuple[ASGIApp, bool]:
+        """What answers the request, and whether it also sets the cookies."""
+        scope, why = asked.scope, ""
+        if scope["type"] == "websocket":
+            return self._app if entered and _is_own(asked) else WebSocketClose(1008), False
+        if not _is_own(asked):
+            return PlainTextResponse(_NOT_OWN, 403), False
+        page = "text/html" in asked.headers.get("accept", "")
+        offered = asked.query_params.get("token") if scope["method"] == "GET" else None
+        if page and scope["method"] == "POST":  # from the login; the app takes no forms
+            offered = await _posted(Request(scope, receive))
+        if offered is not None:
+            why = "" if entered else self._entry.refusal(offered, asked)
+            if not why:
+                return RedirectResponse(_without_token(asked), 303, {"cache-control": "no-store"}), True
+        if entered:
+            return self._app, scope["path"].endswith(_FETCHED_FIRST)
+        status = 429 if why == _TOO_MANY else 403
+        if not page:
+            return PlainTextResponse(why or _ASK, status), False
+        return HTMLResponse(_PAGE.replace("{why}", why), status, {"cache-control": "no-store"}), False
+
+    def _has_entered(self, asked: HTTPConnection, key: str) -> bool:
+        if not self._entry.token:
+            return True
+        port = asked.scope["server"][1]
+        shown = asked.cookies.get(f"{key_cookie()}_{port}", "")
+        return bool(key and shown) and self._entry.has_let_in(key, port, shown)
+
+    def _cookies(self, scope: Scope, key: str) -> list[tuple[bytes, bytes]]:
+        port = scope["server"][1]
+        values = {key_cookie(): key + signed("key", key)}
+        if self._entry.token:
+            values[f"{key_cookie()}_{port}"] = self._entry.pass_of(key, port)
+        kept = f"Max-Age={KEPT_DAYS * 86_400}; Path=/; HttpOnly; SameSite=Strict"
+        kept += "; Secure" * (scope.get("scheme") == "https")
+        return [(b"set-cookie", f"{name}={value}; {kept}".encode()) for name, value in values.items()]
+
+
+def _is_own(asked: HTTPConnection) -> bool:
+    """Whether the request names this server, and is not from a page of another scheme, host or port."""
+    host, origin = asked.headers.get("host"), asked.headers.get("origin")
+    # A proxy that others reach the app by may speak TLS without saying so.
+    schemes = ("http", "https") if access.shared() else (asked.scope["scheme"].replace("ws", "http"),)
+    return is_host_allowed(host) and origin in (None, *(f"{scheme}://{host}" for scheme in schemes))
+
+
+async def _posted(request: Request) -> str:
+    """The token in a form: by itself, or in a link."""
+    body = b""
+    with suppress(ClientDisconnect):
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _MOST_BYTES:
+                return ""
+    pasted = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
+    return parse_qs(pasted.rpartition("?")[2]).get("token", [pasted])[0]
+
+
+def _without_token(asked: HTTPConnection) -> str:
+    """The same address without the token; relative, since a proxy may have shortened the path."""
+    parts = asked.scope["query_string"].decode("latin-1").split("&")
+    query = [part for part in parts if part and not part.startswith("token=")]
+    last = quote(asked.scope["path"].rpartition("/")[2])
+    return f"./{last}" + ("?" + "&".join(query)) * bool(query)

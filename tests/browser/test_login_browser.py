@@ -1,0 +1,80 @@
+"""The token in a real browser: the link that opens the app, a bookmark, the login, and pages of other sites."""
+
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.browser.conftest import ROOT
+
+TOKEN = "the token of this file, which is long enough"
+QUERY = "token=the+token+of+this+file%2C+which+is+long+enough"
+SCRIPTS = {
+    "the WebSocket": """url => new Promise(done => {
+        const socket = new WebSocket(url.replace("http", "ws") + "/_stcore/stream");
+        socket.onopen = () => done(true);
+        socket.onerror = () => done(false);
+    })""",
+    "a request": "url => fetch(url + '/_stcore/health').then(answer => answer.ok, () => false)",
+    "a picture": """url => new Promise(done => {
+        const picture = new Image();
+        picture.onload = () => done(true);
+        picture.onerror = () => done(false);
+        picture.src = url + "/favicon.png";
+    })""",
+}
+
+
+@pytest.fixture(scope="module")
+def locked(servers, tmp_path_factory):
+    command = ["-m", "relcore", "app", "--no-browser", "--port={port}"]
+    own = {"RELSCOPE_STORE": str(tmp_path_factory.mktemp("locked")), "RELSCOPE_TOKEN": TOKEN}
+    return servers.start(command, ROOT, None, own)
+
+
+@pytest.fixture
+def other_port(tmp_path):
+    """The address of another server of this host."""
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://localhost:{server.server_address[1]}"
+    server.shutdown()
+
+
+def opened(page):
+    """The address, once the server has sent the page's title by the WebSocket."""
+    page.wait_for_selector("h2.relscope-unseen", state="attached")
+    return page.url
+
+
+def test_the_login_says_what_is_wrong_and_opens_the_page_that_was_asked(page, locked):
+    page.goto(f"{locked}/anchors?k=5")
+    field = page.get_by_label("Token")
+    field.wait_for()
+    assert page.evaluate("document.activeElement.id") == "token"
+    page.keyboard.type("another one")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").get_by_text("not the token").wait_for()
+    assert field.get_attribute("aria-invalid") == "true"
+    page.keyboard.type(f"http://127.0.0.1:8501/?{QUERY}")
+    page.keyboard.press("Enter")
+    assert opened(page).startswith(f"{locked}/anchors?")
+    bookmark = page.context.new_page()
+    bookmark.goto(locked)
+    assert "token" not in opened(bookmark)
+
+
+def test_a_link_on_another_site_opens_the_app_and_its_scripts_do_not(page, locked, other_port, tmp_path):
+    links = tmp_path / "links.html"
+    links.write_text(f"<!doctype html><a href='{locked}/?{QUERY}'>first</a> <a href='{locked}'>later</a>")
+    for link, tab in (("first", page.context.new_page()), ("later", page)):
+        tab.goto(links.as_uri())
+        tab.get_by_text(link).click()
+        assert "token=" not in opened(tab)
+    works = {what: page.evaluate(script, locked) for what, script in SCRIPTS.items()}
+    page.goto(other_port)
+    fails = {what: page.evaluate(script, locked) for what, script in SCRIPTS.items()}
+    assert works == dict.fromkeys(SCRIPTS, True)
+    assert fails == dict.fromkeys(SCRIPTS, False)
