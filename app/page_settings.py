@@ -91,6 +91,16 @@ def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
     return tabs
 
 
+def note(key: str, value: Any) -> None:
+    """Keep JSON that no widget shows."""
+    _settings().chosen[key] = value
+
+
+def noted(key: str) -> Any:
+    """What `note` kept, or what a saved file brings under its name."""
+    return _settings().chosen.get(key)
+
+
 def open_tab(key: str) -> str:
     name = st.session_state.get(key) or st.session_state.get(f"{key}:last")
     return name if isinstance(name, str) else ""

@@ -6,10 +6,11 @@ import streamlit as st
 
 from app import messages, session
 from app.drift import panel as drift_panel
-from app.migrate import panel, tabs
+from app.migrate import judge, panel, tabs
 from relcore.base.errors import SpaceError
 
 _TABS = {
+    "Judge": judge.draw,
     "Thresholds": tabs.thresholds,
     "Queries that get worse": tabs.queries_that_get_worse,
     "Export adapter": tabs.export_adapter,
@@ -23,6 +24,7 @@ except SpaceError as error:
     messages.error(error)
     st.caption("Choose other vectors or settings above. Load your own on the Spaces page.")
 if result is not None:
+    result = judge.judged(setup, result)
     panel.draw(setup, result)
 *measured, drift = st.tabs([*_TABS, "Drift"], key="migrate.tab", on_change="rerun")
 for tab, draw in zip(measured, _TABS.values(), strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, jobs, messages, results, session
+from app.items import Items, items_of
 from app.plain_text import plain_html
 from app.sharing import keep_upload
 from app.widgets import setting_widget, space_labels
@@ -21,8 +22,8 @@ from relcore.base.numbers import band, counted, short, signed
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.evaluate import JudgedQuery, read_qrels
+from relcore.migrate.migration import NEIGHBOURS, Migration, MigrationChart, MigrationResult, starting_models
 from relcore.migrate.migration import TASK as EXAMPLE
-from relcore.migrate.migration import Migration, MigrationChart, MigrationResult, starting_models
 from relcore.spaces.space import LatentSpace
 
 KEEP: dict[str, Any] = {"persist_state": "session"}
@@ -49,6 +50,11 @@ class MigrateSetup:
     @property
     def new(self) -> LatentSpace:
         return self.spaces[1]
+
+    def items(self, queries: bool = False) -> Items | None:
+        """Texts and pictures of the corpus or, where they have spaces of their own, of the queries."""
+        source, target = self.specs[-2:] if queries else self.specs[:2]
+        return items_of(replace(Workspace(), source=source, target=target))
 
 
 def choose(workspace: Workspace) -> MigrateSetup | None:
@@ -163,7 +169,7 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
         ]
         interval, title = band(option.low, option.high), result.title_of(option.option)
         lines.append((title, short(option.value), interval, short(option.chance), *gains))
-    for one in () if result.verdict.option else result.candidates:
+    for one in result.candidates if result.relevance == NEIGHBOURS else ():
         if one.adapter != result.adapter:
             cells = f"bridge, {ADAPTERS[one.adapter].title}", short(one.score), band(one.low, one.high)
             lines.append((*cells, *["–"] * 3))

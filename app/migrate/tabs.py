@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +11,17 @@ import pandas as pd
 import streamlit as st
 
 from app import exports, messages, results
-from app.items import items_of
 from app.migrate.panel import STARTS_ITSELF, MigrateSetup
 from app.page_settings import kept, segments
 from app.plain_text import plain
 from app.tables import chosen_rows
-from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, short, signed
 from relcore.base.writing import temporary
 from relcore.migrate.adapters import GRAPHS, SNIPPET
 from relcore.migrate.migration import (
-    SYSTEMS,
+    AFTER,
     TITLES,
     MigrationResult,
     ThresholdChange,
@@ -44,9 +41,8 @@ scores = queries(new_vectors) @ corpus(old_vectors).T  # cosines; search the two
 
 
 def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
-    titles = {"bridge": "After bridging", "re-embed": "After re-embedding"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        system = segments("Scores", {name: titles[name] for name in SYSTEMS}, "threshold.system", "bridge")
+        system = segments("Scores", AFTER, "threshold.system", "bridge")
         threshold = kept(
             st.number_input,
             "Threshold of the old model",
@@ -113,7 +109,7 @@ def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None
         f" {won:,} get better.** Select a query to see what each option finds."
     )
     shown = table.head(_LISTED).copy()
-    texts = _texts(setup, shown["query"])
+    texts = _texts(setup, shown["query"], queries=True)
     if any(texts):
         shown.insert(1, "text", texts)
     for column in (TITLES[to], TITLES[option], "change"):
@@ -130,8 +126,8 @@ def _option(label: str, names: list[str], usual: str, key: str) -> str:
     return segments(label, titles, f"{key}-{len(names)}-{first}", first)
 
 
-def _texts(setup: MigrateSetup, ids) -> list[str]:
-    items = items_of(replace(Workspace(), source=setup.specs[0], target=setup.specs[0]))
+def _texts(setup: MigrateSetup, ids, queries: bool = False) -> list[str]:
+    items = setup.items(queries)
     return items.texts(list(ids)) if items is not None and items.has_texts else [""] * len(ids)
 
 

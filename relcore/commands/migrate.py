@@ -12,9 +12,17 @@ from relcore.base.numbers import band, short, signed
 from relcore.base.settings import setting
 from relcore.commands.arguments import SHARDS_HELP, SPACE_HELP, ByRow, Results, Sample, add, values_of
 from relcore.commands.output import Lines, show, write_recipe
-from relcore.commands.running import computed, samples
+from relcore.commands.running import all_computed, computed, samples
 from relcore.migrate.evaluate import read_qrels
-from relcore.migrate.migration import TITLES, Migration, MigrationResult
+from relcore.migrate.judging import Answers, with_answers
+from relcore.migrate.migration import (
+    AFTER,
+    FEWEST_QUERIES,
+    TITLES,
+    Migration,
+    MigrationResult,
+    ThresholdChange,
+)
 from relcore.spaces.space import match
 
 
@@ -29,6 +37,14 @@ class MigrateOptions:
     qrels: Path = setting(
         None, metavar="FILE", help="TREC judgements: per line a query, an iteration, a row and a grade."
     )
+    answers: Path = setting(
+        None,
+        metavar="FILE",
+        help="Answers of the tab Judge of the app's Migrate page, which give the verdict.",
+    )
+    threshold: float = setting(
+        None, low=-1, high=1, help="A cosine of the old model; by default what ten rows per query reach."
+    )
     curve: bool = setting(True, help="Measure smaller numbers of pairs, too.")
     export: Path = setting(
         None,
@@ -41,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Rows that both models have embedded are the pairs; they belong together by id, or by order under"
         " --pair-by-row. Without judgements, pairs that are held out from the adapter are the queries, and"
-        " rows of the same label are relevant where OLD or NEW has labels. Without both there is no"
-        f" verdict.{SHARDS_HELP}"
+        " rows of the same label are relevant where OLD or NEW has labels. Without both there is no verdict,"
+        " except by --answers. Also says which threshold of the new scores keeps the number of rows that pass"
+        f" one of the old.{SHARDS_HELP}"
     )
     add(parser, MigrateOptions, ByRow, Migration, Results, Sample)
     parser.epilog = (
@@ -67,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
                 " and NEW the ids of the judgements"
             )
         names, given["judgements"] = names + judged[:2], read_qrels(options.qrels)
+    answers = Answers.read(options.answers) if options.answers else None
     if not options.curve:
         given["sizes"] = ()
     task = Migration(**given)
@@ -74,9 +92,16 @@ def run(options: argparse.Namespace) -> None:
     if not sampled:
         match(*spaces[:2])  # an error comes before a job starts
     result = computed(task, specs, spaces, options)
+    if answers:
+        result = with_answers(result, spaces[0].ids, answers, task.random_state)
+    systems = [one for one in AFTER if one in result.found and len(result.queries) >= 2 * FEWEST_QUERIES]
+    settings = {"migration": task, "adapter": result.adapter, "threshold": options.threshold}
+    changes = [ThresholdChange(**settings, system=system) for system in systems]
+    thresholds = dict(zip(systems, all_computed(changes, specs, spaces, options), strict=True))
     recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "migration": task}
     write_recipe(options, "migration-options", result, **recipe)
     lines, (old, new) = lines_of(result), spaces[:2]
+    lines += ["", *(f"{AFTER[system]}: {one.describe()}" for system, one in thresholds.items())]
     if options.export:
         from relcore.migrate.migration import export_result
         from relcore.papers.runs import commit_of
@@ -96,6 +121,10 @@ def run(options: argparse.Namespace) -> None:
         pairs=result.n_pairs,
         candidates=[asdict(candidate) for candidate in result.candidates],
         curve=[asdict(point) for point in result.curve],
+        thresholds={
+            system: {name: value for name, value in vars(one).items() if isinstance(value, int | float)}
+            for system, one in thresholds.items()
+        },
         cautions=list(result.cautions),
         sample=sampled,
     )

@@ -160,7 +160,8 @@ class MigrationResult:
     scores : option → array (q,)
         nDCG@k of each query; where nothing is judged, the share of the new model's k neighbours.
     found : option → array (q, k)
-        Row numbers of the old space, the best first, −1 for none.
+        Row numbers of the old space, the best first, −1 for none. Re-embed, where it can be measured, is
+        there without a score where nothing is judged.
     relevant_query, relevant_row : arrays (j,)
         Positions of queries, and the rows of the old space that are relevant to them.
     pairs : array (m,)
@@ -236,7 +237,7 @@ _JUDGED_BY = {
 }
 UNJUDGED = (
     "No verdict: pairs alone cannot tell which model is better; a label column (rows of the same label are"
-    " relevant) or judged queries can."
+    " relevant), a file of judged queries, or your answers in the tab Judge of the Migrate page can."
 )
 
 
@@ -268,7 +269,7 @@ class Migration(Task[MigrationResult]):
     """
 
     kind: ClassVar[str] = "migration"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     result: ClassVar[str] = "relcore.migrate.migration:MigrationResult"
     title: ClassVar[str] = "Migration to a new model"
 
@@ -332,14 +333,13 @@ class Migration(Task[MigrationResult]):
         report(1, 10, "choosing an adapter and a weight")
         fits = {name: pairs.fit(name) for name in (AUTOMATIC if self.adapter == AUTO else (self.adapter,))}
         choice = cross_fitted(trial, fits, self.k, state)
-        name, weight, found = choice.adapter, choice.weight, dict(choice.found)
-        if not trial.is_judged:
-            found.pop("re-embed", None)  # the relevant rows are its own
+        name, weight, found = choice.adapter, choice.weight, choice.found
         report(4, 10, "drawing pairs again")
         moved = moved_by_pairs(trial, pairs, name, weight, self.k, state)
         samples = {
             option: QueryScores(trial.score(lists, self.k), moved.get(option, 0.0))
             for option, lists in found.items()
+            if trial.is_judged or option != "re-embed"  # else the relevant rows are its own
         }
         bootstrap, options = Bootstrap(len(ground.queries), PARTS), []
         for option, sample in samples.items():
@@ -750,6 +750,7 @@ def _dense_above(n: int) -> np.ndarray:
 MOST_JUDGED = 500  # with 20,000 rows, each matrix of scores is 40 MB
 MOST_SEARCHED = 20_000
 SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
+AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -871,5 +872,4 @@ def chart_of(result: MigrationResult) -> Lines:
         if (name := TITLES[option.option]) not in curved:
             ends = ([end] * len(reach) for end in (option.value, option.low, option.high))
             lines.append(Line(name, reach, *ends))
-    note = f"{result.verdict.sentence.partition(':')[0]}."
-    return Lines(tuple(lines), "pairs", result.metric, log_x=True, note=note)
+    return Lines(tuple(lines), "pairs", result.metric, log_x=True)

@@ -5,15 +5,19 @@ with the reason.
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from app.page_settings import _Settings
 from app.workspace import Workspace
 from relcore.base.numbers import short
-from relcore.catalog.catalog import load
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
+from relcore.migrate.judging import MOST
 from relcore.migrate.migration import TASK, MigrationResult, starting_models
 from relcore.runs.entries import finished
 from tests.app.conftest import Session, save_space
@@ -67,10 +71,46 @@ def test_the_page_and_the_command_give_the_same_digits(tmp_path, planted, capsys
 def test_every_tab_runs_on_own_files(tmp_path, planted):
     labels = np.array(["red", "green"])[np.arange(240) % 2]
     session = open_page(saved(tmp_path, planted[0][:2], labels))
-    for tab in ("Thresholds", "Queries that get worse", "Export adapter", "Drift"):
+    for tab in ("Judge", "Thresholds", "Queries that get worse", "Export adapter", "Drift"):
         session.at.session_state["migrate.tab"] = tab
         session.run()
         assert not session.errors, tab
+
+
+def test_blind_answers_about_texts_replace_the_verdict_and_are_saved(tmp_path):
+    spaces, judgements = migration_spaces(n=240, n_queries=40, old_topics=4)
+    specs = []
+    for space in spaces:  # tables with a text beside each vector
+        columns = {"id": space.ids, "text": [f"the text of {one}" for one in space.ids]}
+        table = pd.DataFrame(space.vectors).add_prefix("x").assign(**columns)
+        table.to_csv(tmp_path / f"{space.name}.csv", index=False)
+        specs.append(SpaceSpec("file", str(tmp_path / f"{space.name}.csv")))
+    session = open_page(specs, "Judge")
+    assert session.html.count("<li>the text of d") == 10
+    place = next(one.key for one in session.at.selectbox if "queries-old" in one.key).rpartition("-")[2]
+    for side, spec in zip(("old", "new"), specs[2:], strict=True):
+        session.change("selectbox", f"migrate.queries-{side}-{place}", spec)
+    lines = [f"{one.query} 0 {one.row} 1" for one in judgements]
+    session.upload("migrate.qrels", "judgements.qrels", "\n".join(lines).encode())
+    relevant = {(one.query, one.row) for one in judgements}
+    for _ in range(MOST):
+        query, *lists = session.html.split("<ol")
+        (query,) = re.findall(r"the text of (q\d+)", query)
+        left, right = (
+            sum((query, row) in relevant for row in re.findall(r"the text of (d\d+)", one)) for one in lists
+        )
+        session.click(f"judge.{2 + (right > left) - (right < left)}")
+        if "<ol" not in session.html:
+            break
+    for _ in range(2):
+        assert session.html.count("<strong>Re-embed the corpus.</strong> Of") == 2  # above, and in the tab
+        assert "By the judgements, nDCG@10 is" in session.html
+        kept = json.loads(json.dumps(session.at.session_state["relscope.page-settings"].chosen))
+        session.at.session_state["relscope.page-settings"] = _Settings(kept)
+        session.run()
+    session.click("judge.back")
+    assert session.html.count("<ol") == 2
+    assert "<strong>Re-embed the corpus.</strong> By the judgements" in session.html
 
 
 def test_pairs_that_do_not_pair_are_refused_with_the_reason(tmp_path, planted):

@@ -9,7 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relcore.base.records import to_json
 from relcore.migrate.adapters import load
+from relcore.migrate.judging import Answer, Answers, questions
+from relcore.migrate.migration import Migration, ThresholdChange
 from tests.relcore.migrate.planted import migration_spaces
 
 
@@ -40,6 +43,26 @@ def test_the_sentence_comes_first_and_formats_agree(run, vectors):
     )
     assert [row["score"] for row in found["rows"]] == pytest.approx(table.score.tolist())
     assert found["candidates"][0]["adapter"] == found["adapter"]
+
+
+def test_thresholds_are_those_of_the_task_and_answers_give_the_verdict(run, refuse, vectors):
+    old, new = vectors[:2]
+    task = Migration(sizes=())
+    result = task.run([old, new])
+    change = ThresholdChange(migration=task, adapter=result.adapter, system="re-embed", threshold=0.6)
+    outcome = change.run([old, new])
+    call = ("migrate", "old.npz", "new.npz", "--no-curve", "--threshold", "0.6")
+    assert f"After re-embedding: {outcome.describe()}" in run(*call)
+    asked = questions(result, old.ids, "re-embed")
+    answers = Answers("re-embed", tuple(Answer(q.query, q.keep, q.other, "other") for q in asked))
+    Path("answers.json").write_text(json.dumps(to_json(answers)), encoding="utf-8")
+    found = json.loads(run(*call, "--answers", "answers.json", "--json"))
+    assert set(found["thresholds"]) == {"bridge", "re-embed"}
+    assert found["thresholds"]["re-embed"]["new_threshold"] == pytest.approx(outcome.new_threshold)
+    assert found["verdict"]["option"] == "re-embed"
+    assert found["verdict"]["clear"]
+    told = refuse(*call, "--answers", "answers.json", "--random-state", "1")
+    assert "are these the vectors and settings" in told
 
 
 def test_the_adapter_that_is_taken_away_is_the_one_that_was_scored(run, vectors, tmp_path):
