@@ -88,14 +88,17 @@ class Npy(Format):
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with path.open("rb") as stream:
-            shape = npy_header(stream, path.name)[0]
-        if len(shape) != 2 or 0 in shape:
-            raise SpaceError(
-                f"{path.name}: expected a matrix (n, d), got shape {shape!s:.60}; save the vectors again"
-            )
-        n, array = request.rows(path, *shape), np.load(path, mmap_mode="r", allow_pickle=False)
-        for rows in in_blocks(n, array.shape[1] * array.itemsize):
-            yield float32(array[rows], path.name)
+            shape, fortran, dtype = npy_header(stream, path.name)
+            if len(shape) != 2 or 0 in shape:
+                raise SpaceError(
+                    f"{path.name}: expected a matrix (n, d), got shape {shape!s:.60}; save the vectors again"
+                )
+            (n, d), by_columns = (request.rows(path, *shape), shape[1]), fortran and 1 not in shape
+            whole = np.memmap(stream, dtype, "r", stream.tell(), shape, "F") if by_columns else None
+            for rows in in_blocks(n, d * dtype.itemsize):  # no map: a file that is cut would end the process
+                m = rows.stop - rows.start
+                block = whole[rows] if by_columns else np.fromfile(stream, dtype, m * d).reshape(m, d)
+                yield float32(block, path.name)
         return {}
 
     def regions(self, path: Path, request: Request) -> Regions | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -42,12 +41,12 @@ class OnDisk:
         """The rows, mapped; None if a part is not aligned. Raises SpaceError for a file that is too short."""
         parts = []
         with self.path.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
+            self.stamp.need_same(stream.fileno())
             for begin, kind, (n, d) in regions.parts:
                 dtype = np.dtype(_TYPES[kind])
                 if begin % dtype.itemsize:
                     return None
-                if size < begin + dtype.itemsize * n * d:
+                if self.stamp.size < begin + dtype.itemsize * n * d:
                     raise SpaceError(
                         f"{self.path.name}: expected all the values that its header promises, got the end of"
                         " the file; copy it again"

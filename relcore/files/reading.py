@@ -41,7 +41,7 @@ from relcore.files.formats import (
 from relcore.files.items import read_metadata
 from relcore.files.on_disk import MAP_FROM, JoinedOrigin, OnDisk
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, MappedRows, RowNumbers
+from relcore.spaces.space import FileStamp, LatentSpace, MappedRows, RowNumbers
 
 # Folders
 
@@ -288,10 +288,11 @@ def load_space(
                 f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for {suffix};"
                 " leave it out"
             )
+    stamps = [FileStamp.of(part) for part in parts or [path]]
     if metadata is not None:
         columns = column_roles(path).columns if of.has_columns and not of.several_matrices else ()
         own = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
-    size = sum(part.stat().st_size for part in parts) if parts else path.stat().st_size
+    size = sum(stamp.size for stamp in stamps)
     if max_bytes is None:
         max_bytes = usable_bytes() if size > 1 << 20 else 8 << 30
     on_disk = of.has_regions and size >= map_from
@@ -310,6 +311,8 @@ def load_space(
         raise SpaceError(
             f"{path}: expected a file that can be read, got {error.strerror}; change its permissions"
         ) from error
+    for stamp in stamps:  # each part of the work opens the file again
+        stamp.need_same()
     n, name = len(vectors), name or (folder.name if parts else path.name[: -len(suffix)])
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -42,23 +43,30 @@ class FileStamp(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, path: Path) -> FileStamp:
-        now = path.stat()
+    def of(cls, path: Path, opened: int | None = None) -> FileStamp:
+        """Of the file at a path, or of the one that was opened there, by its descriptor."""
+        now = path.stat() if opened is None else os.fstat(opened)
         return cls(str(path.absolute()), now.st_ino, now.st_mtime_ns, now.st_size)
 
     def need_unchanged(self) -> None:
         """Raise a SpaceError where the file was written again or cut since.
 
-        One that was removed or replaced is no harm: a map keeps what was there.
+        One that was removed or replaced is no harm to a map, which keeps what was there.
         """
-        path = Path(self.path)
         with suppress(OSError):
-            now = FileStamp.of(path)
-            if now.inode == self.inode and now != self:
-                raise SpaceError(
-                    f"{path.name}: expected a file that stays as it was when it was opened, got one that was"
-                    " changed since; load it again"
-                )
+            if Path(self.path).stat().st_ino == self.inode:
+                self.need_same()
+
+    def need_same(self, opened: int | None = None) -> None:
+        """As `need_unchanged`, also where another file is at the path now, or was `opened` there."""
+        now, path = None, Path(self.path)
+        with suppress(OSError):
+            now = FileStamp.of(path, opened)
+        if now != self:
+            raise SpaceError(
+                f"{path.name}: expected a file that stays as it was when it was opened, got one that was"
+                " changed since; load it again"
+            )
 
 
 class Origin:

@@ -30,7 +30,7 @@ from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, readable, usable_bytes
 from relcore.files.tables import ParquetTable, is_vectors, vectors_of
 from relcore.runs.progress import Report, silent
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import FileStamp, LatentSpace
 
 BLOCK = 4096
 _ADDRESSES = ("http://", "https://")
@@ -148,6 +148,7 @@ class VectorIndex(ABC):
     name: str
     n: int
     width: int
+    stamp: FileStamp | None = None  # of a file, which has to stay as it was when it was opened
 
     @classmethod
     def open(cls, place: Place) -> VectorIndex:
@@ -175,6 +176,8 @@ class VectorIndex(ABC):
         row = start
         for block in self.read(size, start):
             row += len(block.ids)
+            if self.stamp:
+                self.stamp.need_same()
             if row > self.n:
                 break
             yield block
@@ -476,8 +479,8 @@ class NpyIndex(VectorIndex):
     def __init__(self, place: Place) -> None:
         self.path, self.name = access.regular_file(place.path), place.path.stem
         with self.path.open("rb") as stream:
-            size, name = self.path.stat().st_size, self.path.name
-            (self.n, self.width), self._dtype, self._at = npy_layout(stream, size, name)
+            name, self.stamp = self.path.name, FileStamp.of(self.path, stream.fileno())
+            (self.n, self.width), self._dtype, self._at = npy_layout(stream, self.stamp.size, name)
         if not self.n:
             raise SpaceError(f"{name}: expected rows, got none; save the vectors again")
 
@@ -580,6 +583,7 @@ class ParquetIndex(VectorIndex):
 
     def __init__(self, place: Place) -> None:
         self.path, self.name = access.regular_file(place.path), place.table or place.path.stem
+        self.stamp = FileStamp.of(self.path)
         self._facts = confined.run(parquet_facts, self.path, libraries=ARROW, column=place.table)
         self.n, self.width = self._facts["n"], self._facts["width"]
 
@@ -629,6 +633,7 @@ class FaissFile(VectorIndex):
 
     def __init__(self, place: Place) -> None:
         self.path, self.name = access.regular_file(place.path), place.path.stem
+        self.stamp = FileStamp.of(self.path)
         self._rows = confined.Opened(FaissRows, self.path, ("faiss",))
         facts = self._rows.facts
         self.n, self.width, self._own_ids = facts["n"], facts["width"], facts["own_ids"]
