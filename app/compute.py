@@ -168,7 +168,7 @@ _directions = cached(16)(pane_maps.Directions.of)
 
 
 def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
-    return () if pane == "absolute" else anchors
+    return () if pane in (pane_maps.OWN, "absolute") else anchors
 
 
 def _pca_key(

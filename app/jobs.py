@@ -22,7 +22,7 @@ from relcore.catalog.catalog import SpaceSpec, need_access, put_space
 from relcore.compare.scoring import MANY_ROWS, ExactScores
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder
-from relcore.maps.pane_maps import fitting_reduction, pane_blocks, pane_matrices, reduction_note
+from relcore.maps.pane_maps import fitting_reduction, on_maps, pane_blocks, pane_matrices, reduction_note
 from relcore.maps.reduction import (
     ReductionSpec,
     aligned,
@@ -151,6 +151,7 @@ def reduction(
     spec: ReductionSpec,
 ) -> tuple[list[np.ndarray], str] | Job:
     """Coordinates by UMAP or t-SNE with a note, or the job that works on them."""
+    pane, spec = on_maps(pane, spec)
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), engine().store
     shapes = [(n, len(needed) or space.dimension) for space in (pair.source, pair.target)]
     shown = fitting_reduction([width for _, width in shapes], spec)

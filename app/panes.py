@@ -15,9 +15,9 @@ from app.components.linked_scatter import linked_scatter
 from app.items import clusters_of, hover_columns, items_of, sheet_of
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
-from relcore.compare.scene import Panes, assemble_scene, dressed
+from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
 from relcore.figures.scene import Scene, StarLook
-from relcore.maps.pane_maps import orient_pairs
+from relcore.maps.pane_maps import OWN, drawn_panes, orient_pairs
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
 from relcore.panes.payload import PaneEvent, Sheet
@@ -127,13 +127,15 @@ def _all_by_pca(maps: Sequence[DrawnMap]) -> bool:
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
     view, look = compute.view(pair, workspace), workspace.look
-    forms = [pane for pane in dict.fromkeys(workspace.panes) if pane == "absolute" or workspace.anchors]
+    widths = [space.dimension for space in (pair.source, pair.target)]
+    forms = drawn_panes(workspace.panes, widths, workspace.reduction)
+    forms = [form for form in forms if form in AXES or workspace.anchors] or [OWN]
     maps = tuple(pair_map(pair, view, pane, workspace) for pane in forms)
     if _all_by_pca(maps):
         workspace = replace(workspace, reduction=replace(workspace.reduction, method="pca"))
     results = {pane: (drawn.coordinates, drawn.note) for pane, drawn in zip(forms, maps, strict=True)}
     if workspace.oriented:
-        pca = compute.pca_coordinates(pair, view, "absolute", (), workspace.projection, workspace.reduction)
+        pca = compute.pca_coordinates(pair, view, OWN, (), workspace.projection, workspace.reduction)
         results = {
             pane: _oriented(pair, pane, note, workspace.reduction, pca[0][0], *coordinates)
             for pane, (coordinates, note) in results.items()

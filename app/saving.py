@@ -41,8 +41,10 @@ from relcore.base.records import MOST_BYTES, parse
 from relcore.base.writing import NotWritten, write
 from relcore.catalog.catalog import SpaceSpec
 from relcore.invert.inversion import InversionSpec
+from relcore.maps.pane_maps import OWN
 from relcore.runs.digest import StoreError
 from relcore.spaces import selections
+from relcore.tasks.recipe import GRID
 
 DEFAULT_ANCHORS = "random 300 0"
 TAB = "tab"  # in the address
@@ -130,10 +132,10 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
 
 def first_workspace() -> Workspace:
     """The workspace of a session that nothing is restored for: that of the link, or a new one."""
-    # A link without "inverse" means the published method, as it always did.
-    query = st.query_params.to_dict()
-    usual = new_workspace()
-    return from_query(query, replace(usual, inversion=InversionSpec()) if query else usual)
+    # A link without "inverse" means the published method, and without "panes" four, as it always did.
+    query, new = st.query_params.to_dict(), new_workspace()
+    former = {"inversion": InversionSpec(), "panes": GRID} if query else {}
+    return from_query(query, replace(new, **former))
 
 
 def new_workspace() -> Workspace:
@@ -146,7 +148,8 @@ def new_workspace() -> Workspace:
         session.announce("The first two spaces are paired by row order, because only one of them has ids.")
     ends = opened[:2] if len(opened) > 1 else BUNDLED
     spaces = tuple(dict.fromkeys((*opened, *BUNDLED)))
-    return Workspace(spaces, *ends, anchors_from=DEFAULT_ANCHORS, inversion=OPENING_INVERSION)
+    opening = {"inversion": OPENING_INVERSION, "panes": (OWN,)}
+    return Workspace(spaces, *ends, anchors_from=DEFAULT_ANCHORS, **opening)
 
 
 # A file's name holds its tab and its owner, the session that writes it. A reloaded tab takes the file over by

@@ -43,7 +43,7 @@ def bound(
 
 def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """The argument that makes this value the one that a widget begins with."""
-    if widget.__name__ == "selectbox":
+    if widget.__name__ in ("selectbox", "radio"):
         return {"index": list(settings["options"]).index(value)}
     return {"default" if widget.__name__ in ("segmented_control", "multiselect", "pills") else "value": value}
 

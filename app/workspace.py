@@ -20,6 +20,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import StarLook
 from relcore.invert.inversion import InversionSpec
+from relcore.maps.pane_maps import OWN
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec
 from relcore.scores.comparison import ProjectionSpec
@@ -27,7 +28,7 @@ from relcore.scores.neighbours import CONVENTIONS
 from relcore.tasks.recipe import ComparisonRecipe
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
-PANES = ("absolute", "relative", "whitened")
+PANES = (OWN, "absolute", "relative", "whitened")
 MOST_NEIGHBOURS = 200
 OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # of a new session
 MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
@@ -68,11 +69,10 @@ class Workspace:
         if not isinstance(self.k, int) or not 1 <= self.k <= MOST_NEIGHBOURS:
             raise SpaceError(f"k: expected 1 … {MOST_NEIGHBOURS} neighbours, got {self.k!r}")
         need_one_of("convention", self.convention, CONVENTIONS)
-        if len(self.panes) != 2 or self.panes[0] not in PANES or self.panes[1] not in PANES[1:]:
-            raise SpaceError(
-                "panes: expected absolute, relative or whitened above relative or whitened, got"
-                f" {self.panes!r:.80}"
-            )
+        if not 1 <= len(self.panes) <= 2:
+            raise SpaceError(f"panes: expected one row or two, got {self.panes!r:.80}")
+        for pane in self.panes:
+            need_one_of("panes", pane, PANES)
         if not isinstance(self.anchors_from, str):
             raise SpaceError(f"anchors_from: expected a text, got {self.anchors_from!r}")
         for name, ids in self.named_sets:
@@ -80,6 +80,11 @@ class Workspace:
 
     def with_anchors(self, ids: tuple[str, ...], anchors_from: str = "") -> Workspace:
         return dataclasses.replace(self, anchors=tuple(dict.fromkeys(ids)), anchors_from=anchors_from)
+
+    @property
+    def form(self) -> str:
+        """The representation by anchors that the panes show."""
+        return next((pane for pane in self.panes[::-1] if pane in ("relative", "whitened")), "relative")
 
     @property
     def by_strategy(self) -> bool:

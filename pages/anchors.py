@@ -40,7 +40,7 @@ def effect(
     """Scores with these anchors in the lower panes' representation, those before the last step, and their
     paired differences.
     """
-    form, anchors, before = workspace.panes[1], workspace.anchors, session.history().before
+    form, anchors, before = workspace.form, workspace.anchors, session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
     now = scores(pair, form, anchors, *settings, alone=True)
     if (
@@ -57,7 +57,7 @@ def effect(
 
 
 def show_effect(workspace: Workspace, pair: Match) -> None:
-    form, (now, before, moved) = workspace.panes[1], effect(workspace, pair)
+    form, (now, before, moved) = workspace.form, effect(workspace, pair)
     first, left = headline_metric(now), ""
     if before and (earlier := session.history().before.anchors):
         kept = len({*earlier} & {*workspace.anchors})

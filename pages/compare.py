@@ -125,6 +125,7 @@ with st.container(key="above-panes"):
 
 def above() -> None:
     with bar:
+        choosers.switch(workspace, pair)
         shards.draw_sample_line(workspace)
         choosers.view_choosers(workspace, pair)
 

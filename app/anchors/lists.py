@@ -180,7 +180,7 @@ _CURRENT = "current anchors"
 
 
 def compare_sets(workspace: Workspace, pair: Match) -> None:
-    form = workspace.panes[1]
+    form = workspace.form
     sides = []
     for name, column in zip("AB", st.columns(2, gap="large"), strict=True):
         with column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,8 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import REDUCTIONS
 from relcore.base.numbers import counted
-from relcore.compare.scene import LOWER, RIGHT
+from relcore.compare.scene import AXES, LOWER, RIGHT
+from relcore.maps.pane_maps import OWN, drawn_panes
 from relcore.maps.views import COLUMN, MOST_PIVOTS
 from relcore.spaces.space import Match
 
@@ -69,7 +71,60 @@ def color_name(color_by: str) -> str:
     return color_by.removeprefix(COLUMN) if color_by.startswith(COLUMN) else color_by.capitalize()
 
 
-_FITS = {"first": "one map, fitted on the first space", "apart": "separate maps"}
+_POSITIONS = {
+    OWN: ("Each in its own axes", "A map for every space: compare the shapes."),
+    "absolute": ("Shared axes", "One map for both: the same place, the same coordinates."),
+    "relative": (
+        "Relative to anchors",
+        "Rows by their similarities to anchors: the same place, the same similarities.",
+    ),
+    "whitened": ("Relative, whitened", "As relative, less what the anchors have in common."),
+}
+_SWITCH = (OWN, "absolute", "relative")
+_NO_AXES = "A map for every space: their vectors differ in length, so they share no axes."
+
+
+def switch(workspace: Workspace, pair: Match) -> None:
+    """The idea: what the panes of the first row show, as three positions of one switch."""
+    widths = [space.dimension for space in (pair.source, pair.target)]
+    (shown,) = drawn_panes(workspace.panes[:1], widths, workspace.reduction)
+    captions = {form: caption for form, (_, caption) in _POSITIONS.items() if form in (shown, *_SWITCH)}
+    if widths[0] != widths[1]:
+        captions = {OWN: _NO_AXES} | {form: captions[form] for form in captions if form not in AXES}
+    with st.container(key="idea"):
+        bound(
+            st.radio,
+            "What the panes show",
+            "view.position",
+            shown,
+            lambda form: _show(workspace, form, *workspace.panes[1:]),
+            options=list(captions),
+            format_func=lambda form: _POSITIONS[form][0],
+            captions=list(captions.values()),
+            horizontal=True,
+            label_visibility="collapsed",
+            width="stretch",
+        )
+
+
+def _second_row_chooser(workspace: Workspace) -> None:
+    bound(
+        st.selectbox,
+        "Second row",
+        "view.second_row",
+        workspace.panes[1] if len(workspace.panes) > 1 else "",
+        lambda form: _show(workspace, workspace.panes[0], *filter(None, [form])),
+        options=["", *_POSITIONS],
+        format_func=lambda form: _POSITIONS[form][0] if form else "None",
+        width=190,
+        help="Four panes: two positions of the switch, one above the other.",
+    )
+
+
+def _show(workspace: Workspace, *panes: str) -> None:
+    shown, reduction = tuple(dict.fromkeys(panes)), replace(workspace.reduction, fit="first")
+    title = " above ".join(_POSITIONS[form][0].lower() for form in shown)
+    session.edit(f"show {title}", panes=shown, reduction=reduction)
 
 
 def view_choosers(workspace: Workspace, pair: Match) -> None:
@@ -94,15 +149,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             help=f"Only the pivots' neighbourhoods, or all {counted(len(pair), 'row')}",
             required=True,
         )
-        bound(
-            st.segmented_control,
-            "Lower panes",
-            "view.panes",
-            workspace.panes[1],
-            lambda value: session.edit(f"show {value}", panes=(workspace.panes[0], value)),
-            options=["relative", "whitened"],
-            required=True,
-        )
+        _second_row_chooser(workspace)
         bound(
             st.segmented_control,
             "Reduction",
@@ -160,17 +207,6 @@ def _further_choosers(workspace: Workspace) -> None:
         "view.show_anchors",
         view.show_anchors,
         change("show anchors", "view", "show_anchors"),
-    )
-    bound(
-        st.segmented_control,
-        "Fit",
-        "view.fit",
-        reduction.fit,
-        change("fit", "reduction", "fit"),
-        options=list(_FITS),
-        format_func=_FITS.get,
-        required=True,
-        help=("One map, fitted on the first space: equal pictures mean equal coordinates."),
     )
     bound(
         st.toggle,

@@ -15,18 +15,68 @@ _FORMS = ("absolute", "relative", "whitened")
 
 
 def headline(workspace: Workspace, pair: Match) -> str:
-    """As HTML: class agreement where the rows have classes, else the rank of a row as a neighbour of
-    itself.
-    """
-    return f'<p class="relscope-lead">{_sentence(workspace, pair)}</p>'
-
-
-def _sentence(workspace: Workspace, pair: Match) -> str:
+    """As HTML: how many rows agree, by shared axes and by anchors; below it all that was measured."""
     if not workspace.anchors:
-        return "No anchors yet: choose some in the sidebar, or pick them on the Anchors page."
+        return _lead("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.")
     if not compute.can_be_scored(pair, workspace.anchors):
-        return compute.too_few_held_out(pair, workspace.anchors)
+        return _lead(compute.too_few_held_out(pair, workspace.anchors))
     found = {form: scores_of(workspace, pair, form) for form in _FORMS}
+    measured = _measured(workspace, pair, found)
+    words = _in_words(workspace, pair, found)
+    if not words:
+        return _lead(measured)
+    return (
+        f"{_lead(words)}<details class='relscope-details'><summary>Details</summary>{measured}"
+        f"{_why_cka(found)}</details>"
+    )
+
+
+def _lead(words: str) -> str:
+    return f'<p class="relscope-lead">{words}</p>'
+
+
+def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str, Score]]) -> str:
+    """How many rows agree in the other space; "" where a stored score does not know."""
+    relative, absolute = found["relative"], found["absolute"]
+    if agreement := relative.get("class agreement"):
+        near, shares = "next to a row of their own class", [agreement, absolute.get("class agreement")]
+        chance = agreement.null.mean if agreement.null else None
+    else:
+        near, chance = "their own nearest neighbour", 1 / relative["mrr"].n
+        shares = [score and score.top1 for score in (relative["mrr"], absolute.get("mrr"))]
+    if shares[0] is None:
+        return ""
+    is_words, about = pair.source.counts is not None, "about " * (relative["mrr"].interval is not None)
+    rows = counted(len(pair), "word" if is_words else "row")
+    opening = f"Both models {'know' if is_words else 'describe'} the same {rows}."
+    by_anchors, shared = (None if share is None else f"<b>{about}{100 * share:.0f} %</b>" for share in shares)
+    by_chance = "" if chance is None else f" (by chance {100 * chance:.0f} %)"
+    anchors = f"similarities to {counted(len(workspace.anchors), 'anchor')}"
+    if shared is None:
+        return (
+            f"{opening} Their vectors differ in length, so they share no axes. By {anchors}, {by_anchors} of"
+            f" them are {near} in the other model{by_chance}."
+        )
+    return (
+        f"{opening} In shared axes, {shared} of them are {near} in the other model; by {anchors},"
+        f" {by_anchors} are{by_chance}."
+    )
+
+
+def _why_cka(found: Mapping[str, Mapping[str, Score]]) -> str:
+    """Why two scores of the same spaces seem to disagree."""
+    cka, mrr = (found["absolute"].get(metric) for metric in ("cka", "mrr"))
+    if not (
+        cka and mrr is not None and cka.null and mrr.null and cka > cka.null.high and mrr <= mrr.null.high
+    ):
+        return ""
+    return (
+        f" Linear CKA is {short(cka, 2)} where the absolute mean reciprocal rank is {short(mrr, 2)}:"
+        " CKA ignores rotations, the rank reads coordinates."
+    )
+
+
+def _measured(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str, Score]]) -> str:
     opening = f"Two encoders, the same {counted(len(pair), 'row')}"
     if "mrr" not in found["absolute"]:
         opening += ", different dimensions, and so no coordinates in common but those to anchors"

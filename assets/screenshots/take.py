@@ -42,7 +42,7 @@ def take(browser: Any, url: str, page_name: str, size: tuple[int, int], scheme: 
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(120_000)
-    page.goto(url if page_name == "Compare" else f"{url}/{page_name.lower()}")
+    page.goto(f"{url}/{'' if page_name == 'Compare' else page_name.lower()}?panes=absolute,relative")
     page.wait_for_selector("[data-testid=stMainBlockContainer] >> visible=true")
     page.evaluate(SETTLED)
     if page_name in ("Compare", "Anchors", "Invert"):

@@ -16,13 +16,13 @@ from relcore.compare.columns import colored, named_clusters, needs_clusters
 from relcore.compare.scene import MapLook, assemble_scene, dressed, prominent_rows
 from relcore.encoders.words import load_words
 from relcore.figures.scene import Scene
-from relcore.maps.pane_maps import map_pair, orient_pairs
+from relcore.maps.pane_maps import OWN, PANES, drawn_panes, map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, default_view, make_view
 from relcore.represent.anchors import select_anchors
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
+from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import LatentSpace, Match, match
-from relcore.tasks.recipe import PANES
+from relcore.tasks.recipe import GRID
 
 if TYPE_CHECKING:
     from relcore.panes.widget import PanesWidget
@@ -38,7 +38,7 @@ def show(
     target: Shown,
     anchors: Sequence[str] | int | None = None,
     *,
-    panes: Sequence[str] = PANES,
+    panes: Sequence[str] = GRID,
     color_by: str | Sequence[object] | None = None,
     link_zoom: bool = False,
     height: int = 640,
@@ -57,7 +57,8 @@ def show(
         By default 300 rows at random, or a third of the rows where these are fewer. An empty list draws the
         absolute panes alone.
     panes : representations
-        One or two of "absolute", "relative", "whitened" and "procrustes".
+        One or two of "own" (absolute, each space on its own axes), "absolute" (on shared axes), "relative",
+        "whitened" and "procrustes".
     color_by : str or one value per row of `source`, optional
         As `relcore.maps.views.ViewSpec`, or numbers or names of your own; by default the labels where they
         are classes, else some rows with their neighbourhoods.
@@ -81,7 +82,7 @@ def show(
     """
     from relcore.panes.widget import PanesWidget
 
-    need_distinct("panes", _listed("panes", panes, "a list of representations"), REPRESENTATIONS)
+    need_distinct("panes", _listed("panes", panes, "a list of representations"), PANES)
     if len(panes) > 2:
         raise SpaceError(f"panes: expected one or two representations, got {len(panes)}")
     spaces = _spaces(source, target)
@@ -142,15 +143,17 @@ def _drawing(
     def picture(pane: str, anchors: Sequence[str]) -> tuple[list[np.ndarray], str]:
         return map_pair(pair, view.rows, pane, anchors, ProjectionSpec(), _MAP)
 
-    absolute = picture("absolute", ())
+    widths = [space.dimension for space in (pair.source, pair.target)]
+    panes, first = drawn_panes(panes, widths, _MAP), drawn_panes(["absolute"], widths, _MAP)[0]
+    absolute = picture(first, ())
     names = named_clusters(pair.source, view.rows, absolute[0][0]) if needs_clusters(view, None) else None
     prominence = prominent_rows(pair.source, view)
 
     def draw(anchors: Sequence[str]) -> tuple[Scene, np.ndarray]:
-        forms = [pane for pane in panes if anchors or pane == "absolute"]
+        forms = [pane for pane in panes if anchors or pane in (OWN, "absolute")]
         if not forms:
             raise SpaceError(f"anchors: expected at least one for the {panes[0]} panes, got none")
-        pictures = {pane: absolute if pane == "absolute" else picture(pane, anchors) for pane in forms}
+        pictures = {pane: absolute if pane == first else picture(pane, anchors) for pane in forms}
         oriented = orient_pairs(pictures, absolute[0][0], pair, _MAP)
         scene = assemble_scene((pair.source, pair.target), view, oriented, anchors)
         return replace(dressed(scene, MapLook(), None, names), prominence=prominence), view.rows

@@ -33,7 +33,7 @@ from relcore.figures.export import (
     training_exportable,
 )
 from relcore.figures.scene import Clusters, Coloring, Pane, Scene, StarLook
-from relcore.maps.pane_maps import map_pair, orient_pairs
+from relcore.maps.pane_maps import OWN, drawn_panes, map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import (
     COLUMN,
@@ -58,6 +58,7 @@ from relcore.spaces.space import LatentSpace, Match, distinct_names
 from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair, recipe_of
 
 RIGHT, LOWER = "right", "lower"
+AXES = {OWN: "own axes", "absolute": "shared axes"}  # what panes of absolute spaces are called
 FACING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -121,9 +122,10 @@ def assemble_scene(
 ) -> Scene:
     """Coordinates by representation in the view's colours, two panes a row; the notes go into the caption."""
     names = distinct_names(spaces)
+    titled = {AXES.get(representation, representation): pair for representation, pair in pairs.items()}
     panes = tuple(
-        Pane(f"{name} · {representation}", coordinates)
-        for representation, (pair, _) in pairs.items()
+        Pane(f"{name} · {title}", coordinates)
+        for title, (pair, _) in titled.items()
         for name, coordinates in zip(names, pair, strict=True)
     )
     source, rows = spaces[0], view.rows  # distinct and ascending
@@ -132,7 +134,7 @@ def assemble_scene(
     places = np.searchsorted(rows, anchor_rows)
     drawn = (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == anchor_rows)
     notes = [f"{len(rows):,} of the {counted(len(source), 'row')} of {names[0]} and {names[1]}"]
-    notes += [f"{representation}: {note}" for representation, (_, note) in pairs.items()]
+    notes += [f"{title}: {note}" for title, (_, note) in titled.items()]
     caption = "; ".join([*notes, counted(len(anchor_ids), "anchor"), *filter(None, [view.about])])
     title = view.scale.title if view.scale else ""
     number = {"scale": view.scale, "values": view.values, "color_title": title} if view.scale else {}
@@ -179,13 +181,15 @@ def comparison_scene(
     view = colored(
         matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells
     )
+    widths = [space.dimension for space in (matched.source, matched.target)]
     pairs = {
         pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction)
-        for pane in recipe.panes
+        for pane in drawn_panes(recipe.panes, widths, recipe.reduction)
     }
     if oriented:  # as PCA of the drawn rows of the absolute source space, (m, c)
-        if recipe.reduction.method == "pca" and "absolute" in pairs:
-            reference = pairs["absolute"][0][0]
+        absolute = pairs.get("absolute") or pairs.get(OWN)
+        if recipe.reduction.method == "pca" and absolute:
+            reference = absolute[0][0]
         else:
             vectors, by_pca = matched.source.vectors, replace(recipe.reduction, method="pca", align=False)
             vectors = vectors if len(view.rows) == len(vectors) else vectors[view.rows]

@@ -35,11 +35,13 @@ from relcore.represent.similarity import (
     row_blocks,
     unit_rows,
 )
-from relcore.scores.comparison import ProjectionSpec, represent, representation_maps
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
 from relcore.spaces.space import LatentSpace, MadeRows, Match
 
 _FEW = 2**23  # numbers in the directions that are kept: 32 MB
 Picture = tuple[list[np.ndarray], str]
+OWN = "own"  # the absolute rows, each space on a map of its own
+PANES = (OWN, *REPRESENTATIONS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,17 @@ class Directions:
 
 
 DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
+
+
+def on_maps(pane: str, spec: ReductionSpec) -> tuple[str, ReductionSpec]:
+    """The representation that a pane shows, and the reduction of its maps."""
+    return ("absolute", replace(spec, fit="apart")) if pane == OWN else (pane, spec)
+
+
+def drawn_panes(panes: Sequence[str], widths: Sequence[int], spec: ReductionSpec) -> tuple[str, ...]:
+    """The panes to draw, each once: absolute spaces that no map has in common are on maps of their own."""
+    shared = fitting_reduction(widths, spec).fit == "first"
+    return tuple(dict.fromkeys(OWN if pane == "absolute" and not shared else pane for pane in panes))
 
 
 def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSpec:
@@ -122,6 +135,7 @@ def pca_pair(
     Others are reduced as a matrix up to `SAMPLED_ROWS` rows; above, their axes come from a sample, their
     scores by block. Raises SpaceError for fewer than three rows, and as `represent` and `reduce_spaces`.
     """
+    pane, spec = on_maps(pane, spec)
     spaces = matched.source, matched.target
     linear = pane == "whitened" or SIMILARITIES[projection.similarity].load().linear
     if pane not in ("relative", "whitened") or (not linear and len(rows) <= SAMPLED_ROWS):
@@ -160,6 +174,7 @@ def map_pair(
     UMAP places rows beyond its sample in the blocks of the app's job: another block size rounds differently,
     and UMAP shows it.
     """
+    pane, spec = on_maps(pane, spec)
     if spec.method == "pca":
         return pca_pair(matched, rows, pane, anchors, projection, spec)
     if n_fitted(len(rows), spec) == len(rows):
@@ -265,8 +280,8 @@ def orient_pairs(
         still = np.allclose(turn, np.eye(len(turn)), atol=1e-6)
         turn = np.eye(len(turn)) if still else turn
         turned = _turned(source, turn)
-        equal_widths = form != "absolute" or pair.source.dimension == pair.target.dimension
-        is_one_map = spec.align or (spec.fit == "first" and equal_widths)
+        own = form == OWN or (form == "absolute" and pair.source.dimension != pair.target.dimension)
+        is_one_map = spec.align or (spec.fit == "first" and not own)
         target = _turned(target, turn if is_one_map else turn_onto(target, turned))
         oriented[form] = ([turned, target], note if still and is_one_map else f"{note}, {NOTE}")
     return oriented

@@ -79,6 +79,7 @@ class LinkedScatter {
       [this.ids, this.unanswered] = [new TextColumn(take("ids")), []];
       clearTimeout(this.clickTimer); // the click was on an old row
     }
+    this.sameRows = !other;
     if (fresh("cells")) this.cells = header.sheet ? take("cells") : null;
     this.tip.serve(header.files, header.sheet, this.place.load);
     if (fresh("prominence") || other) this.prominence = header.arrays.prominence ? take("prominence") : Uint32Array.from({ length: header.n }, (_, row) => row);

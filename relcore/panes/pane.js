@@ -5,6 +5,9 @@ const MARGIN = 1.08;
 const CLOSEST = 8; // how far "zoom to the selection" goes into a single point
 const REACH = 9; // pixels within which the pointer takes a point
 const DRAWING = new Set(["lasso", "box"]); // tools that draw the edge of a selection
+const GLIDING = 450; // milliseconds in which points move to another map
+const MOST_GLIDING = 60000; // rows; of more, a processor without a graphics card draws too few frames
+const STILL = "(prefers-reduced-motion: reduce)";
 const HOME = Object.freeze({ x: 0, y: 0, zoom: 1 });
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
@@ -108,11 +111,24 @@ class Pane {
     });
     this.solid = dimensions === 3 ? units : null;
     this.depths = this.solid && new Float32Array(n);
+    const before = this.units;
     this.units = this.solid ? new Float32Array(2 * n) : units;
     if (!this.solid && this.points.content.depth) this.points.upload("depth", new Float32Array(n));
+    this.glide = null;
     if (this.solid) return this.setTurn(this.turn);
     this.points.upload("position", units);
+    if (this.owner.sameRows && before?.length === units.length && n <= MOST_GLIDING && !matchMedia(STILL).matches) this.glide = { before, after: units };
     this.redraw();
+  }
+
+  /* The points go from where they were to where they are now, so that one sees what changes. */
+  move(time) {
+    const { before, after, began = time } = this.glide;
+    const share = Math.min((time - began) / GLIDING, 1);
+    const eased = share * share * (3 - 2 * share);
+    this.glide = share < 1 ? { before, after, began } : null;
+    this.units = share < 1 ? after.map((unit, i) => before[i] + eased * (unit - before[i])) : after;
+    this.points.upload("position", this.units);
   }
 
   setTurn(turn) {
@@ -152,9 +168,10 @@ class Pane {
     if (this.frame || this.disposed) return;
     this.frame = requestAnimationFrame((time) => {
       this.frame = 0;
+      if (this.glide) this.move(time);
       this.draw(time);
-      this.owner.drawn(this);
-      if (this.dense && !this.dense.final) this.redraw();
+      if (!this.glide) this.owner.drawn(this);
+      if (this.glide || (this.dense && !this.dense.final)) this.redraw();
     });
   }
 

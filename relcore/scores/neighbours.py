@@ -389,9 +389,10 @@ class Neighbours:
             rng = np.random.default_rng(random_state)
             draws = rng.multinomial(m, chances / chances.sum(), _RANK_DRAWS) @ reciprocal / m
             null = Null.from_draws(draws, mean=float(reciprocal.sum() / n))
-        return self._score("mrr", self.reciprocal_rank, null)
+        first = float(np.mean(self.reciprocal_rank == 1)) if self.convention == "paper" else None
+        return self._score("mrr", self.reciprocal_rank, null, top1=first)
 
-    def _score(self, metric: str, values: np.ndarray, null: Null | None) -> Score:
+    def _score(self, metric: str, values: np.ndarray, null: Null | None, **more: float | None) -> Score:
         return Score(
             values.mean(dtype=np.float64),
             metric=metric,
@@ -402,6 +403,7 @@ class Neighbours:
             interval=sampling_interval(values, len(self.target)),
             null=null,
             note=self.note,
+            **more,
         )
 
     def _renamed(self, rng: np.random.Generator) -> np.ndarray:

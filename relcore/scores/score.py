@@ -149,10 +149,13 @@ class Score(float):
         What else decides the score, such as a single long row; "" where nothing does.
     recall : Recall or None
         Of the neighbour lists, where the search was approximate.
+    top1 : float or None
+        Beside an MRR of the convention "paper": the share of queries that are their own nearest neighbour.
     """
 
     note: str = ""
     recall: Recall | None = None
+    top1: float | None = None
     metric: str
     convention: str
     k: int | None
@@ -174,6 +177,7 @@ class Score(float):
         null: Null | None = None,
         note: str = "",
         recall: Recall | None = None,
+        top1: float | None = None,
     ) -> Score:
         if metric in RANGES:  # without the rounding that puts a score just outside the range of its metric
             low, high = (-1.0, 1.0) if convention == "debiased" else RANGES[metric]
@@ -191,6 +195,8 @@ class Score(float):
             score.note = note
         if recall:
             score.recall = recall
+        if top1 is not None:
+            score.top1 = top1
         return score
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict]:

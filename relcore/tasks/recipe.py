@@ -17,15 +17,16 @@ from relcore.base.errors import SpaceError, need_one_of, need_strings, quote
 from relcore.base.names import FIGURES, FORMER_FIGURES
 from relcore.base.records import need_plain
 from relcore.catalog.catalog import SpaceSpec, load
+from relcore.maps.pane_maps import PANES
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
+from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import LatentSpace, Match, match
 
 if TYPE_CHECKING:
     from relcore.figures.export import Exportable
 
-PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
+GRID = ("absolute", "relative")  # the rows of the 2 × 2 grid
 _NAMED = 5  # figures that an error lists
 
 
@@ -96,14 +97,14 @@ class ComparisonRecipe:
     projection: ProjectionSpec = ProjectionSpec()
     view: ViewSpec = ViewSpec()
     reduction: ReductionSpec = ReductionSpec()
-    panes: tuple[str, ...] = PANES
+    panes: tuple[str, ...] = GRID
     source_digest: str = ""
     target_digest: str = ""
 
     def __post_init__(self) -> None:
         need_strings("recipe: anchors", self.anchors)
         for pane in self.panes:
-            need_one_of("recipe: panes", pane, REPRESENTATIONS)
+            need_one_of("recipe: panes", pane, PANES)
 
     @classmethod
     def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:

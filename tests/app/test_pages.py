@@ -21,8 +21,8 @@ SETTINGS = [
     ("button_group", "scores.convention", "mutual", lambda now: now.convention),
     ("multiselect", "view.pivots", ["r1", "r9"], lambda now: list(now.view.pivots)),
     ("button_group", "view.everything", "all", lambda now: "all" if now.view.everything else "pivots"),
-    ("button_group", "view.panes", "whitened", lambda now: now.panes[1]),
-    ("button_group", "view.fit", "apart", lambda now: now.reduction.fit),
+    ("radio", "view.position", "own", lambda now: now.panes[0]),
+    ("selectbox", "view.second_row", "whitened", lambda now: now.panes[1]),
     ("button_group", "view.dimensions", 3, lambda now: now.reduction.n_components),
     ("selectbox", "sidebar.strategy", "k-means", lambda now: now.anchors_from.split(" ")[0]),
     ("number_input", "sidebar.number", 11, lambda now: len(now.anchors)),
@@ -180,4 +180,4 @@ def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, 
 
 
 def lead_of(session):
-    return re.search(r'<p class="relscope-lead">.*?</p>', session.html)[0]
+    return re.search(r'<p class="relscope-lead">.*?</(details|p)>$', session.html, re.M)[0]

@@ -21,7 +21,7 @@ from relcore.panes.payload import POSITION_STEPS, ids_digest, payload_of, unpack
 ROOT = ".ls-root"
 PAGES = ("Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers", "Compare")
 CLASSES = ("countries", "capitals", "animals", "professions", "emotions", "colours")
-TITLES = ("Word2Vec · absolute", "FastText · absolute", "Word2Vec · relative", "FastText · relative")
+TITLES = ("Word2Vec · shared axes", "FastText · shared axes", "Word2Vec · relative", "FastText · relative")
 
 
 def clouds(n: int, classed: float) -> tuple[np.ndarray, list[np.ndarray]]:

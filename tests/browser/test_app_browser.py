@@ -28,7 +28,7 @@ def opened(page, url):
 
 @pytest.fixture
 def compare(watched, app):
-    return opened(watched, app)
+    return opened(watched, f"{app}/?panes=absolute,relative")
 
 
 def sidebar(page):
@@ -87,6 +87,25 @@ def test_every_page_opens_on_wide_and_narrow_screens(compare, width):
             settle(page)
         assert main.evaluate("main => main.scrollWidth <= main.clientWidth"), title
         page.set_viewport_size({"width": 1440, "height": 1000})
+
+
+def test_the_switch_shows_each_space_in_its_own_axes_in_shared_ones_and_relative_to_anchors(watched, app):
+    page, shown = opened(watched, app), set()
+    for position, title in (
+        ("", "own axes"),
+        ("Shared axes", "shared axes"),
+        ("Relative to anchors", "relative"),
+    ):
+        if position:
+            page.get_by_test_id("stRadioOption").filter(has_text=position).click()
+        page.locator(".ls-title").filter(has_text=f"· {title}").nth(1).wait_for()
+        settle(page)
+        assert page.locator(".ls-points").count() == 2
+        shown.add(pixels(page, 1))
+    assert len(shown) == 3
+    lead = page.locator(".st-key-headline").inner_text()
+    assert "are their own nearest neighbour in the other model" in lead
+    assert "CKA ignores rotations" in page.locator(".relscope-details").text_content()
 
 
 def test_a_brush_lights_all_panes_and_a_click_inspects_a_point_that_becomes_an_anchor(compare):

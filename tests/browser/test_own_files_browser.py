@@ -47,10 +47,10 @@ def opened(page, url):
 
 def test_a_lasso_over_the_two_files_ends_up_in_a_script(page, own):
     url, folder, out = own
-    opened(page, url)
+    opened(page, f"{url}/?panes=absolute,relative")
     assert out.read_text() == ""  # the server prints its address elsewhere
     titles = page.locator(ROOT).inner_text()
-    assert {"a · absolute", "b · absolute", "a · relative", "b · relative"} <= set(titles.splitlines())
+    assert {"a · shared axes", "b · shared axes", "a · relative", "b · relative"} <= set(titles.splitlines())
     sidebar = page.get_by_test_id("stSidebar")
     assert "300 rows in both" in sidebar.inner_text()
     colour = sidebar.evaluate("element => getComputedStyle(element).backgroundColor")
@@ -77,7 +77,7 @@ def test_a_lasso_over_the_two_files_ends_up_in_a_script(page, own):
 @pytest.mark.parametrize("path", ABOVE)
 def test_all_panes_the_headline_and_the_controls_are_in_sight(page, own, path):
     page.set_viewport_size({"width": 1440, "height": 1000})
-    opened(page, f"{own[0]}/{path}")
+    opened(page, f"{own[0]}/{path}?panes=absolute,relative")
     heights = {}
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})

@@ -109,6 +109,22 @@ def test_each_pane_keeps_its_zoom_until_they_are_linked(page):
     wait_for(page, "views", "[[0,0,1],[0,0,1],[0,0,1],[0,0,1]]")
 
 
+def test_points_move_to_another_map_unless_the_user_wants_no_motion(page):
+    first = scene(panes=2)
+    turned = replace(first, panes=tuple(replace(pane, coordinates=-pane.coordinates) for pane in first.panes))
+    pictures = {}
+    for motion in ("no-preference", "reduce"):
+        page.emulate_media(reduced_motion=motion)
+        draw(page, first)
+        at_rest(page)
+        page.evaluate("content => draw(content)", content(turned))
+        assert page.evaluate("Boolean(scatter.panes[0].glide)") == (motion == "no-preference")
+        page.wait_for_function("!scatter.panes.some((pane) => pane.glide || pane.frame)")
+        assert page.evaluate("scatter.panes[0].units === scatter.panes[0].points.content.position")
+        pictures[motion] = pixels(page, 0)
+    assert len(set(pictures.values())) == 1
+
+
 @pytest.mark.parametrize("points", ["page", "webgl"])
 def test_an_anchor_more_paints_one_star_per_pane_and_no_points(page, points):
     page.add_init_script(f"""[window.drawn, window.relscopePoints] = [[0, 0, 0, 0], "{points}"];

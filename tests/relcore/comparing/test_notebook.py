@@ -22,9 +22,9 @@ def spaces():
 
 def test_relative_panes_of_a_turned_space_agree_and_absolute_ones_do_not(spaces):
     drawn = pictures(show(*spaces, anchors=[f"row {i}" for i in range(12)]))
-    assert list(drawn) == ["a · absolute", "b · absolute", "a · relative", "b · relative"]
+    assert list(drawn) == ["a · shared axes", "b · shared axes", "a · relative", "b · relative"]
     np.testing.assert_allclose(drawn["a · relative"], drawn["b · relative"], atol=1e-4)
-    assert np.abs(drawn["a · absolute"] - drawn["b · absolute"]).max() > 0.5
+    assert np.abs(drawn["a · shared axes"] - drawn["b · shared axes"]).max() > 0.5
 
 
 def test_a_pane_spans_the_leading_axes_of_the_similarities(spaces):
@@ -51,7 +51,7 @@ def test_selected_rows_are_those_of_the_shared_rows_in_the_sources_order(spaces)
     [
         ({"anchors": ["row 3", "qzx"]}, "got 1 unknown: 'qzx'"),
         ({"anchors": "row 3"}, "anchors: expected a list of ids, or how many, got 'row 3'"),
-        ({"anchors": 5, "panes": ["absolut"]}, "panes: expected one of absolute, relative"),
+        ({"anchors": 5, "panes": ["absolut"]}, "panes: expected one of own, absolute, relative"),
         (
             {"anchors": 5, "color_by": [1, 2]},
             "color_by: expected 60 values, one per row of the source, got 2",

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from relcore.maps.pane_maps import orient_pairs, turn_onto
+from relcore.maps.pane_maps import OWN, drawn_panes, map_pair, orient_pairs, turn_onto
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.scores.comparison import ProjectionSpec, represent
 from relcore.spaces.space import LatentSpace, match
@@ -42,6 +42,20 @@ def test_even_an_unrelated_map_is_only_turned_or_mirrored():
     unrelated = RNG.normal(size=(200, 3))
     turn = turn_onto(unrelated, RNG.normal(size=(200, 3)))
     np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("d_target", [8, 6])
+def test_a_turned_copy_has_the_same_picture_in_its_own_axes_and_another_in_shared_ones(d_target):
+    spaces, spec = pair(d_target), ReductionSpec(fit="first")
+    widths, rows = (8, d_target), np.arange(200)
+    panes = drawn_panes((OWN, "absolute"), widths, spec)
+    assert panes == ((OWN, "absolute") if d_target == 8 else (OWN,))
+    assert drawn_panes(("absolute", "relative"), (8, 8), ReductionSpec(fit="apart")) == (OWN, "relative")
+    maps = {pane: map_pair(spaces, rows, pane, (), ProjectionSpec(), spec) for pane in panes}
+    shown = orient_pairs(maps, maps[OWN][0][0], spaces, spec)
+    apart = {pane: np.abs(np.subtract(*shown[pane][0])).max() / np.std(shown[pane][0][0]) for pane in panes}
+    assert (apart[OWN] < 1e-4) == (d_target == 8)  # a part of the columns has nearly the same axes
+    assert apart.get("absolute", 2) > 1
 
 
 def test_one_more_anchor_neither_mirrors_nor_turns_the_relative_map():

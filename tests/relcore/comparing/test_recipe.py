@@ -124,8 +124,8 @@ def test_a_scene_has_two_panes_a_representation_and_is_the_same_again(pair, file
     )
     scene, again = comparison_scene(recipe, pair), comparison_scene(recipe)
     assert [pane.title for pane in scene.panes] == [
-        "s · absolute",
-        "t · absolute",
+        "s · shared axes",
+        "t · shared axes",
         "s · relative",
         "t · relative",
     ]

@@ -72,6 +72,8 @@ def test_each_query_has_its_own_overlap_and_rank(make_pair, convention):
     found = find_neighbours(source, target, 7, convention, queries=np.array([3, 11, 60]))
     np.testing.assert_allclose(found.overlap, jaccard_by_hand(source, target, 7, convention)[[3, 11, 60]])
     np.testing.assert_allclose(found.reciprocal_rank, mrr_by_hand(source, target, 7, convention)[[3, 11, 60]])
+    first = np.mean(found.reciprocal_rank == 1) if convention == "paper" else None
+    assert found.mrr().top1 == first
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
