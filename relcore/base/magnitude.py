@@ -11,6 +11,7 @@ import numpy as np
 
 # Squared lengths between which products of two rows, and of three, stay within float32.
 LEAST, MOST = 2.0**-60, 2.0**60
+ORDINARY = 12  # exponents of numbers that are used as they are
 _HIGHEST, _LOWEST = float(np.finfo(np.float32).max), 2.0**-136  # below the latter, three decimals are left
 _SAMPLED_ROWS = 64
 _ROWS_AT_ONCE = 4096
@@ -37,9 +38,14 @@ def out_of_range(given: np.ndarray) -> str:
 
 def brought(X: np.ndarray) -> tuple[np.ndarray, int]:
     """X · 2⁻ᵉ and e; X itself and 0 where its largest number is between 2⁻¹³ and 2¹²."""
+    exponent = exponent_of(X)
+    return (X, 0) if abs(exponent) <= ORDINARY else (scaled(X, exponent), exponent)
+
+
+def exponent_of(X: np.ndarray) -> int:
+    """e, so that the largest number of X · 2⁻ᵉ is in ½ … 1; 0 where it is not finite."""
     largest = max(X.max(), -X.min())
-    exponent = int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
-    return (X, 0) if abs(exponent) <= 12 else (scaled(X, exponent), exponent)
+    return int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
 
 
 def scaled(X: np.ndarray, exponent: int) -> np.ndarray:
@@ -98,9 +104,8 @@ def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
 def spread_and_offset(X: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
     """The root mean square distance of a sample of rows from their mean, and the length of the mean."""
     sample = X[:: max(1, len(X) // _SAMPLED_ROWS)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.linalg.norm(sample - mean.astype(np.float64)) / np.sqrt(len(sample))
-        return float(spread), float(np.linalg.norm(mean))
+    mean = mean.astype(np.float64)
+    return float(np.linalg.norm(sample - mean) / np.sqrt(len(sample))), float(np.linalg.norm(mean))
 
 
 def scaled_rows(X: np.ndarray, mean: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

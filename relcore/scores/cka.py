@@ -293,7 +293,9 @@ def decided_note(value: float, without: float, n_rows: int, names: Callable[[], 
         return ""
     named = quote(names()) + (", …" if n_rows > 3 else "")
     decide = f"One long row, {named}, decides" if n_rows == 1 else f"{n_rows} long rows, {named}, decide"
-    return f"{decide} this score; CKA of the other rows is {short(without)}."
+    rest = f"CKA of the other rows is {short(without)}"
+    rest = "float32 cannot tell the other rows apart" if without != without else rest
+    return f"{decide} this score; {rest}."
 
 
 def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -352,7 +354,7 @@ class OwnMoments(SpaceSums):
             sample = centred(scaled(X[rows], exponent), mean)
             powers = lengths.sum(), lengths @ lengths, np.vdot(lengths * lengths, lengths)
             sums = RowSums.from_sums(n, powers, sample, lengths[rows], product, weighted)
-        spread, offset = float(np.sqrt(lengths.mean())), float(np.linalg.norm(mean))
+        spread, offset = float(np.sqrt(lengths.mean())), float(np.linalg.norm(mean.astype(np.float64)))
         return cls(square, sums, spread, offset, mean, exponent, lengths)
 
 

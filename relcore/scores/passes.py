@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relcore.base.errors import need_one_of
-from relcore.base.magnitude import brought, scaled
+from relcore.base.magnitude import ORDINARY, brought, exponent_of, scaled
 from relcore.base.names import SIMILARITIES
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import (
@@ -326,8 +326,8 @@ class ColumnSums:
         """Of the power of two by which the space is divided before anything is squared; 0 for ordinary
         numbers.
         """
-        exponent = int(np.frexp(self.largest if np.isfinite(self.largest) else 0)[1])
-        return 0 if abs(exponent) <= 12 else exponent
+        exponent = exponent_of(np.array([self.largest]))
+        return 0 if abs(exponent) <= ORDINARY else exponent
 
     def packed(self) -> np.ndarray:
         return np.array([*self.total, self.largest, self.n])
@@ -386,10 +386,13 @@ def _procrustes(
     fitted, (source, target) = Procrustes().fit(*anchors), (side["raw"] for side in frames)
     centre = np.ldexp(source.centre.astype(np.float64), source.exponent)
     shift = (centre - fitted.source_mean_) @ fitted.matrix_ + fitted.target_mean_ - mean
-    matrix = scaled(fitted.matrix_, target.exponent - source.exponent).astype(np.float32)
+    # Scores take any scale: here one in which float32 can square the mapped rows, whatever the target's.
+    exponent = max(source.exponent + exponent_of(fitted.matrix_), exponent_of(shift) - 100)
+    exponent = target.exponent if abs(exponent - target.exponent) <= ORDINARY else exponent
+    matrix = scaled(fitted.matrix_, exponent - source.exponent).astype(np.float32)
     left = target.centre - scaled(mean, target.exponent)
     return (
-        Form("raw", True, matrix=matrix, shift=scaled(shift, target.exponent).astype(np.float32)),
+        Form("raw", True, matrix=matrix, shift=scaled(shift, exponent).astype(np.float32)),
         Form("raw", True, shift=left.astype(np.float32) if left.any() else None),
     )
 
@@ -770,7 +773,8 @@ class Sums:
         )
         weighted = weighted - e * first + (n * ee * e - 2 * gram @ e) - e * change
         gram = gram - n * np.outer(e, e)
-        square, spread = float(np.vdot(gram, gram)), float(np.sqrt(max(powers[0], 0) / n))
+        differ = powers[0] > 0  # a sum of squares, which is below zero by rounding where all rows are equal
+        square, spread = differ * float(np.vdot(gram, gram)), float(np.sqrt(max(powers[0], 0) / n))
         if form.of_centred:  # where the centre of the coordinates is in the representation
             origin = np.zeros(1) if form.shift is None else form.shift.astype(np.float64)
         else:

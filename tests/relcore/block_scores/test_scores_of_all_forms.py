@@ -92,6 +92,24 @@ def test_spaces_far_from_zero_have_the_same_notes(offset):
             assert_equal(passed, whole, 0.01 if rounds else 5e-4)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("number", [1e30, -3e38])
+@pytest.mark.parametrize("rows", [[500], [500, 5]])  # no anchor, and an anchor, too
+def test_one_number_of_any_size_is_scored_as_in_whole_matrices(number, rows):
+    pair = pair_of()
+    vectors = np.array(pair.source.vectors)
+    vectors[rows, 3] = number
+    for spaces in (
+        (LatentSpace(vectors, pair.ids), pair.target),
+        (pair.target, LatentSpace(vectors, pair.ids)),
+    ):
+        for (_, name), (passed, whole) in both(match(*spaces), tuple(pair.ids[:30]), n_queries=300).items():
+            assert np.isfinite([passed, passed.null.mean if passed.null else 0]).all()
+            if name == "cka":
+                levels = [(score, score.null.low, score.null.high) for score in (passed, whole)]
+                assert levels[0] == pytest.approx(levels[1], abs=1e-3)  # whole matrices lose digits
+
+
 def test_unrelated_spaces_score_at_their_chance_level():
     rng = np.random.default_rng(5)
     ids = [f"w{row}" for row in range(400)]
