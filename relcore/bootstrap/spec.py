@@ -137,7 +137,7 @@ class BootstrapSpec(Task[Outcome]):
     """Method, seeds, anchors and rows. `pairs` are seeds by id; else `n_seeds` shared ids are drawn."""
 
     kind: ClassVar[str] = "bootstrap"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     result: ClassVar[str] = "relcore.bootstrap.spec:Outcome"
     title: ClassVar[str] = "Bootstrap"
 

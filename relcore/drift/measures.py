@@ -24,7 +24,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.magnitude import lengths, scaled
-from relcore.represent.similarity import mean_row, row_blocks, unit_rows
+from relcore.represent.similarity import mean_row, row_blocks, thin_svd, unit_rows
 from relcore.scores.neighbours import nearest_directions, neighbours_within, without_itself
 from relcore.spaces.space import LatentSpace, Match, row_hashes
 
@@ -87,7 +87,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     product = np.zeros((old.shape[1], new.shape[1]))
     for block in row_blocks(n, _ROWS):
         product += before.rows(block).T @ after.rows(block)
-    left, values, right = np.linalg.svd(product, full_matrices=False)
+    left, values, right = thin_svd(product)
     rotation, sigma = left @ right, min(1.0, float(values.sum()) / size)
     squares = np.empty((3, n))  # of the residuals of the fit, of the centred and of the uncentred new rows
     for block in row_blocks(n, _ROWS):

@@ -11,7 +11,14 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import AUDITS, STRATEGIES
-from relcore.represent.similarity import inverse_norms, mean_of, mean_row, project_directions, unit_rows
+from relcore.represent.similarity import (
+    inverse_norms,
+    mean_of,
+    mean_row,
+    project_directions,
+    thin_svd,
+    unit_rows,
+)
 from relcore.spaces.space import LatentSpace
 
 
@@ -461,7 +468,7 @@ def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
 
 
 def _turned(rows: np.ndarray, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    left, values, right = np.linalg.svd(X.T @ Y, full_matrices=False)
+    left, values, right = thin_svd(X.T @ Y)
     known = values > _SILENT * values[0]
     turned = rows @ (left[:, known] @ right[known])
     lengths = np.linalg.norm(turned, axis=1, keepdims=True)

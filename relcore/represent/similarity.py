@@ -156,6 +156,16 @@ def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | N
     return out
 
 
+def thin_svd(product: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`np.linalg.svd` without full matrices, which does not converge for some matrices of low rank."""
+    try:
+        return np.linalg.svd(product, full_matrices=False)
+    except np.linalg.LinAlgError:
+        from scipy.linalg import svd
+
+        return svd(product, full_matrices=False, lapack_driver="gesvd")
+
+
 def inverse_norms(rows: np.ndarray) -> np.ndarray:
     norms = np.sqrt(np.vecdot(rows, rows))
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)

@@ -22,6 +22,7 @@ from relcore.represent.similarity import (
     mean_row,
     need_finite,
     project_directions,
+    thin_svd,
     unit_rows,
 )
 
@@ -96,7 +97,7 @@ class Procrustes(_Translation):
     scale: bool = True
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        left, singular_values, right = np.linalg.svd(source.T @ target, full_matrices=False)
+        left, singular_values, right = thin_svd(source.T @ target)
         rotation = left @ right
         spread = np.linalg.norm(source @ rotation) ** 2
         return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation

@@ -5,10 +5,14 @@ rows.
 import numpy as np
 import pytest
 
-from relcore.bootstrap.spec import relative_scores
+from relcore.bootstrap.spec import BootstrapSpec, relative_scores
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words
 from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors, fit_held_out
 from relcore.represent.similarity import unit_rows
+from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, represent, score_pair
 from relcore.scores.score import Z95
 from relcore.spaces.space import LatentSpace, Split, match
@@ -46,6 +50,40 @@ def test_noise_does_not_fit_from_seeds(n, d, draws):
     assert "fits" not in verdicts
 
 
+@pytest.mark.parametrize("n_seeds", [15, 0])
+def test_spaces_that_are_alike_in_outline_alone_do_not_fit(n_seeds):
+    """The same 20 clusters on both sides, and nothing in common within them: held-out rows lie .3 above the
+    chance level, as the clusters are matched, and the reason was that the spaces fit each other.
+    """
+    for state, (n, d) in enumerate([(150, 100), (200, 150)]):
+        rng = np.random.default_rng((d, state))
+        centres, spread = (
+            0.3 * rng.normal(size=(20, d))[rng.integers(20, size=n)],
+            np.arange(1, d + 1) ** -0.5,
+        )
+        source, target = (
+            LatentSpace(centres + rng.normal(size=(n, d)) * spread, [f"{side}{row}" for row in range(n)])
+            for side in "st"
+        )
+        seeds = [(f"s{row}", f"t{row}") for row in range(n_seeds)]
+        found = bootstrap_anchors(source, target, seeds=seeds, n_anchors=max(n_seeds, 1), random_state=state)
+        assert found.held_out > max(found.null) + 0.2
+        assert found.verdict == "not found"
+        assert found.kept == tuple(seeds)
+
+
+@pytest.mark.slow
+def test_links_of_sentences_are_right_or_not_kept(tmp_path):
+    """Layers 6 and 4 of MiniLM without seeds: 27 links were kept as .95 right, of which none was."""
+    spaces = encode(DatasetSpec("parallel", "en"), MiniLM((6, 4)), Store(tmp_path))
+    for n_seeds in (0, 15):
+        outcome = BootstrapSpec(n_anchors=219, n_seeds=n_seeds, random_state=31).run(spaces)
+        links = outcome.result.kept[n_seeds:]
+        assert outcome.result.verdict == ("fits" if n_seeds else "not found")
+        assert sum(one == other for one, other in links) >= 0.95 * len(links) * bool(n_seeds)
+        assert bool(links) == bool(n_seeds)
+
+
 def test_held_out_rows_of_noise_are_at_the_chance_level():
     """The statistic itself: over 12 draws its mean lies within 4 standard errors of the chance level's mean.
 
@@ -57,8 +95,9 @@ def test_held_out_rows_of_noise_are_at_the_chance_level():
     for state in range(12):
         rng = np.random.default_rng((107, state))
         X, Y = (unit_rows(rng.normal(size=(107, 50)).astype(np.float32)) for _ in range(2))
-        seeds = (np.arange(15), np.arange(15))
-        found = fit_held_out(X, Y, seeds, [str(row) for row in range(107)], random_state=state)
+        seeds = np.stack([np.arange(15), np.arange(15)])
+        ids = [str(row) for row in range(107)]
+        found = fit_held_out(X, Y, seeds, ids, seeds[:, :0], random_state=state)
         differences.append(found.mean - np.mean(found.null))
     assert abs(np.mean(differences)) < 4 * 0.0029
 

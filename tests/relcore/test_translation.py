@@ -1,5 +1,7 @@
 """Direct maps against SciPy, NumPy and scikit-learn, and what each can recover."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
@@ -34,6 +36,12 @@ def test_procrustes_recovers_rotation_scale_and_shift(source):
     procrustes = Procrustes().fit(source[:20], target[:20])
     np.testing.assert_allclose(procrustes.matrix_, 2.5 * TURN, atol=1e-10)
     np.testing.assert_allclose(procrustes.transform(source), target, atol=1e-5)
+
+
+def test_procrustes_is_found_where_numpys_svd_does_not_converge(source, monkeypatch):
+    """As it does for some products of low rank, such as one of 163 rows in 384 dimensions."""
+    monkeypatch.setattr(np.linalg, "svd", Mock(side_effect=np.linalg.LinAlgError))
+    np.testing.assert_allclose(Procrustes().fit(source, 2.5 * source @ TURN).matrix_, 2.5 * TURN, atol=1e-10)
 
 
 def test_procrustes_is_scipys_on_centred_rows(source, noisy):
