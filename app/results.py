@@ -14,6 +14,7 @@ from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, FinishedGroup
+from relcore.runs.jobs import Job
 from relcore.runs.progress import expect
 from relcore.spaces.space import LatentSpace
 from relcore.tasks.task import Task, inputs_of, task_job
@@ -32,12 +33,14 @@ def computed(
     slower: float = 1.0,
     unasked_seconds: float = 0.0,
     icon: str = ":material/play_arrow:",
+    below: Callable[[list[Job]], None] | None = None,
 ) -> Result | None:
     """The result of a task, or None: the page then shows its cost or its progress.
 
     A quick task runs in place. Up to `unasked_seconds` a job starts by itself, and stops the one of its kind
     before. What takes longer waits for a button with `label` and the cost; a worker is `slower` by that
-    factor. Raises a SpaceError where the task runs at once and its data do not fit.
+    factor. `below` draws more about a running job. Raises a SpaceError where the task runs at once and its
+    data do not fit.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key, store = task.key(spaces), engine().store
@@ -53,7 +56,7 @@ def computed(
     if job is not None and not asked_again(job):
         if job.status().state == "done":
             return _read(key, True, task, job.result)
-        follow([job], dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
+        follow([job], below, dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
         return None
     if job is None and likely.likely < slower * AT_ONCE_SECONDS:
         with st.spinner(f"{plain(task.title)} …"):
@@ -77,7 +80,7 @@ def computed(
     job = engine().submit(key, task_job, **settings, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)
-    follow([job])
+    follow([job], below)
     return None
 
 

@@ -29,20 +29,24 @@ from relcore.bootstrap.spec import (
     BootstrapSpec,
     Outcome,
     read_pairs,
+    rounds_chart,
 )
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
+from relcore.figures.export import chart_exportable
 from relcore.represent.bootstrap import LEARNING_RATE, PROMISED
+from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace, shared_ids
 
 _MODES = {"hide": "Experiment", "real": "Real use"}
-_SEEDS = {"random": "Random", "typed": "Typed", "none": "None"}
+_SEEDS = {"random": "Random", "anchors": "Anchors", "typed": "Typed", "none": "None"}
 _MODE_HELP = (
     "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the"
     " result. Real use: two spaces whose rows may have no ids in common."
 )
 _SEEDS_HELP = (
-    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs,"
-    " or pairs that you type. Without seeds, both spaces need word counts or at most 4,000 rows."
+    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs, the first of"
+    " the session's anchors, or pairs that you type. Without seeds, both spaces need word counts or"
+    " at most 4,000 rows."
 )
 
 
@@ -69,14 +73,14 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     n_shared = 0 if guessed else len(shared_ids([source, target]))  # such ids are guesses
     fields, experiments = settings_of(BootstrapSpec), n_shared >= FEWEST_SHARED
 
-    def number(name: str, key: str, low: float, high: float, usual: float, **look: Any) -> Any:
+    def number(name: str, key: str, low: float, high: float, usual: float | None, **look: Any) -> Any:
         return setting_widget(fields[name], f"bootstrap.{key}", usual, low, high, width=140, **look)
 
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         modes = [mode for mode in _MODES if experiments or mode == "real"]
         mode = segments("Purpose", modes, "bootstrap.mode", help=_MODE_HELP, format_func=_MODES.get)
-        starts = [seeds for seeds in _SEEDS if experiments or seeds in ("typed", "none")]
-        starts = [seeds for seeds in starts if seeds != "random" or mode == "hide"]
+        offered = {"random": mode == "hide", "anchors": not guessed and len(workspace.anchors) > 2}
+        starts = [seeds for seeds in _SEEDS if offered.get(seeds, True)]
         start = segments(
             "Seeds (known pairs)",
             starts,
@@ -87,13 +91,22 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         method = setting_widget(fields["method"], "bootstrap.method")
         numbers = st.popover("Numbers", icon=":material/tune:")
     with numbers:
-        rows = PAPER_ROWS if method == "paper" and min(len(source), len(target)) > PAPER_ROWS else None
-        most = min(rows or len(source), len(target), MOST_ANCHORS)
+        n = min(len(source), len(target))
+        rows = number(
+            "rows",
+            f"rows-{n}-{method}",
+            min(10, n),
+            n,
+            PAPER_ROWS if method == "paper" and n > PAPER_ROWS else None,
+            placeholder=f"all {n:,}",
+        )
+        most = min(rows or n, MOST_ANCHORS)
         n_anchors = number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
         settings = {"n_anchors": n_anchors, "n_seeds": 0}
-        if start == "random":
+        if start in ("random", "anchors"):
             most = max(3, n_anchors - 1)
-            settings["n_seeds"] = number("n_seeds", f"seeds-{most}", 3, most, min(15, most))
+            n_seeds = number("n_seeds", f"seeds-{most}", 3, most, min(15, most))
+            settings["n_seeds"] = n_seeds if start == "random" else 0
         if method == "paper":
             settings["learning_rate"] = number(
                 "learning_rate", "learning-rate", 0.001, 1.0, LEARNING_RATE, format="%.3f"
@@ -101,7 +114,9 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         settings["precision"] = number("precision", "precision", 0.0, 1.0, PROMISED)
         settings["random_state"] = number("random_state", "random-state", 0, 10_000, 0)
     pairs: tuple[tuple[str, str], ...] = ()
-    if start == "typed":
+    if start == "anchors":
+        pairs = tuple((anchor, anchor) for anchor in workspace.anchors[:n_seeds])
+    elif start == "typed":
         text = kept(
             st.text_area,
             "One pair per line: id of the source, then a tab or “=”, then id of the target",
@@ -146,7 +161,13 @@ def in_use(workspace: Workspace) -> BootstrapSetup | None:
 def draw(setup: BootstrapSetup, used: bool = False) -> None:
     """`used` where the session's spaces and anchors are already those found."""
     specs = (setup.source_spec, setup.target_spec)
-    outcome = results.computed(setup.spec, specs, label="Find the anchors")
+
+    def live(jobs: list[Job]) -> None:
+        if curve := jobs[0].status().curve:
+            chart = rounds_chart(setup.spec.method, curve)
+            exports.chart(chart_exportable(chart).interactive(exports.theme()), "bootstrap.live")
+
+    outcome = results.computed(setup.spec, specs, label="Find the anchors", below=live)
     if outcome is None:
         return
     result = outcome.result

@@ -10,7 +10,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import BOOTSTRAPS
-from relcore.base.numbers import counted
+from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
 from relcore.base.text import lines_in
 from relcore.catalog.catalog import SpaceSpec
@@ -18,6 +18,7 @@ from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.represent.bootstrap import (
     LEARNING_RATE,
+    MOST_ROUNDS,
     MOST_ROUNDS_UNSEEDED,
     PROMISED,
     STEPS,
@@ -155,7 +156,10 @@ class BootstrapSpec(Task[Outcome]):
     n_seeds: int = setting(15, label="Seeds", option="seeds", low=0)
     pairs: Pairs = ()
     rows: int | None = setting(
-        None, low=10, help="Take the most frequent rows of each space, or the first without counts."
+        None,
+        low=10,
+        step=500,
+        help="Take this many of the most frequent rows of each space, or the first without counts.",
     )
     hide: bool = setting(
         True, help="Shuffle the target of two spaces with the same ids, and score against the truth."
@@ -203,14 +207,17 @@ class BootstrapSpec(Task[Outcome]):
         }
         if self.method == "paper":
             settings |= {"steps": self.steps, "learning_rate": self.learning_rate}
-        most = self.steps if self.method == "paper" else MOST_ROUNDS_UNSEEDED
+        paper, seeded = self.method == "paper", self.n_seeds or self.pairs
+        most = self.steps if paper else MOST_ROUNDS if seeded else MOST_ROUNDS_UNSEEDED
 
         def after(history: Sequence[Round]) -> None:
             last, n = history[-1], len(history)
-            message = f"round {n}: {last.pairs:,} of {last.rows:,} rows paired"
+            told = f"round {n}: {last.pairs:,} of {last.rows:,} rows matched, mean CSLS"
+            told = f"{f'step {n}: mean squared error' if paper else told} {short(last.objective)}"
             if last.found == last.found:
-                message += f", {100 * last.found:.1f} % of the hidden anchors found"
-            report(min(n, most), most, message)
+                told += f", {100 * last.found:.1f} % of the hidden anchors found"
+            latest = {name: values[-1] for name, values in shares(self.method, history).items()}
+            report(min(n, most), most, told, latest)
 
         settings["after"] = after
         if self.hide:
@@ -284,7 +291,8 @@ class BootstrapRounds(Recipe):
     bootstrap: BootstrapSpec
 
     def draw(self, result: Outcome | None = None) -> Exportable:
-        chart = rounds_chart(self.bootstrap, result or self._computed())
+        found, method = (result or self._computed()).result, self.bootstrap.method
+        chart = rounds_chart(method, shares(method, found.history), f"Verdict: {found.verdict}")
         return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
 
     def _computed(self) -> Outcome:
@@ -307,14 +315,16 @@ class BootstrapScores(BootstrapRounds):
         )
 
 
-def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
-    """Round by round, 0 … 1; the error of the published method as a share of the first step's."""
-    rounds, literal = outcome.result.history, spec.method == "paper"
-    shares = {"share of hidden anchors found": [r.found for r in rounds]} if outcome.known else {}
-    if literal:
-        shares["error, share of the first step's"] = [r.objective / rounds[0].objective for r in rounds]
-    else:
-        shares["share of rows matched"] = [r.pairs / r.rows for r in rounds]
-    lines = tuple(Line(name, range(1, len(rounds) + 1), values) for name, values in shares.items())
-    note = f"Verdict: {outcome.result.verdict}"
-    return Lines(lines, "step" if literal else "round", "share", y_range=(0, 1.02), note=note)
+def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
+    """Name → a value of each round, 0 … 1; of the published method its error, as a share of the first."""
+    found = {"share of hidden anchors found": [r.found for r in rounds]}
+    own = {"share of rows matched": [r.pairs / r.rows for r in rounds]}
+    if method == "paper":
+        own = {"error, share of the first step's": [r.objective / rounds[0].objective for r in rounds]}
+    return own if np.isnan(rounds[-1].found) else found | own
+
+
+def rounds_chart(method: str, by_round: Mapping[str, Sequence[float]], note: str = "") -> Lines:
+    """What `shares` gives."""
+    lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
+    return Lines(lines, "step" if method == "paper" else "round", "share", y_range=(0, 1.02), note=note)
