@@ -158,6 +158,9 @@ def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
 _READABLE = "a file that can be read", "check the address"
+_MOST_SECONDS = 600  # of an answer
+_MOST_LISTING = 1 << 24  # bytes of an answer to a request that asks for no range
+_RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
 
 def filesystem(place: str) -> tuple[Any, str]:
@@ -169,7 +172,34 @@ def filesystem(place: str) -> tuple[Any, str]:
         return LocalFileSystem(), os.path.abspath(access.allowed(place))
     access.need_own_machine(place)
     with _told(place, "an address that fsspec opens", "install what it names, or check the address"):
-        return url_to_fs(place)
+        return url_to_fs(place, **{kind: _bounded() for kind in ("http", "https") if f"{kind}://" in place})
+
+
+def _bounded() -> dict[str, Any]:
+    """Settings of fsspec's HTTP, which would itself take any number of bytes, unpack and wait for them."""
+    from aiohttp import ClientResponse, ClientTimeout
+
+    class Bounded(ClientResponse):
+        async def read(self) -> bytes:
+            if self._body is None:
+                asked = _RANGE.fullmatch(self.request_info.headers.get("Range", ""))
+                most = int(asked[2]) - int(asked[1]) + 1 if asked else _MOST_LISTING
+                content = bytearray()
+                async for some in self.content.iter_any():
+                    content += some
+                    if len(content) > most:
+                        raise OSError(f"an answer of more than {readable(most)}")
+                self._body = bytes(content)
+            return self._body
+
+    return {
+        "client_kwargs": {
+            "timeout": ClientTimeout(total=_MOST_SECONDS, sock_connect=20, sock_read=20),
+            "headers": {"Accept-Encoding": "identity"},
+            "auto_decompress": False,
+            "response_class": Bounded,
+        }
+    }
 
 
 @contextmanager
@@ -268,10 +298,10 @@ class NpyShard(Shard):
         return tuple(filter(None, (self.url, self.ids, self.labels)))
 
     @staticmethod
-    def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
+    def header(url: str, names: Sequence[str]) -> dict[str, Any]:
         folder, name = url.rsplit("/", 1)
         with opened(url) as stream:
-            (n, width), _, _ = npy_layout(stream, size, name)
+            (n, width), _, _ = npy_layout(stream, stream.seek(0, 2), name)
         texts = {what: f"{name.rsplit('.', 1)[0]}.{what}.txt" for what in ("ids", "labels")}
         columns = {what: beside(folder, text) for what, text in texts.items() if text in names}
         return {"n": n, "width": width, **columns}
@@ -348,7 +378,7 @@ class TableShard(Shard):
     written: ClassVar[str] = "parquet"
 
     @staticmethod
-    def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
+    def header(url: str, names: Sequence[str]) -> dict[str, Any]:
         name = url.rsplit("/", 1)[1]
         with _table(url) as table:
             sizes = table.sizes()
@@ -495,7 +525,7 @@ class ShardedSpace:
 
         def shard(name: str) -> Shard:
             kind, url = FORMATS[kinds[name]], beside(place, name)
-            header = kind.header(url, files[name]["size"], files.keys())
+            header = kind.header(url, files.keys())
             return kind(name, url, **header).stamped()
 
         # by name, too: "part-01" and "part-1" in one order on all machines
