@@ -35,7 +35,7 @@ from relcore.invert.inversion import (
 )
 from relcore.maps.views import View, ViewSpec
 from relcore.panes.payload import PaneEvent
-from relcore.spaces.space import Match
+from relcore.spaces.space import GuessedIds, Match
 
 _SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}
@@ -102,6 +102,9 @@ def draw(workspace: Workspace) -> None:
         messages.no_anchors()
         return
     pair = compute.matched(workspace.source, workspace.target)
+    if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
+        messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
+        return
     chosen = pair, workspace.anchors, workspace.inversion
     colors = {
         name: name.capitalize() for name in COLORS if name != "labels" or pair.source.labels is not None

@@ -89,11 +89,15 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     )  # its pairing is in the store, too, but is no space
     assert load_encoding(jobs.engine().store, key).digest == renamed.digest
     assert session.button(key="bootstrap.use").disabled
-    session.open("compare")
-    assert not session.errors
+    for page in ("compare", "invert"):
+        session.open(page)
+        assert not session.errors
+        assert any("confirm pairs on the Bootstrap page" in box.value for box in session.info)
+    assert "relscope-inversion" not in session.html
     for rows in ((0, 1, 2), (3, 4)):  # the list forgets its selection when another page is opened
         session.open("bootstrap").select_rows("bootstrap.list", *rows).click("bootstrap.use").open("compare")
     assert len(load(session.workspace.target).ids.marks) == 5
+    assert "5 held-out rows" in session.open("invert").html
     session.click("history.undo").click("history.undo")
     back, _ = from_session_file(to_session_file(now, {}))
     assert back == dataclasses.replace(now)
