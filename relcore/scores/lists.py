@@ -22,6 +22,7 @@ from relcore.scores.neighbours import (
     Neighbours,
     apart,
     common_direction,
+    in_own_order,
     jaccard_rows,
     nearest,
     nearest_with_products,
@@ -334,7 +335,8 @@ class NeighbourLists:
     def _nearest(self, index: Any, search: Search, numbers: np.ndarray) -> np.ndarray:
         """Lists (m, k) of the queries with these numbers (m,)."""
         queries, rows, order = self._rows[search.name]
-        lists = order[index.nearest(queries[numbers], min(search.k + search.alone, len(rows)))]
+        k = min(search.k + search.alone, len(rows))
+        lists = order[in_own_order(queries[numbers], lambda some: index.nearest(some, k))]
         return without_itself(numbers, lists) if search.alone else lists
 
     def _recall(self, lists: Mapping[str, np.ndarray]) -> Recall:
