@@ -22,6 +22,7 @@ from app.spaces.loading import likely_by_rows
 from app.widgets import space_name
 from app.workspace import (
     BUNDLED,
+    BY_HAND,
     OPENING_INVERSION,
     History,
     Step,
@@ -134,6 +135,11 @@ def first_workspace() -> Workspace:
     """The workspace of a session that nothing is restored for: that of the link, or a new one."""
     # A link without "inverse" means the published method, and without "panes" four, as it always did.
     query, new = st.query_params.to_dict(), new_workspace()
+    if query.get("anchors") == BY_HAND:
+        session.announce(
+            "This link was made with anchors chosen by hand, which it does not hold. Ask its sender for the"
+            " session file (Session, Save session, in the sidebar)."
+        )
     former = {"inversion": InversionSpec(), "panes": GRID} if query else {}
     return from_query(query, replace(new, **former))
 

@@ -171,8 +171,7 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
             width="stretch",
         )
         if not workspace.by_strategy:
-            origin = "Found by bootstrapping" if workspace.anchors_from else "Chosen by hand"
-            st.caption(f"{origin}, {len(workspace.pinned)} pinned.")
+            st.caption(f"{len(workspace.pinned)} pinned.")
 
 
 def _session_file(workspace: Workspace) -> None:

@@ -109,20 +109,22 @@ def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
 
 def strategy_choosers(pair: Match, key: str) -> None:
     """Strategy and number; each change chooses new anchors, pinned ones stay."""
-    strategy, n_anchors, random_state = session.anchors_origin(session.workspace())
+    workspace = session.workspace()
+    strategy, n_anchors, random_state = session.anchors_origin(workspace)
     usable = [name for name in STRATEGIES if name != "class-balanced" or pair.source.labels is not None]
 
     def choose(**changed: Any) -> None:
         settings = {"strategy": strategy, "n_anchors": n_anchors, "random_state": random_state} | changed
         choose_anchors(pair, **settings)
 
+    by_hand = "found by bootstrapping" if workspace.anchors_from else "chosen by hand"
     bound(
         st.selectbox,
         "Strategy",
         f"{key}.strategy",
-        strategy,
-        lambda value: choose(strategy=value),
-        options=usable,
+        strategy if workspace.by_strategy else by_hand,
+        lambda value: value == by_hand or choose(strategy=value),
+        options=usable if workspace.by_strategy else [by_hand, *usable],
         help=(
             "Random: uniform. Farthest-point: each anchor is the row farthest from those already chosen."
             " k-means: the row nearest to each centroid. Most frequent: by corpus count. Class-balanced: the"

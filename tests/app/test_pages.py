@@ -104,6 +104,11 @@ def test_a_permalink_is_honoured_and_shown_again(follow_link):
     assert {name: session.query_params.get(name) for name in query} == query
 
 
+def test_a_link_without_its_anchors_says_so(follow_link):
+    session = follow_link(anchors="by-hand")
+    assert "anchors chosen by hand, which it does not hold" in session.toast[0].value
+
+
 class IdleEngine(Engine):
     """An engine whose jobs wait for ever, or until the test does their work: no process is started."""
 
