@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
 import re
 import secrets
@@ -22,8 +23,10 @@ import streamlit as st
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from relcore.base import records
 from relcore.base.access import ENVIRONMENT, Asker, all_uploads, allowed, data_folder, shared
 from relcore.base.errors import SpaceError
+from relcore.base.records import parse
 from relcore.base.writing import NotWritten, ended, new_folder, own_name, sweep_temporary, write
 from relcore.runs.digest import StoreError
 from relcore.runs.store import Store
@@ -148,17 +151,42 @@ def sweep() -> None:
             shutil.rmtree(folder, ignore_errors=True)
     kept = (Store().root / "sessions", "*", MOST_SAVED), (all_uploads(), "kept~*", MOST_UPLOADED)
     for root, names, most_bytes in kept:
-        total = 0
-        for folder in sorted(root.glob(names), key=age):
+        total, marked = 0, _marks(root)
+        unused: dict[str, float] = {}
+        for folder in sorted(filter(Path.is_dir, root.glob(names)), key=age):
             with suppress(OSError):
                 total += sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-            if total > most_bytes or age(folder) > KEPT_DAYS * 86_400:
+            too_old, since = age(folder) > KEPT_DAYS * DAY, min(marked.get(folder.name, _now()), _now())
+            if total > most_bytes or (too_old and _now() - since > DAY):
                 shutil.rmtree(folder, ignore_errors=True)
+            elif too_old:
+                unused[folder.name] = since
+        if unused != marked:
+            with suppress(NotWritten):
+                write(root / _MARKS, json.dumps(unused).encode())
+
+
+# A clock may jump by days, before the app starts or after. So what looks too old is removed by a later start,
+# a day after the one that saw it first, and after the start a clock counts that does not jump.
+DAY, _MARKS = 86_400, "unused"
+_started = time.time(), time.monotonic()
+
+
+def _now() -> float:
+    began, ticks = _started
+    return min(time.time(), began + time.monotonic() - ticks)
+
+
+def _marks(root: Path) -> dict[str, float]:
+    """When a start first found a folder too old."""
+    with suppress(OSError, SpaceError):
+        return records.from_json(dict[str, float], parse((root / _MARKS).read_bytes(), _MARKS), _MARKS)
+    return {}
 
 
 def age(path: Path) -> float:
     try:
-        return time.time() - path.stat().st_mtime
+        return _now() - path.stat().st_mtime
     except OSError:
         return float("inf")
 

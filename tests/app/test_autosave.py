@@ -5,6 +5,7 @@ else.
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -201,17 +202,47 @@ def write(folder: Path, name: str = "tab~owner.json") -> Path:
     return folder / name
 
 
-def test_what_is_old_or_too_much_is_swept(monkeypatch):
+DAY = 86_400
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """``clock(days)``: a start of the app with the clock this far ahead."""
+    now = time.time()
+
+    def start(days: float, jumped: float = 0) -> list[Path]:
+        monkeypatch.setattr(sharing, "_started", (now + days * DAY, time.monotonic()))
+        monkeypatch.setattr(sharing.time, "time", lambda: now + (days + jumped) * DAY)
+        sharing.sweep()
+        return [path for path in saved_files() if path.suffix == ".json"]
+
+    return start
+
+
+def test_what_is_old_or_too_much_is_swept(monkeypatch, clock):
     root = Path(os.environ["RELSCOPE_STORE"]) / "sessions"
     for number, days in enumerate((0, 1, 2, 8)):
         folder = write(session_folder(f"{number}" * 64)).parent
-        at = os.stat(root).st_mtime - days * 86_400
+        at = os.stat(root).st_mtime - days * DAY
         os.utime(folder, (at, at))
-    sharing.sweep()
-    assert len(saved_files()) == 3
+    assert len(clock(0)) == 4  # the first start that finds it unused keeps it
+    assert len(clock(1.1)) == 3
     monkeypatch.setattr(sharing, "MOST_SAVED", 250)
-    sharing.sweep()
-    assert {path.parent for path in saved_files()} == {session_folder(n * 64) for n in "01"}
+    assert {path.parent for path in clock(1.1)} == {session_folder(n * 64) for n in "01"}
+
+
+def test_a_clock_that_jumps_ahead_costs_no_session(clock):
+    folder = write(session_folder("1" * 64)).parent
+    used = folder.stat().st_mtime
+    assert clock(0, jumped=8)  # after the start
+    assert clock(8)  # before it
+    assert clock(8.1)  # at the next start, as after a crash
+    os.utime(folder, (used + 8.2 * DAY, used + 8.2 * DAY))
+    assert clock(9.5)  # it was used meanwhile
+    os.utime(folder, (used, used))
+    assert clock(0)
+    assert clock(10)  # what a wrong clock found earlier is forgotten
+    assert not clock(11.5)
 
 
 def test_a_file_larger_than_any_session_is_not_read(monkeypatch):
