@@ -16,9 +16,10 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from relcore import __version__
-from relcore.base import access, environment
+from relcore.base import access, environment, stopping
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.text import harmless, visible
+from relcore.base.writing import sweep_temporary
 
 COMMANDS = {
     "available": "list the spaces on this machine, and those that have to be downloaded",
@@ -36,13 +37,12 @@ COMMANDS = {
     "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
     "figure": "draw a figure again from its recipe",
 }
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command: 0 on success, 1 after an alarm of `drift`, 2 after an error that the user can fix,
     told in one line on stderr, 130 after Ctrl-C."""
-    arguments, code = sys.argv[1:] if arguments is None else list(arguments), 0
+    arguments, options, code = sys.argv[1:] if arguments is None else list(arguments), None, 0
     before = dict(os.environ)
     try:
         options = _parser(arguments).parse_args(arguments)
@@ -50,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from relcore.files import confined
         from relcore.runs.store import in_use
 
+        stopping.in_order()
+        sweep_temporary()
         os.environ.setdefault(environment.CONFINED, "1")
         if options.store:  # in the environment, so that every process opens the same one
             os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expanded(options.store))
@@ -64,32 +66,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
             code = options.run(options)
             sys.stdout.flush()
-    except ImportError as error:
-        from relcore.base.libraries import explained
-
-        if (missing := explained(error)) is error:
-            raise
-        return _fail(missing)
-    except BrokenPipeError:  # a reader such as `head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        return _fail("Stopped. Finished work is saved; rerun the command to resume.", INTERRUPTED)
-    except OSError as error:
-        place = f"{str(error.filename)[:200]}: {error.strerror}; check the path"
-        return _fail(place if error.filename else error)
-    except (SpaceError, RuntimeError) as error:
-        if type(error).__name__ not in ("StoreError", "EngineError") and not isinstance(error, SpaceError):
-            raise
-        by_row = isinstance(error, NoCommonId) and hasattr(options, "pair_by_row")
-        return _fail(
-            f"{error}; or, if row i of both is the same item, add --pair-by-row" if by_row else error
-        )
+    except (Exception, KeyboardInterrupt) as error:
+        stopping.at_once()
+        if stopping.stopped or isinstance(error, KeyboardInterrupt):  # some libraries make it another error
+            return stopping.say()
+        return _told(error, by_row=hasattr(options, "pair_by_row"))
     finally:
+        stopping.at_once()
         for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE"):
             os.environ.pop(name, None)
             if name in before:
                 os.environ[name] = before[name]
-    return code or 0
+    return stopping.say() if stopping.stopped else code or 0
+
+
+def _told(error: Exception, by_row: bool) -> int:
+    """What a user can mend, in one line; raises all other errors."""
+    if isinstance(error, ImportError):
+        from relcore.base.libraries import explained
+
+        if (missing := explained(error)) is not error:
+            return _fail(missing)
+    elif isinstance(error, BrokenPipeError):  # a reader such as `head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    elif isinstance(error, OSError):
+        place = f"{str(error.filename)[:200]}: {error.strerror}; check the path"
+        return _fail(place if error.filename else error)
+    elif isinstance(error, SpaceError) or type(error).__name__ in ("StoreError", "EngineError"):
+        by_row = by_row and isinstance(error, NoCommonId)
+        return _fail(
+            f"{error}; or, if row i of both is the same item, add --pair-by-row" if by_row else error
+        )
+    raise error
 
 
 def _fail(message: object, code: int = 2) -> int:

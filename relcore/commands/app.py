@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from relcore.base import access, records
+from relcore.base import access, records, stopping
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import missing_library
 from relcore.base.settings import setting
@@ -107,7 +107,9 @@ def run(options: argparse.Namespace) -> None:
         environment[LINES] = str(lines_stream())
     package = Path(__file__).parents[1]  # of a wheel, which holds the app; else that of the checkout
     root = package / "_app" if (package / "_app").is_dir() else package.parent
-    command = [sys.executable, "-P", "-m", "streamlit", "run", str(root / "app" / "serve.py"), *settings]
+    place = root / "app"
+    command = [sys.executable, "-P", str(place / "launch.py"), "run", str(place / "serve.py"), *settings]
+    stopping.hold()
     os.execve(sys.executable, command, environment)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -44,6 +46,7 @@ class LocalCluster:
         usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY
         variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
             PARENT: str(os.getpid()),
+            "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # of the scheduler
             # A worker needs the caller's own modules, and relcore where it is not installed.
             "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
             # Also for the scheduler's sake: nobody reads its error stream, and a full pipe would stop it.
@@ -59,7 +62,13 @@ class LocalCluster:
             variables[place] = getattr(self.security, f"tls_{name}")
         common = {"protocol": "tls://"}
         # SubprocessCluster's processes take their environment from this one's, the only interface to set it.
-        with _starting, patch.dict(os.environ, variables):
+        # In a group of their own they do not hear a Ctrl-C in the terminal: the parent stops them in order.
+        start = partial(asyncio.create_subprocess_exec, process_group=0)
+        with (
+            _starting,
+            patch.dict(os.environ, variables),
+            patch.object(asyncio, "create_subprocess_exec", start),
+        ):
             self._cluster = SubprocessCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
@@ -119,7 +128,6 @@ def dask_setup(server: Any) -> None:
         server.http_server.stop()
     if isinstance(server, Worker):
         return  # its nanny ends it
-    os.setpgrp()  # a Ctrl-C in the terminal is for the parent, which stops its workers in order
     parent = int(os.environ[PARENT])  # and not os.getppid(): it may have died before this process came so far
 
     def watch() -> None:

@@ -52,9 +52,9 @@ def sources(folder):
     np.save(folder / "rows.npy", rows())
     (folder / "rows.ids.txt").write_text("\n".join(IDS) + "\n")
     write_npy(folder / "shards", rows()[:4000], [1000] * 4, ids=np.array(IDS[:4000]))
-    new, old = pairs(400)
-    for name, vectors in (("new", new), ("old", old)):
-        np.savez(folder / f"{name}.npz", vectors=vectors + 1, ids=IDS[:400])
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(NEW, NEW)))[0]
+    for name, vectors in (("new", rows()[:400] @ rotation + 0.1 * rows()[400:800]), ("old", rows()[:400])):
+        np.savez(folder / f"{name}.npz", vectors=vectors, ids=IDS[:400])
     return {path.name for path in folder.iterdir()}
 
 
@@ -117,7 +117,7 @@ COMMANDS = {
         projected,
     ),
     "study": (
-        "study toy --grid n_runs=3 --grid pause=0.02 -o runs.csv --recipe recipe.json",
+        "study toy --grid n_runs=3 --grid pause=0.15 -o runs.csv --recipe recipe.json",
         ("runs.csv", "recipe.json"),
         studied,
     ),

@@ -36,9 +36,9 @@ def test_the_server_is_told_the_spaces_by_their_full_paths(started, files, tmp_p
         == 0
     )
     ((arguments, environment),) = started
-    assert arguments[:5] == [sys.executable, "-P", "-m", "streamlit", "run"]
-    assert Path(arguments[5]) == ROOT / "app" / "serve.py"
-    assert arguments[6:] == ["--server.port=8600", "--server.headless=true"]
+    assert arguments[:2] == [sys.executable, "-P"]
+    assert arguments[2:5] == [str(ROOT / "app" / "launch.py"), "run", str(ROOT / "app" / "serve.py")]
+    assert arguments[5:] == ["--server.port=8600", "--server.headless=true"]
     specs = [SpaceSpec.from_json(one) for one in json.loads(environment[access.OPENED])]
     assert specs == [SpaceSpec("file", str(tmp_path / "first.npz")), SpaceSpec("bundled", "word2vec-novels")]
     assert environment["RELSCOPE_STORE"] == str(tmp_path / "kept")
@@ -69,7 +69,7 @@ def test_a_shared_app_listens_on_all_addresses_is_confined_and_says_so(
         monkeypatch.setenv(by, "1")
     assert main(["app", "first.npz", "--port", "8600", *([by] if by == "--share" else [])]) == 0
     ((arguments, environment),) = started
-    assert arguments[6:] == ["--server.port=8600", "--server.address=0.0.0.0", "--server.allowedHosts=*"]
+    assert arguments[5:] == ["--server.port=8600", "--server.address=0.0.0.0", "--server.allowedHosts=*"]
     assert environment["RELSCOPE_SHARE"] == "1"
     said = capsys.readouterr().out
     assert "has the link" in said

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from relcore.catalog.catalog import load
-from relcore.cli import INTERRUPTED, main
+from relcore.cli import main
 from relcore.commands.arguments import space_spec
 
 ROOT = Path(__file__).parents[3]
@@ -42,7 +42,7 @@ def test_warnings_and_ctrl_c_are_one_line(monkeypatch, capsys, said):
         warnings.warn("3 rows were left out", stacklevel=1)
 
     monkeypatch.setattr("relcore.commands.available.run", run)
-    assert main(["available"]) == (INTERRUPTED if said == "interrupt" else 0)
+    assert main(["available"]) == (130 if said == "interrupt" else 0)
     stopped = "Stopped. Finished work is saved; rerun the command to resume."
     told = stopped if said == "interrupt" else "3 rows were left out"
     assert capsys.readouterr().err == f"relscope: {told}\n"

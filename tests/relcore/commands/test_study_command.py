@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from relcore.base.names import STUDIES, StudyName
-from relcore.cli import INTERRUPTED
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy
 from tests.waiting import until
@@ -84,7 +83,7 @@ def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (
-        INTERRUPTED,
+        130,
         "relscope: Stopped. Finished work is saved; rerun the command to resume.\n",
     )
     begun = [int(line.split()[0]) for line in log.read_text().splitlines()]

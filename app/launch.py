@@ -1,0 +1,17 @@
+"""Streamlit's command, which answers Ctrl-C as all commands do: Streamlit's imports take seconds."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from relcore.base import stopping  # noqa: E402
+
+stopping.listen(stopping.leave)
+
+if __name__ == "__main__":
+    from streamlit.web.cli import main
+
+    main(prog_name="streamlit")
