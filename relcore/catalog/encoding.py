@@ -145,6 +145,11 @@ def _blocks(
         if entry is None and encode_batch is None:
             restored = trained is not None
             encode_batch = encoder.restore(trained, dataset) if restored else encoder.prepare(dataset, report)
+            if _block_keys(dataset, encoder, block_rows)[start, stop] != key:
+                raise SpaceError(
+                    f"{encoder.title}: expected files that stay as they are while they are read, got others;"
+                    " encode again"
+                )
         if entry is None:
             rows = encode_batch(dataset.items(start, stop))
             _check(encoder, rows, dataset.ids[start:stop])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -634,7 +635,10 @@ class TimmVision(Encoder):
         folder = model_folder(self.model)
         report(0, 1, f"loading {self.title}")
         try:
-            model = timm.create_model(f"local-dir:{folder}", pretrained=True, num_classes=0)
+            with TemporaryDirectory(prefix="relscope-timm-") as only:  # timm may prefer a pickle beside them
+                for file in filter(lambda file: file.suffix in (".json", ".safetensors"), folder.iterdir()):
+                    Path(only, file.name).symlink_to(file.resolve())
+                model = timm.create_model(f"local-dir:{only}", pretrained=True, num_classes=0)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise SpaceError(
                 f"model {self.model!r}: expected a timm model, got one that cannot be loaded ({error})"

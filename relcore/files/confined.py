@@ -93,7 +93,8 @@ def offers() -> str:
     has = [f"{name} {there}" if there > 1 else name for name, there in offered.items() if there]
     lacks = " and ".join(name for name, there in offered.items() if not there)
     without = f"; without {lacks}, which this system does not offer" if lacks else ""
-    return f"files are parsed in a process with {', '.join(['limits on memory and time', *has])}{without}"
+    limits = "limits on memory and time" if sys.platform.startswith("linux") else "a limit on time"
+    return f"files are parsed in a process with {', '.join([limits, *has])}{without}"
 
 
 def run(

@@ -192,7 +192,7 @@ class Request:
 
     def most(self, path: Path) -> int:
         """The bytes that a part of the file may unpack to."""
-        return min(self.max_bytes, max(_FREE_BYTES, _MOST_TIMES * path.stat().st_size))
+        return most_unpacked(path, self.max_bytes)
 
 
 @dataclass(frozen=True)
@@ -315,6 +315,13 @@ def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
 
 
 # Memory
+
+
+def most_unpacked(path: Path, max_bytes: int) -> int:
+    """The bytes that a file or a folder may unpack to."""
+    files = [path] if path.is_file() else path.rglob("*")
+    return min(max_bytes, max(_FREE_BYTES, _MOST_TIMES * sum(file.stat().st_size for file in files)))
+
 
 _FORMATS_MOST = 8 << 30
 _SHARE = 0.6  # of the free memory; pages, jobs and results need the rest

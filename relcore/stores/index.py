@@ -27,7 +27,7 @@ from relcore.base.text import as_lines
 from relcore.base.writing import NotWritten, discard, disk_errors, replacing, sweep, write
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
-from relcore.files.formats import ARROW, check_size, checked_ids, readable, usable_bytes
+from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes
 from relcore.files.tables import ParquetTable, is_vectors, vectors_of
 from relcore.runs.progress import Report, silent
 from relcore.spaces.space import FileStamp, LatentSpace
@@ -269,11 +269,13 @@ def load_rows(place: Place, limit: int | None = None, max_bytes: int | None = No
     Raises
     ------
     SpaceError
-        More rows than fit into memory; and as `open_index`.
+        More rows than fit into memory, or than so small a store can hold; and as `open_index`.
     """
     with open_index(place) as index:
         n = index.n if limit is None else min(index.n, limit)
-        check_size(Path(index.name), n, index.width, usable_bytes() if max_bytes is None else max_bytes)
+        most = usable_bytes() if max_bytes is None else max_bytes
+        most = most if place.address else most_unpacked(place.path, most)
+        check_size(Path(index.name), n, index.width, most)
         vectors, ids, payload = np.empty((n, index.width), np.float32), [], []
         for block in index.blocks():
             some = slice(None, n - len(ids))

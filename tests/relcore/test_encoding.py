@@ -239,6 +239,20 @@ def test_what_an_encoder_may_not_give(store, how, message):
         encode(DIGITS, Broken(how), store)
 
 
+@dataclass(frozen=True)
+class Exchanged(Noted):
+    """Its files are exchanged while they are read."""
+
+    def content(self):
+        return str(len(notes(self.log, "prepared")))
+
+
+def test_an_encoder_whose_files_are_exchanged_while_it_is_prepared_is_refused(store, log):
+    with pytest.raises(SpaceError, match="expected files that stay as they are while they are read"):
+        encode(DIGITS, Exchanged(log), store)
+    assert notes(log, "block") == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["killed", "cancelled"])
 def test_a_killed_encoding_goes_on_from_its_last_finished_block(one_worker, tmp_path, digest, how):

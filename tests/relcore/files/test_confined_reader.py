@@ -3,6 +3,8 @@
 import os
 import re
 import socket
+import sys
+import tracemalloc
 
 import h5py
 import numpy as np
@@ -10,6 +12,7 @@ import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.cli import main
 from relcore.files import confined
 from relcore.files.confined_process import landlock_version, refuses_calls
 from relcore.files.reading import column_roles, descriptions_of, load_space, shape_of
@@ -125,6 +128,45 @@ def test_a_pickle_of_ten_bytes_takes_no_14_gb(name, tmp_path):
         case.load(tmp_path)
 
 
+def test_one_long_id_makes_no_column_of_long_ids(tmp_path):
+    """300 kB of CSV, whose ids would be 2.4 GB as strings of one width."""
+    path, n = tmp_path / "long.csv", 30_000
+    lines = [f"{row},1,{row % 7}" for row in range(n - 1)]
+    path.write_text("\n".join(["id,a,b", *lines, f"{'x' * 20_000},1,2"]))
+    tracemalloc.start()
+    try:
+        space = load_space(path)
+        assert space.take(np.array([n - 1])).ids.tolist() == ["x" * 20_000]
+        assert space.digest
+        assert main(["project", str(path), "--anchors", "5", "-o", str(tmp_path / "p.npz")]) == 0
+        assert len(load_space(tmp_path / "p.npz")) == n
+        assert tracemalloc.get_traced_memory()[1] < 1 << 28
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_damaged_h5ad_is_one_error_or_read_whole(tmp_path):
+    path, rng = tmp_path / "x.h5ad", np.random.default_rng(0)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=np.ones((300, 20), np.float32), compression="gzip", chunks=(50, 20))
+        file.create_group("obs").attrs["_index"] = "_index"
+        file["obs"].create_dataset("_index", data=[f"cell {row}" for row in range(300)])
+    usual = path.read_bytes()
+    assert load_space(path).vectors.shape == (300, 20)  # the control
+    refused = []
+    for _ in range(30):
+        content = bytearray(usual[: rng.integers(1, len(usual)) if rng.random() < 0.3 else None])
+        for place in rng.integers(0, len(content), rng.integers(1, 30)):
+            content[place] = rng.choice((0, 1, 127, 255, rng.integers(256)))
+        path.write_bytes(content)
+        try:
+            assert load_space(path).vectors.shape[1] == 20
+        except SpaceError as error:
+            refused.append(str(error))
+    assert refused
+    assert all("x.h5ad" in text for text in refused)
+
+
 @pytest.mark.slow
 def test_a_small_csv_takes_no_gigabytes(tmp_path):
     path, n = tmp_path / "wide.csv", 40_000
@@ -147,10 +189,25 @@ def test_roles_of_columns_come_from_the_process(tmp_path):
     assert [one.role for one in column_roles(tmp_path / "t.csv").columns] == ["ids", "dimension", "dimension"]
 
 
-def test_what_this_system_offers_is_told():
-    told = confined.offers()
-    assert "Landlock" in told
-    assert ("without Landlock" in told) == (not landlock_version())
+@pytest.mark.parametrize(
+    ("platform", "version", "refuses", "told"),
+    [
+        ("linux", 7, True, "limits on memory and time, Landlock 7, seccomp"),
+        ("linux", 1, False, "limits on memory and time, Landlock; without seccomp, which this system"),
+        ("linux", 0, True, "limits on memory and time, seccomp; without Landlock, which this system"),
+        (
+            "darwin",
+            0,
+            False,
+            "a limit on time; without Landlock and seccomp, which this system does not offer",
+        ),
+    ],
+)
+def test_what_this_system_offers_is_told(platform, version, refuses, told, monkeypatch):
+    monkeypatch.setattr(confined, "landlock_version", lambda: version)
+    monkeypatch.setattr(confined, "refuses_calls", lambda: refuses)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert told in confined.offers()
 
 
 def test_many_files_are_described_in_one_process(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.files import formats
 from relcore.files.reading import load_space
 from relcore.stores.index import Place, StoredRows, Target, load_rows, open_index, write_index
 from tests.lazily import Lazily
@@ -172,3 +173,13 @@ def test_points_of_qdrant_keep_their_ids_and_named_vectors(tmp_path):
     client = qdrant_client.QdrantClient(path=str(tmp_path / "copy"))
     assert {point.id for point in client.scroll("two")[0]} == set(own)
     client.close()
+
+
+def test_a_small_store_that_unpacks_to_much_is_refused(tmp_path, monkeypatch):
+    rows = StoredRows(list(map(str, range(20_000))), np.zeros((20_000, 64), np.float32))
+    place = written("parquet", tmp_path, rows)
+    parquet.write_table(parquet.read_table(place.path), place.path, compression="zstd")
+    monkeypatch.setattr(formats, "_FREE_BYTES", 1 << 10)
+    monkeypatch.setattr(formats, "_MOST_TIMES", 2)
+    with pytest.raises(SpaceError, match="more than max_bytes"):
+        load_rows(place)
