@@ -33,7 +33,7 @@ from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair, score_table
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, Split, shared_ids
+from relcore.spaces.space import LatentSpace, Split, known_ids
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
@@ -101,7 +101,7 @@ def relative_scores(
     False reproduces the paper.
     """
     rows = target.index.get_indexer(source.index)
-    own = np.flatnonzero(rows >= 0)
+    own = np.flatnonzero(source.index.isin(known_ids((source, target))))
     split = held_out_split(source, target, result)
     if split is None or len(split.test) < k + 2:
         return {}
@@ -124,7 +124,7 @@ def relative_scores(
 
 def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapResult) -> Split | None:
     """The shared rows except anchors and rows matched with one; None if no row is left."""
-    ids = shared_ids((source, target))
+    ids = known_ids((source, target))
     used = np.flatnonzero(ids.isin([identifier for pair in result.anchors for identifier in pair]))
     return Split.held_out(ids, used) if len(used) < len(ids) else None
 
@@ -232,7 +232,7 @@ class BootstrapSpec(Task[Outcome]):
         self, source: LatentSpace, target: LatentSpace
     ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
         """The shuffled target, the seeds, the source anchors to find partners of, and the truth."""
-        shared = shared_ids((source, target)).to_numpy()
+        shared = known_ids((source, target)).to_numpy()
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
                 f"hidden pairing: expected {self.n_anchors:,} rows or more that are in both spaces, got"

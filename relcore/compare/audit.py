@@ -22,7 +22,7 @@ from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import LatentSpace, Split, match, scored_rows
+from relcore.spaces.space import LatentSpace, Split, known_ids, match
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
 
@@ -142,10 +142,10 @@ class PairAudit(Task[AuditOutcome]):
         directions = _directions(source, target, rows)
         audited = audit_pairs(*directions, self.method, self.false_share)
         report(1, 2, "scoring with and without the suspects")
-        # Rows in either space of the ids that both have, that are in no pair, and that can be scored.
+        # Rows in either space of known partners that are in no pair.
         places = target.index.get_indexer(source.index)
         taken = np.isin(np.arange(len(source)), rows[0]) | np.isin(places, rows[1])
-        free = np.flatnonzero((places >= 0) & ~taken & scored_rows(source.ids))
+        free = np.flatnonzero(source.index.isin(known_ids(spaces)) & ~taken)
         others = free, places[free]
         scores, differences = self._scored(source, target, rows, others, audited.suspects)
         return AuditOutcome(

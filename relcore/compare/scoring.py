@@ -35,7 +35,7 @@ from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
 from relcore.scores.pair_scores import PairScores, best_by_chance
 from relcore.scores.score import Null, Score
-from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, match
+from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, known_rows, marked, match
 from relcore.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -270,7 +270,8 @@ class AllPairs(Task[PairScores]):
         for done, (i, j) in enumerate(pairs):
             report(done, len(pairs), f"{names[i]} and {names[j]}" if i < j else names[i])
             try:
-                pair = match(spaces[i], spaces[j])
+                both = spaces[i], spaces[j]
+                pair = match(*(both if self.anchors else known_rows(both)))
                 scores[i, j], reasons[i, j] = self.measure.between(pair.source, pair.target, own, self), ""
             except SpaceError as error:
                 scores[i, j], reasons[i, j] = None, str(error)
@@ -299,6 +300,7 @@ class AllPairs(Task[PairScores]):
     def _best_by_chance(self, spaces: Sequence[LatentSpace], scores: dict[Pair, Score | None]) -> Null | None:
         if any(len(space.zero_rows) or not space.index.equals(spaces[0].index) for space in spaces):
             return None
+        spaces = marked(spaces)
         rows = self.measure.held_out(spaces[0], self).queries(BEST_ROWS)
         forms = self.measure.forms(spaces, rows, self)
         if forms is None:

@@ -42,7 +42,7 @@ from relcore.drift.measures import (
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels
-from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, match, shared_ids
+from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, known_ids, known_rows, match
 from relcore.tasks.task import Task
 
 # How much may change beyond the noise level before the drift gate alarms.
@@ -342,6 +342,7 @@ class DriftCheck(Task[Drift]):
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> Drift:
         """Raises SpaceError as `paired`."""
+        spaces = known_rows(spaces)
         pair, state = paired(*spaces), self.random_state
         report(0, 3, "splitting the change")
         old, new, k = pair.source.vectors, pair.target.vectors, min(self.k, len(pair) - 2)
@@ -626,7 +627,7 @@ def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarra
         raise SpaceError(
             f"series: expected 2 to {MOST_VERSIONS} versions, got {len(spaces)}; choose every tenth, say"
         )
-    ids = shared_ids(spaces)
+    ids = known_ids(spaces)
     if not len(ids):
         raise NoCommonId(
             "series: expected rows that all versions have, got none; give all files the same id column"

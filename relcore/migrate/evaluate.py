@@ -24,7 +24,15 @@ from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import row_blocks, rows_among, unit_rows
 from relcore.runs.progress import Report, silent
 from relcore.scores.neighbours import nearest
-from relcore.spaces.space import TEST_FRACTION, LatentSpace, Match, match, row_keys, smallest_keys
+from relcore.spaces.space import (
+    TEST_FRACTION,
+    LatentSpace,
+    Match,
+    match,
+    row_keys,
+    scored_rows,
+    smallest_keys,
+)
 
 K = 10
 MOST_JUDGEMENTS = 2_000_000
@@ -298,7 +306,8 @@ class PairSplit(NamedTuple):
 
 
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
-    """Pairs to fit on, chosen by the strategy in the old space, and held-out pairs, drawn by their ids.
+    """Pairs to fit on, chosen by the strategy in the old space, and held-out pairs, drawn by their ids. Those
+    that may not be scored are not held out.
 
     The source of `paired` is the old space. `n_pairs` 0 takes all that are not held out; where queries are
     `judged`, no pair needs to be. Raises a SpaceError for too few pairs.
@@ -311,6 +320,8 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
             " choose another number, or embed more"
         )
     order = np.argsort(row_keys(paired.ids, "pairs", random_state), kind="stable")
+    known = scored_rows(paired.ids)
+    order = np.r_[order[~known[order]], order[known[order]]]
     n_held = max(least, int(n * TEST_FRACTION))
     if strategy == "random" or not n_pairs:
         n_fitted = min(n_pairs or (n if judged else n - n_held), MOST_FITTED)
@@ -320,6 +331,12 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
         held, candidates = order[n - n_held :], np.sort(order[: n - n_held])
         chosen = select_anchors(paired.source.take(candidates), n_pairs, strategy, random_state=random_state)
         fitted = paired.source.rows(chosen)
+    held = held[known[held]]
+    if len(held) < least:
+        raise SpaceError(
+            f"pairs: expected {least} or more to hold out, got {len(held)}: of pairs that Bootstrap found,"
+            " only those that you confirmed are scored; confirm more on its page"
+        )
     repeated = np.zeros(len(held), dtype=bool)
     for side in (paired.source, paired.target):
         repeated |= rows_among(side.vectors[held], side.vectors[fitted])

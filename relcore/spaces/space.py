@@ -787,6 +787,34 @@ def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
     return ids
 
 
+_NONE_KNOWN = "expected known pairs to score, got pairs that Bootstrap found; confirm some on its page"
+
+
+def known_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
+    """The `shared_ids` of rows that may be scored in all spaces, see `scored_rows`."""
+    ids = shared_ids(spaces)
+    for space in spaces:
+        if isinstance(space.ids, MarkedIds):
+            ids = ids[ids.isin(space.ids[scored_rows(space.ids)])]
+    return ids
+
+
+def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
+    """The rows of `known_ids`, where not all rows may be scored; else the spaces themselves.
+
+    Raises
+    ------
+    SpaceError
+        None of the shared rows may be scored.
+    """
+    if not any(isinstance(space.ids, MarkedIds) for space in spaces) or not len(shared_ids(spaces)):
+        return spaces
+    ids = known_ids(spaces)
+    if not len(ids):
+        raise SpaceError(f"pairs: {_NONE_KNOWN}")
+    return [space.take(space.rows(ids)) for space in spaces]
+
+
 def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
     """The labels of spaces over the same rows, (n,), of those that have any; None where none has.
 
@@ -860,9 +888,7 @@ def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
     testable = scored_rows(ids)
     testable[anchors] = False
     if len(anchors) < len(ids) and not testable.any() and isinstance(ids, GuessedIds):
-        raise SpaceError(
-            "split: expected known pairs to score, got pairs that Bootstrap found; confirm some on its page"
-        )
+        raise SpaceError(f"split: {_NONE_KNOWN}")
     return testable
 
 

@@ -29,7 +29,7 @@ from relcore.scores.comparison import (
     score_pair,
 )
 from relcore.scores.neighbours import find_neighbours
-from relcore.spaces.space import LatentSpace, Match, Split, row_keys
+from relcore.spaces.space import LatentSpace, Match, Split, row_keys, scored_rows
 from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
 from relcore.studies.study import (
     BASELINES,
@@ -405,7 +405,7 @@ def halves(ids: np.ndarray, columns: np.ndarray) -> Split:
     SpaceError
         Fewer than 20 of them.
     """
-    free = np.setdiff1d(np.arange(len(ids)), columns)
+    free = np.setdiff1d(np.flatnonzero(scored_rows(ids)), columns)
     if len(free) < _FEWEST_ROWS:
         got = f"{len(free)}; use fewer anchors"
         raise SpaceError(f"influence: expected {_FEWEST_ROWS} rows or more beside the anchors, got {got}")

@@ -780,9 +780,8 @@ def anchored_split(
     Takes at most `most_rows` rows, drawn by their ids. Raises a SpaceError for more anchors than rows to draw
     from.
     """
-    ids = np.asarray(ids, dtype=object)
     drawn = Split.draw(ids, test_ids=test_ids, labels=labels, random_state=random_state)
-    train, test = drawn.train, drawn.test
+    ids, train, test = drawn.ids, drawn.train, drawn.test
     if most_rows is not None and most_rows < len(ids):
         kept = np.argsort(row_keys(ids, "rows", random_state))[:most_rows]
         train, test = (part[np.isin(part, kept)] for part in (train, test))
