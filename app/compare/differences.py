@@ -124,7 +124,8 @@ def _with_anchors(
 
 
 def _lead(result: FoundDifferences, task: Differences) -> str:
-    first, text = result.groups[0], summary(result, task.groups)
+    judged = [group for group in result.groups if group not in result.too_small]
+    first, text = (judged or result.groups)[0], summary(result, task.groups)
     if first.significant:
         return f"{text}. First: {'; '.join(group.name for group in result.moved[:3])}."
     return (

@@ -252,6 +252,11 @@ class FoundDifferences:
     def moved(self) -> tuple[MovedGroup, ...]:
         return tuple(group for group in self.groups if group.significant)
 
+    @property
+    def too_small(self) -> tuple[MovedGroup, ...]:
+        """Groups whose rows may have all others of the group among their k neighbours, in whatever order."""
+        return tuple(group for group in self.groups if group.n <= self.k + 1 and not group.significant)
+
 
 @dataclass(frozen=True)
 class DifferenceSettings:
@@ -429,12 +434,13 @@ def differences_lines(found: FoundDifferences, kind: str) -> Lines:
     shown = found.groups[:SHOWN]
     ends = ([getattr(group, name) for group in shown] for name in ("expected", "low", "high"))
     lines = [Line("equal noise, 95 %", range(len(shown)), *ends)]
-    for significant, name in (
-        (True, f"moved more than equal noise, p < {short(SIGNIFICANT, 2)}"),
-        (False, "not more than equal noise"),
+    rest = [group for group in found.groups if group not in found.moved + found.too_small]
+    for groups, name in (
+        (found.moved, f"moved more than equal noise, p < {short(SIGNIFICANT, 2)}"),
+        (rest, "not more than equal noise"),
+        (found.too_small, f"too small to be judged with k = {found.k}"),
     ):
-        some = [place for place, group in enumerate(shown) if group.significant == significant]
-        if some:
+        if some := [place for place, group in enumerate(shown) if group in groups]:
             labels = [f"{shown[place].name}: {p_told(shown[place])}" for place in some]
             lines.append(Line(name, some, [shown[place].agreement for place in some], labels=labels))
     names = (group.name for group in shown)
@@ -455,6 +461,9 @@ def summary(found: FoundDifferences, kind: str) -> str:
     n = len(found.groups)
     moved = f"{len(found.moved)} of {n} {kind} moved more than equal noise explains"
     text = f"{moved} (p < .05, corrected for {n} {kind})"
+    if small := len(found.too_small):
+        those = f"{small} with at most {found.k + 1} rows {'is' if small == 1 else 'are'}"
+        text += f"; {those} too small to be judged with k = {found.k}"
     return f"{text}; the {SHOWN} that moved most are shown" if n > SHOWN else text
 
 

@@ -10,7 +10,13 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.differences import FORMS, Differences, GroupDifferences
+from relcore.compare.differences import (
+    FORMS,
+    Differences,
+    GroupDifferences,
+    differences_lines,
+    summary,
+)
 from relcore.spaces.space import LatentSpace
 from relcore.tasks.recipe import recipe_of
 
@@ -103,6 +109,21 @@ def test_unrelated_spaces_have_no_class_that_differs_more():
         source, target = (rng.normal(size=(len(labels), 6)) for _ in range(2))
         significant += bool(settings(random_state=draw).run(spaces_of(source, target, labels)).moved)
     assert significant <= 4  # 1 of 20 is expected; 5 come once in 400 times
+
+
+def test_a_group_without_more_rows_than_neighbours_is_not_judged(rng):
+    X, labels = classes_of_unequal_density(rng)
+    X += 20 * (labels == "class 0")[:, None]  # far from all others: its rows have one another as neighbours
+    target = shuffled(rng, noisy(rng, X), np.flatnonzero(labels == "class 0"))
+    for k, told in (
+        (10, ""),
+        (SIZES[0] - 1, "; 1 with at most 20 rows is too small to be judged with k = 19"),
+    ):
+        found = Differences(k=k).run(spaces_of(X, target, labels))
+        assert summary(found, "classes").partition(" classes)")[2] == told
+        assert [group.name for group in found.moved] == ["class 0"] * (not told)
+        names = [line.name for line in differences_lines(found, "classes").lines]
+        assert ("too small to be judged with k = 19" in names) == bool(told)
 
 
 def test_anchors_of_the_relative_form_are_held_out(rng):
