@@ -42,6 +42,7 @@ st.set_page_config(
         "about": "**Relscope**, an interactive explorer for latent spaces, absolute and relative to anchors."
     },
 )
+st.logo(str(ROOT / "assets" / "logo.svg"), size="large", icon_image=str(ROOT / "assets" / "icon.svg"))
 st.html(ROOT / "assets" / "style.css")
 PAGES = [
     st.Page(ROOT / "pages" / "compare.py", title="Compare", icon=":material/join_inner:", default=True),

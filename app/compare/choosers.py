@@ -73,10 +73,10 @@ def color_name(color_by: str) -> str:
 
 _POSITIONS = {
     OWN: ("Each in its own axes", "A map for every space: compare the shapes."),
-    "absolute": ("Shared axes", "One map for both: the same place, the same coordinates."),
+    "absolute": ("Shared axes", "One map for both: equal places, equal coordinates."),
     "relative": (
         "Relative to anchors",
-        "Rows by their similarities to anchors: the same place, the same similarities.",
+        "Similarities to the anchors take the place of coordinates.",
     ),
     "whitened": ("Relative, whitened", "As relative, less what the anchors have in common."),
 }
