@@ -50,3 +50,12 @@ def test_the_words_and_sources_of_every_row_are_there():
     assert [row[0] for row in claims() if row[0].strip("`") not in texts] == []
     sources = [path for row in claims() for path in re.findall(r"`([^`]+)`", row[1])]
     assert [path for path in sources if not (ROOT / path).exists()] == []
+
+
+def test_every_promise_names_its_tests():
+    promised = read("SECURITY.md").partition("## What is promised\n")[2].partition("\n## ")[0]
+    promises = [text for text in promised.split("\n\n") if text.startswith("**")]
+    tests = [re.findall(r"`(tests/[^`]+)`", text.rpartition("[")[2]) for text in promises]
+    assert len(promises) > 10
+    assert [text[:60] for text, paths in zip(promises, tests, strict=True) if not paths] == []
+    assert [path for paths in tests for path in paths if not (ROOT / path).exists()] == []

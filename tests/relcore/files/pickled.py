@@ -18,6 +18,7 @@ from relcore.files.reading import load_space
 from relcore.migrate import adapters
 from relcore.sharded.space import ShardedSpace
 from relcore.stores.index import Place, StoredRows, Target, load_rows, write_index
+from tests.hostile import model_folders
 from tests.relcore.migrate.adapters import Made, pairs
 
 BOMB = bytes.fromhex("80044B0172FFFFFF7F2E")  # ten bytes that make the unpickler allocate gigabytes
@@ -26,11 +27,12 @@ BOMB = bytes.fromhex("80044B0172FFFFFF7F2E")  # ten bytes that make the unpickle
 @dataclass(frozen=True)
 class Case:
     """`write(folder, None)` gives a file that is read, `write(folder, pickled)` one of the same name with a
-    pickle; `load(folder)` reads either.
+    pickle; `load(folder)` reads either. Of a file that is `mapped` in this process, a cut would end it.
     """
 
     write: Callable[[Path, bytes | None], Path]
     load: Callable[[Path], object]
+    mapped: bool = False
 
 
 def npy(pickled, rows=2):
@@ -146,6 +148,18 @@ def adapter_file(folder, pickled):
     return path
 
 
+def model(folder, pickled):
+    """A folder of a transformers model, with the pickle beside the weights, too."""
+    place = folder / model_folders.FOLDER
+    place.mkdir(exist_ok=True)
+    for name, content in model_folders.made().items():
+        (place / name).write_bytes(content)
+    if pickled is not None:
+        (place / "pytorch_model.bin").write_bytes(pickled)
+        (place / "model.safetensors").write_bytes(pickled)
+    return place / "model.safetensors"
+
+
 def of_graph(folder):
     return load_dataset(DatasetSpec("planetoid", "Cora", options=(("folder", str(folder)),))).graph()
 
@@ -165,3 +179,4 @@ CASES = {
     "adapter": Case(adapter_file, lambda folder: adapters.load(folder)),
     "shards": Case(shards, lambda folder: ShardedSpace.open(str(folder / "s")).whole()),
 }
+SLOW = {"model": Case(model, model_folders.encoded, mapped=True)}

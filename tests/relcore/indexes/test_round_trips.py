@@ -183,3 +183,15 @@ def test_a_small_store_that_unpacks_to_much_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "_MOST_TIMES", 2)
     with pytest.raises(SpaceError, match="more than max_bytes"):
         load_rows(place)
+
+
+@pytest.mark.parametrize("kept", [None, 0, 100])
+def test_a_table_of_lancedb_without_a_part_of_its_data_is_refused(kept, tmp_path):
+    place = written("lancedb", tmp_path, made())
+    [path] = place.path.glob("*/data/*.lance")
+    content = path.read_bytes()
+    path.unlink()
+    if kept is not None:
+        path.write_bytes(content[:kept])
+    with pytest.raises(SpaceError, match="expected a LanceDB table that can be used"):
+        load_rows(place)
