@@ -421,7 +421,7 @@ LAYOUT = 1
 _KINDS: dict[str, type[Step]] = {"unit": Unit, "affine": AffineStep}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _SHAPES = {"matrix": ("d", "e"), "offset": ("e",)}  # d: the width before the step, e: the width after it
-_MOST_STEPS, _MOST_BYTES = 16, 1 << 30
+_MOST_STEPS, _MOST_BYTES, _MOST_HEADER = 16, 1 << 30, 1 << 20
 ZEROS = 32 * "0"
 
 
@@ -486,12 +486,15 @@ def load(path: Path) -> LoadedAdapter:
     path = expanded(path)
     path = regular_file(path / FILE if path.is_dir() else path)
     with path.open("rb") as stream:  # once: what is checked is what is used
-        content = stream.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        raise _damaged(path.name, f"at most {_MOST_BYTES >> 20} MB", "a larger file")
+        if (size := os.fstat(stream.fileno()).st_size) > _MOST_BYTES:
+            raise _damaged(path.name, f"at most {_MOST_BYTES >> 20} MB", f"{size >> 20} MB")
+        if (length := int.from_bytes(stream.read(8), "little")) > _MOST_HEADER:
+            raise _damaged(path.name, f"a header of at most {_MOST_HEADER >> 20} MB", f"{length >> 20} MB")
+        stream.seek(0)
+        content = stream.read(size)
     try:
         parts = dict(deserialize(content))
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        header = json.loads(content[8 : 8 + length])
     except (SafetensorError, ValueError) as error:
         raise _damaged(
             path.name, "an adapter as safetensors", f"another file or a damaged one ({error!s:.100})"
