@@ -761,7 +761,7 @@ def adapt(
         staged = StagedRows(staging_folder(goal), key)
         target = Target(index.n, width, add, staged.writing, staged.before)
         store = INDEXES[goal.kind].load()
-        if staged.writing and not add and store.is_there(goal):  # killed after the last step but one
+        if staged.writing and store.is_written(goal, target):  # killed after the last step but one
             staged.remove()
             return target
         need_target(goal, target)

@@ -199,8 +199,8 @@ class VectorIndex(ABC):
         need_new(place.path.name or place.text, place.path.exists(), target, can_add=False)
 
     @classmethod
-    def is_there(cls, place: Place) -> bool:
-        """Whether there is what `write` makes of a new place, which is then whole."""
+    def is_written(cls, place: Place, target: Target) -> bool:
+        """Whether a killed run that had begun to write has written all."""
         return place.path.exists()
 
     @classmethod

@@ -74,12 +74,12 @@ class LanceIndex(VectorIndex):
                 _table(_connected(place), place, target)
 
     @classmethod
-    def is_there(cls, place: Place) -> bool:
-        return (place.path / f"{place.table}.lance").exists()
+    def is_written(cls, place: Place, target: Target) -> bool:
+        return cls.n_before(place) >= target.before + target.n
 
     @classmethod
     def n_before(cls, place: Place) -> int:
-        if not cls.is_there(place):
+        if not (place.path / f"{place.table}.lance").exists():
             return 0
         with _told(place):
             return _connected(place).open_table(place.table).count_rows()
@@ -94,8 +94,7 @@ class LanceIndex(VectorIndex):
             if folder.is_dir():
                 table = _table(_connected(place), place, target)
             if table is not None:
-                if not target.resumed or table.count_rows() < target.before + target.n:
-                    table.add(_reader(place, blocks, target, report, table.schema))
+                table.add(_reader(place, blocks, target, report, table.schema))
                 return
         with new_folder(folder) as made, _told(place):
             rows = _reader(place, blocks, target, report)

@@ -75,7 +75,7 @@ class QdrantIndex(VectorIndex):
             )
 
     @classmethod
-    def is_there(cls, place: Place) -> bool:
+    def is_written(cls, place: Place, target: Target) -> bool:
         return not place.address and place.path.exists()
 
     @classmethod

@@ -73,6 +73,25 @@ def test_a_killed_run_continues_behind_its_last_block(kind, adapter, source, tmp
         np.testing.assert_allclose(whole(index).vectors, transform(pairs(N)[0]), atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("add", [False, True])
+def test_a_run_that_is_killed_when_all_is_written_completes(
+    kind, add, adapter, source, tmp_path, monkeypatch
+):
+    goal, n = place_of(kind, tmp_path), N
+    if add and kind == "lancedb":  # the only folder that rows are added to
+        adapt(adapter, source, goal)
+        n = 2 * N
+    with monkeypatch.context() as patched:
+        patched.setattr(StagedRows, "remove", killed_after(1, []))
+        with pytest.raises(Killed):
+            adapt(adapter, source, goal, add=add, block=7)
+    adapt(adapter, source, goal, add=add, block=7)
+    with open_index(goal) as index:
+        assert index.n == n
+    assert not staging_folder(goal).exists()
+
+
 def test_a_block_that_was_cut_short_is_written_again(tmp_path):
     block = StoredRows(["a", "b"], np.ones((2, 3), np.float32), ({"x": 1}, {"x": 2}))
     staged = StagedRows(tmp_path / "s", "key")
