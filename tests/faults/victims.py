@@ -24,9 +24,19 @@ from tests.faults.blocks import DIGITS, Pixels
 from tests.waiting import until
 
 _processes = multiprocessing.get_context("forkserver")
+# So that each victim starts in milliseconds; lancedb starts threads, which a fork would lose.
+_COMMANDS = (
+    "cli",
+    "commands.adapt",
+    "commands.project",
+    "migrate.adapters",
+    "files.confined",
+    "stores.qdrant",
+)
 _processes.set_forkserver_preload(
-    [__name__, "sklearn.datasets", "PIL.Image"]
-)  # so that each victim starts in milliseconds
+    [__name__, "sklearn.datasets", "PIL.Image", "pyarrow.parquet", "qdrant_client"]
+    + [f"relcore.{module}" for module in _COMMANDS]
+)
 
 
 def killed(
