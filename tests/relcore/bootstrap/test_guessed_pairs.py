@@ -1,4 +1,4 @@
-"""Of pairs that a bootstrap found, whatever scores two spaces scores the confirmed ones alone."""
+"""Whatever scores two spaces scores no removed suspect, and of pairs that a bootstrap found the confirmed ones."""
 
 from contextlib import suppress
 
@@ -14,7 +14,7 @@ from relcore.drift.check import DriftCheck, DriftSeries
 from relcore.invert.inversion import InversionSpec, Translation, invert_pair
 from relcore.migrate.evaluate import parts_of
 from relcore.scores.comparison import ProjectionSpec
-from relcore.spaces.space import GuessedIds, LatentSpace, match
+from relcore.spaces.space import GuessedIds, LatentSpace, match, without_scores
 from relcore.stitch.languages import RetrievalSpec, retrieve
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.relative import halves
@@ -59,9 +59,15 @@ SCORERS = {
 }
 
 
+def not_removed(ids, scored):
+    return without_scores(np.array(ids, dtype=object), set(ids).difference(scored))
+
+
 @pytest.mark.parametrize("name", SCORERS)
-@pytest.mark.parametrize("swapped", [False, True], ids=["target", "source"])
-def test_confirmed_pairs_alone_are_scored(name, swapped):
+@pytest.mark.parametrize(
+    ("mark", "swapped"), [(GuessedIds.of, False), (GuessedIds.of, True), (not_removed, True)]
+)
+def test_only_pairs_that_are_known_are_scored(name, mark, swapped):
     rng = np.random.default_rng(0)
     X = rng.gamma(1.0, size=(200, 12)) + rng.normal(size=(4, 12))[rng.integers(4, size=200)]
     labels = np.where(rng.random(200) < 0.5, "a", "b")
@@ -69,7 +75,7 @@ def test_confirmed_pairs_alone_are_scored(name, swapped):
 
     def spaces(confirmed):
         turned = X @ np.linalg.qr(np.random.default_rng(1).normal(size=(12, 12)))[0]
-        found = LatentSpace(turned, GuessedIds.of(IDS, confirmed), name="found", labels=labels)
+        found = LatentSpace(turned, mark(IDS, confirmed), name="found", labels=labels)
         return (found, known) if swapped else (known, found)
 
     score, expected = SCORERS[name]
