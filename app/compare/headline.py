@@ -42,7 +42,8 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
         near, shares = "next to a row of their own class", [agreement, absolute.get("class agreement")]
         chance = agreement.null.mean if agreement.null else None
     else:
-        near, chance = "their own nearest neighbour", 1 / relative["mrr"].n
+        near, mrr = "their own nearest neighbour", relative["mrr"]
+        chance = 1 / mrr.n if mrr.null else None
         shares = [score and score.top1 for score in (relative["mrr"], absolute.get("mrr"))]
     if shares[0] is None:
         return ""

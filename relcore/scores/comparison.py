@@ -235,13 +235,21 @@ class Metric(ABC):
 # The metrics that read neighbour lists.
 
 
+def _with_chance(pair: AlignedPair, score: Score) -> Score:
+    """The score without its chance level where rows occur several times: it would be too low."""
+    if pair.neighbours.repeated:
+        score.null = None
+    return score
+
+
 class Jaccard(Metric):
     """Mean overlap of the neighbourhoods; spaces of two widths have one in the convention "mutual" alone."""
 
     reads = "lists"
 
     def score(self, pair: AlignedPair) -> Score | None:
-        return pair.neighbours.jaccard() if pair.same_width or pair.convention == "mutual" else None
+        usable = pair.same_width or pair.convention == "mutual"
+        return _with_chance(pair, pair.neighbours.jaccard()) if usable else None
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
         if not before.same_width and before.convention != "mutual":
@@ -255,7 +263,7 @@ class MeanReciprocalRank(Metric):
     reads = "lists"
 
     def score(self, pair: AlignedPair) -> Score | None:
-        return pair.neighbours.mrr() if pair.same_width else None
+        return _with_chance(pair, pair.neighbours.mrr()) if pair.same_width else None
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
         if not before.same_width:
@@ -318,7 +326,7 @@ class ClassAgreement(Metric):
                 drawn[draw] = _hits(votes, without_fixed_points(len(votes.queries), rng)).mean()
             drawn += (hits.mean() - drawn.mean()) / votes.n  # of all n rows one in n stays where it is
             null = Null.from_draws(drawn)
-        return Score(
+        score = Score(
             hits.mean(),
             metric="class agreement",
             convention=pair.convention,
@@ -329,6 +337,7 @@ class ClassAgreement(Metric):
             null=null,
             note=pair.neighbours.note,
         )
+        return _with_chance(pair, score)
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
         votes = before.labelled_neighbours(), now.labelled_neighbours()

@@ -330,8 +330,31 @@ class Neighbours:
         return jaccard_rows(self.own, self.other)
 
     @cached_property
+    def repeated(self) -> float:
+        """Share of some queries whose nearest row equals them in both spaces; 0 where that is chance, as in
+        one dimension.
+        """
+        some = self.queries[:_NOTED_ROWS]
+        lists, every = self.own[: len(some), :2], np.arange(len(some))
+        nearest = lists[every, (lists != some[:, None]).argmax(axis=1)]
+        equal = nearest != some
+        for rows in (self.source, self.target):
+            apart = np.linalg.norm(unit_rows(rows[some]) - unit_rows(rows[nearest]), axis=1)
+            equal &= apart < _NEAR
+        other = self.source if self.convention == "paper" else self.target  # which `own` does not decide
+        units, share = unit_rows(other[some]), float(equal.mean())
+        by_chance = np.mean(units @ units.T > 1 - _NEAR) - 1 / len(some)
+        return share if share > max(_MOST_ALIKE, 1.5 * by_chance) else 0.0
+
+    @cached_property
     def note(self) -> str:
         """Says that the neighbours in either space are too alike to be ordered; by some of the queries."""
+        if self.repeated:
+            return (
+                f"{100 * self.repeated:.0f} % of the queries have a neighbour that equals them in both"
+                " spaces, as an item does that occurs twice. Such rows agree in any two spaces, so no chance"
+                " level holds. Keep one row of each."
+            )
         some = self.queries[:_NOTED_ROWS]
         sides = [(self.target if self.convention == "paper" else self.source, self.own)]
         if self.convention == "mutual":

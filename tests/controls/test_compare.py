@@ -85,6 +85,18 @@ def test_rows_that_tie_do_not_make_unrelated_spaces_agree(d, convention):
     assert max(above.values()) <= 4  # 1 of 40 is expected; 5 come once in 270 times
 
 
+@pytest.mark.parametrize("convention", ["paper", "mutual"])
+def test_items_that_occur_twice_have_no_chance_level(convention):
+    """Of 60 draws 60 lay above the band (mutual): a row and its copy are neighbours in any two spaces."""
+    drawn = np.random.default_rng(0).normal(size=(2, 60, 8)).repeat(2, axis=1)
+    pair = match(*(LatentSpace(X, [f"r{row}" for row in range(120)]) for X in drawn))
+    spaces = represent(pair, "relative", anchors := pair.ids[:20], ProjectionSpec())
+    settings = {"k": 5, "convention": convention, "metrics": ("jaccard", "mrr", "class agreement")}
+    scores = score_pair(*spaces, held_out(pair, anchors), labels=np.repeat(["a", "b"], 60), **settings)
+    assert len(scores) == 3
+    assert all(score.null is None and "equals them in both spaces" in score.note for score in scores.values())
+
+
 def test_as_noisy_a_space_as_before_shows_no_arrow():
     clear = {"jaccard": 0, "mrr": 0, "cosine": 0, "cka": 0}
     for draw in range(25):
