@@ -59,6 +59,8 @@ def start() -> socket.socket | None:
                 quiet = {
                     "OPENBLAS_NUM_THREADS": "1",
                     "OMP_NUM_THREADS": "1",
+                    "TOKIO_WORKER_THREADS": "2",  # of LanceDB: stacks count as memory
+                    "LANCE_CPU_THREADS": "2",
                     "ARROW_DEFAULT_MEMORY_POOL": "system",
                     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # glibc: reuse the memory of a block
                     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
@@ -142,18 +144,21 @@ def stream(
 
 
 class Opened:
-    """An object made of a file, for several calls of its methods; `facts` are its `confined_facts()`.
+    """An object made of a file or a folder, for several calls of its methods; `facts` are its
+    `confined_facts()`.
 
     Thread-safe.
     """
 
-    def __init__(self, make: Callable[[Path], Any], path: Path, libraries: Sequence[str] = ()) -> None:
+    def __init__(
+        self, make: Callable[..., Any], path: Path, libraries: Sequence[str] = (), **arguments: Any
+    ) -> None:
         self._path, self._process, self._lock = path, None, threading.Lock()
         if wanted(path):
             self._process = Process(path, libraries)
-            self.facts = _returned(self._process.stream(name_of(make)), Any)
+            self.facts = _returned(self._process.stream(name_of(make), **arguments), Any)
         else:
-            self._object = run(make, path)
+            self._object = run(make, path, **arguments)
             self.facts = self.call("confined_facts")
 
     def call(self, method: str, returns: Any = Any, **arguments: Any) -> Any:

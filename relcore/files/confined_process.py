@@ -72,7 +72,7 @@ def refuses_calls() -> bool:
 
 def confine(paths: list[Path]) -> None:
     """Give up, for good, all that parsing these files does not need."""
-    size = max(path.stat().st_size if path.is_file() else 0 for path in paths)
+    size = max(sum(file.stat().st_size for file in [path, *path.rglob("*")]) for path in paths)
     seconds = _SECONDS + size // _BYTES_PER_SECOND
     limits = {
         resource.RLIMIT_DATA: _held() + _FREE_BYTES + _TIMES_FILE * size,

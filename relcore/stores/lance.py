@@ -12,6 +12,8 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.base.text import visible
 from relcore.base.writing import new_folder
+from relcore.files import confined
+from relcore.files.formats import ARROW
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import (
     Place,
@@ -27,51 +29,70 @@ from relcore.stores.index import (
 )
 
 
+class LanceRows:
+    """An open table. The library, which believes what the folder says, is imported in the confined process
+    only: a process that forks must not have its threads.
+    """
+
+    def __init__(self, folder: Path, where: str, table: str, column: str) -> None:
+        import pyarrow as pa
+
+        self._where = where
+        with _told(where):
+            base = _connected(folder)
+            tables = _tables(base)
+            if table not in tables:
+                there = quote(tables[:6]) or "none"
+                raise SpaceError(f"{where}: expected a table that exists, got {table!r:.80}; there: {there}")
+            self._table = base.open_table(table)
+            schema = self._table.schema
+            self._n = self._table.count_rows()
+        self._vectors, self._ids = vector_column(where, schema, column), id_column(schema)
+        kind = schema.field(self._vectors).type
+        if not pa.types.is_fixed_size_list(kind) or not self._n:
+            got = f"vectors as {kind!s:.40}" if self._n else "an empty table"
+            raise SpaceError(
+                f"{where}: expected rows with vectors of one width, got {got}; write the table again"
+            )
+        self._width = kind.list_size
+
+    def confined_facts(self) -> dict[str, int]:
+        return {"n": self._n, "width": self._width}
+
+    def read(self, start: int, stop: int) -> dict[str, Any]:
+        with _told(self._where):
+            rows = self._table.take_offsets(list(range(start, stop))).to_arrow()
+            (batch,) = rows.combine_chunks().to_batches()
+        return vars(block_of(self._where, batch, start, self._vectors, self._ids, self._width))
+
+
 class LanceIndex(VectorIndex):
     """One table; with ``#TABLE/COLUMN`` one of several columns of vectors."""
 
     def __init__(self, place: Place) -> None:
-        import pyarrow as pa
-
-        name, _, column = place.table.partition("/")
-        self.place, self.name = place, name
+        self.name, _, column = place.table.partition("/")
         folder = place.path
         if not folder.is_dir():  # the library would make it
             raise SpaceError(f"{folder}: expected a folder of LanceDB, got none there; check the path")
-        with _told(place):
-            base = _connected(place)
-            tables = _tables(base)
-            if name not in tables:
-                there = quote(tables[:6]) or "none"
-                raise SpaceError(
-                    f"{place.text}: expected a table that exists, got {name!r:.80}; there: {there}"
-                )
-            self._table = base.open_table(name)
-            schema = self._table.schema
-            self.n = self._table.count_rows()
-        self._vectors, self._ids = vector_column(place.text, schema, column), id_column(schema)
-        kind = schema.field(self._vectors).type
-        if not pa.types.is_fixed_size_list(kind) or not self.n:
-            got = f"vectors as {kind!s:.40}" if self.n else "an empty table"
-            raise SpaceError(
-                f"{place.text}: expected rows with vectors of one width, got {got}; write the table again"
-            )
-        self.width = kind.list_size
+        asked = {"where": place.text, "table": self.name, "column": column}
+        self._rows = confined.Opened(LanceRows, folder, (__name__, *ARROW), **asked)
+        self.n, self.width = self._rows.facts["n"], self._rows.facts["width"]
+
+    def close(self) -> None:
+        self._rows.close()
 
     def read(self, size: int, start: int) -> Iterator[StoredRows]:
         for first in range(start, self.n, size):
-            with _told(self.place):
-                rows = self._table.take_offsets(list(range(first, min(self.n, first + size)))).to_arrow()
-                (batch,) = rows.combine_chunks().to_batches()
-            yield block_of(self.place.text, batch, first, self._vectors, self._ids, self.width)
+            block = self._rows.call("read", start=first, stop=min(self.n, first + size))
+            yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
 
     @classmethod
     def need_target(cls, place: Place, target: Target) -> None:
         with extra("lancedb"):
             import lancedb  # noqa: F401
         if place.path.is_dir():
-            with _told(place):
-                _table(_connected(place), place, target)
+            with _told(place.text):
+                _table(_connected(place.path), place, target)
 
     @classmethod
     def is_written(cls, place: Place, target: Target) -> bool:
@@ -81,8 +102,8 @@ class LanceIndex(VectorIndex):
     def n_before(cls, place: Place) -> int:
         if not (place.path / f"{place.table}.lance").exists():
             return 0
-        with _told(place):
-            return _connected(place).open_table(place.table).count_rows()
+        with _told(place.text):
+            return _connected(place.path).open_table(place.table).count_rows()
 
     @classmethod
     def write(
@@ -90,15 +111,15 @@ class LanceIndex(VectorIndex):
     ) -> None:
         """Rows are added in one step, behind those that are there; a new table appears when it is whole."""
         table, folder = None, place.path
-        with _told(place):
+        with _told(place.text):
             if folder.is_dir():
-                table = _table(_connected(place), place, target)
+                table = _table(_connected(place.path), place, target)
             if table is not None:
                 table.add(_reader(place, blocks, target, report, table.schema))
                 return
-        with new_folder(folder) as made, _told(place):
+        with new_folder(folder) as made, _told(place.text):
             rows = _reader(place, blocks, target, report)
-            _connected(place, made).create_table(place.table, rows)
+            _connected(made).create_table(place.table, rows)
 
 
 def _table(base: Any, place: Place, target: Target) -> Any:
@@ -132,10 +153,10 @@ def _reader(
     return pa.RecordBatchReader.from_batches(first.schema, batches())
 
 
-def _connected(place: Place, folder: Path | None = None) -> Any:
+def _connected(folder: Path) -> Any:
     with extra("lancedb"):
         import lancedb
-    return lancedb.connect(str(folder or place.path))
+    return lancedb.connect(str(folder.absolute()))  # else it takes "s3:/bucket" for an address
 
 
 def _tables(base: Any) -> list[str]:
@@ -144,7 +165,7 @@ def _tables(base: Any) -> list[str]:
 
 
 @contextmanager
-def _told(place: Place) -> Iterator[None]:
+def _told(where: str) -> Iterator[None]:
     """Whatever the library raises, as one sentence with the place."""
     import pyarrow as pa
 
@@ -154,6 +175,6 @@ def _told(place: Place) -> Iterator[None]:
         raise
     except (ValueError, RuntimeError, OSError, pa.ArrowException) as error:
         raise SpaceError(
-            f"{place.text}: expected a LanceDB table that can be used, got: {visible(error, 200)}; check the"
+            f"{where}: expected a LanceDB table that can be used, got: {visible(error, 200)}; check the"
             " folder and the room on its disk"
         ) from error

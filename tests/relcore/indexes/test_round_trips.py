@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from relcore.base.environment import CONFINED
 from relcore.base.errors import SpaceError
 from relcore.files import formats
 from relcore.files.reading import load_space
@@ -182,6 +183,29 @@ def test_a_small_store_that_unpacks_to_much_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "_FREE_BYTES", 1 << 10)
     monkeypatch.setattr(formats, "_MOST_TIMES", 2)
     with pytest.raises(SpaceError, match="more than max_bytes"):
+        load_rows(place)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_confined_process_reads_the_same(kind, tmp_path, monkeypatch):
+    place = written(kind, tmp_path, made(payload=kind in WITH_PAYLOAD))
+    with open_index(place) as index:
+        usual = whole(index, start=30)
+    monkeypatch.setenv(CONFINED, "1")
+    with open_index(place) as index:
+        found = whole(index, start=30)
+    assert (found.ids, found.payload) == (usual.ids, usual.payload)
+    np.testing.assert_array_equal(found.vectors, usual.vectors)
+
+
+def test_a_table_of_lancedb_that_unpacks_to_gigabytes_ends_its_process(tmp_path, monkeypatch):
+    place, n = Place("lancedb", str(tmp_path / "base"), "news"), 2000
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array(["x" * (1 << 20)]))
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * n, np.float32)), 2)
+    table = pa.table({"id": pa.array(map(str, range(n))), "text": text, "vector": vectors})
+    lancedb.connect(place.where).create_table("news", table)
+    monkeypatch.setenv(CONFINED, "1")
+    with pytest.raises(SpaceError, match=r"too much memory|more memory than"):
         load_rows(place)
 
 
