@@ -183,8 +183,8 @@ PAIRS = {
     "words": "Word2Vec and FastText",
     "sentences": "MiniLM's layers 6 and 4",
     "sentences-centred": "the same layers, centred",
-    "digits": "an MLP and a CNN of the digits",
-    "unrelated-centred": "words and sentences, unrelated and centred",
+    "digits": "MLP and CNN of digits",
+    "unrelated-centred": "unrelated, centred",
 }
 _CERTIFIED = 0.95  # chosen on the words
 _CENTRED = "-centred"
