@@ -369,6 +369,7 @@ def _lines(url: str) -> Iterator[str]:
 # .parquet, .arrow and .feather files: one column of vectors, and columns of ids and labels.
 
 _MOST_GROUP = 1 << 29  # a row group or a batch is unpacked as a whole
+_MAGIC = b"ARROW1"  # at both ends of the file form
 
 
 @dataclass(frozen=True)
@@ -443,7 +444,11 @@ class _Arrow:
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._begin = 8 if stream.read(6) == b"ARROW1" else 0
+        self._begin = 8 if stream.read(6) == _MAGIC else 0
+        if self._begin:  # the stream within would lose the batches behind a cut
+            stream.seek(-len(_MAGIC), 2)
+            if stream.read() != _MAGIC:
+                raise ValueError("the end of the file before its last batch")
         self.schema = self._reader().schema
 
     def _reader(self) -> Any:

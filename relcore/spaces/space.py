@@ -744,7 +744,7 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
     if not alive.any():
         raise SpaceError(
             f"{source.name!r} and {target.name!r} share {len(alive)} ids, but every shared row is a zero"
-            " vector"
+            " vector; expected vectors with a direction in both"
         )
     taken = []
     for space, rows in ((source, in_source[alive]), (target, in_target[alive])):

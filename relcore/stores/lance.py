@@ -173,7 +173,10 @@ def _told(where: str) -> Iterator[None]:
         yield
     except SpaceError:
         raise
-    except (ValueError, RuntimeError, OSError, pa.ArrowException) as error:
+    except BaseException as error:
+        known = isinstance(error, ValueError | RuntimeError | OSError | pa.ArrowException)
+        if not known and type(error).__name__ not in ("RustPanic", "PanicException"):
+            raise
         raise SpaceError(
             f"{where}: expected a LanceDB table that can be used, got: {visible(error, 200)}; check the"
             " folder and the room on its disk"

@@ -303,7 +303,9 @@ def _vector(place: Place, vectors: Any, chosen: str) -> tuple[str, Any]:
 
     vectors = {"": vectors} if isinstance(vectors, models.VectorParams) else vectors
     if not isinstance(vectors, dict) or not vectors:
-        raise SpaceError(f"{place.text}: expected one dense vector per point, got none")
+        raise SpaceError(
+            f"{place.text}: expected one dense vector per point, got none; name another collection"
+        )
     if not chosen and len(vectors) == 1:
         return next(iter(vectors.items()))
     if chosen not in vectors:

@@ -2,6 +2,7 @@
 
 --long N     instead draw N inputs of each format, others each time
 --state S    draw them by this random state, the same each time
+--fresh N    instead draw N new inputs of the families of fresh.py, by the random state S (default 0)
 --every K    only the controls and every K-th other case
 --each       print every case with what was said
 --serve      read names of formats from standard input, answer each with one line of JSON (for the tests)
@@ -20,6 +21,7 @@ for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 from tests.hostile.corpus import FORMATS, preload, verdicts  # noqa: E402, after the settings of libraries
+from tests.hostile.fresh import fresh_verdicts  # noqa: E402
 from tests.hostile.judge import OUTCOMES, Verdict  # noqa: E402
 
 
@@ -32,6 +34,7 @@ def main() -> None:
     parser.add_argument("--long", type=int, default=0, metavar="N")
     parser.add_argument("--state", type=int, metavar="S")
     parser.add_argument("--every", type=int, default=1, metavar="K")
+    parser.add_argument("--fresh", type=int, default=0, metavar="N")
     parser.add_argument("--each", action="store_true")
     parser.add_argument("--serve", action="store_true")
     options = parser.parse_args()
@@ -41,13 +44,15 @@ def main() -> None:
             found = verdicts(line.strip(), options.long, options.state, options.every)
             print(json.dumps([asdict(one) for one in found]), flush=True)
         return
-    every: dict[str, list[Verdict]] = {}
-    for name in options.formats or FORMATS:
+    every = fresh_verdicts(options.fresh, options.state or 0) if options.fresh else {}
+    for name in () if options.fresh else options.formats or FORMATS:
         every[name] = verdicts(name, options.long, options.state, options.every)
-        for one in every[name]:
+    for name, found in every.items():
+        for one in found:
             if options.each or not one.right:
                 print(f"{name} · {one.case}: {one.outcome}. {one.said}", file=sys.stderr, flush=True)
     print(table(every))
+    sys.exit(any(not one.right for found in every.values() for one in found))
 
 
 def table(every: dict[str, list[Verdict]]) -> str:

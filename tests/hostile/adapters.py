@@ -77,7 +77,8 @@ def truth(content: bytes) -> dict | None:
         alike = (
             steps == {name: PLAN[name] for name in steps}
             and not plan
-            and _typed(card, CARD)
+            and _typed(card | {"settings": CARD["settings"]}, CARD)
+            and isinstance(card["settings"], dict)  # of any names
             and card["n_pairs"] >= 2
         )
         alike &= all(card[name] == CARD[name] for name in CARD if name.endswith("width"))

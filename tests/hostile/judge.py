@@ -71,9 +71,9 @@ class Verdict:
         return self.outcome in RIGHT
 
 
-def judged(cases: Iterable[Case]) -> list[Verdict]:
+def judged(cases: Iterable[Case], at_once: int = _BATCH) -> list[Verdict]:
     waiting, found = iter(cases), []
-    while batch := list(islice(waiting, _BATCH)):
+    while batch := list(islice(waiting, at_once)):
         while batch:
             folder = Path(
                 tempfile.mkdtemp(prefix="hostile-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)

@@ -81,6 +81,14 @@ def test_the_whole_corpus():
     assert len(fixed) == len(set(fixed))
 
 
+@pytest.mark.parametrize(("n", "state"), [(200, 1), pytest.param(2000, 0, marks=pytest.mark.slow)])
+def test_new_inputs(n, state):
+    command = [sys.executable, "-m", "tests.hostile", "--fresh", str(n), "--state", str(state)]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert f"| **all** | {n:,} |" in told.stdout
+
+
 @pytest.mark.slow
 def test_inputs_drawn_at_random():
     judge = Judge("--long", str(LONG), "--state", "12")  # README tells how to draw others

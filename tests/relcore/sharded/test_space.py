@@ -104,6 +104,21 @@ def test_pairs_need_the_same_rows_per_shard(tmp_path):
         paired(c, a)
 
 
+def test_an_arrow_file_that_was_cut_behind_a_batch_is_no_shorter_shard(tmp_path):
+    (tmp_path / "s").mkdir()
+    table = pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])})
+    for number in range(2):
+        with pa.ipc.new_file(tmp_path / "s" / f"part-{number}.arrow", table.schema) as writer:
+            writer.write_table(table, max_chunksize=40)
+    assert ShardedSpace.open(str(tmp_path / "s")).n == 200
+    path = tmp_path / "s" / "part-1.arrow"
+    content = path.read_bytes()
+    for size in range(16, len(content), 8):
+        path.write_bytes(content[:size])
+        with pytest.raises(SpaceError, match=r"part-1\.arrow: expected a table"):
+            ShardedSpace.open(str(tmp_path / "s"))
+
+
 def test_a_name_with_two_colons_is_no_chain_of_file_systems(tmp_path):
     import fsspec
 

@@ -1,0 +1,825 @@
+"""New inputs, drawn by a random state: each run may have others. `FAMILIES` lists how they are drawn; the judge is
+that of the corpus, and the truth is known from how an input was made, or from another library's reading of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pickle
+import re
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.hostile import adapters, command_lines, safetensors
+from tests.hostile.cases import Case, good, of_space, rows, space
+from tests.hostile.judge import Verdict, judged
+from tests.hostile.npy import headed, npy, shaped
+
+Rng = np.random.Generator
+_AT_ONCE = 250  # small ones, which one process reads
+ODD = (
+    *(
+        "\ufeffking",
+        "king\0",
+        "05",
+        "5",
+        "5.0",
+        "1e5",
+        "NA",
+        "null",
+        "nan",
+        "true",
+        "None",
+        " left",
+        "right ",
+    ),
+    *(
+        "a,b",
+        'a"b',
+        "=1+1",
+        "#id=x",
+        "a::b",
+        "../x",
+        "水",
+        "e\u0301",
+        "é",
+        "\u202eabc",
+        "😀",
+        "\u2028",
+        "\x85x",
+    ),
+    *(
+        "a\nb",
+        "a\rb",
+        "\x1b[31m",
+        "x" * 5000,
+        "{}",
+        "[1]",
+        "0x10",
+        "١",
+        "ﬁ",
+        "\u200b",
+        "id",
+        "-0",
+        "+5",
+        "5 ",
+    ),
+    "0f0e0d0c-0b0a-4908-8706-050403020100",
+    str(uuid.uuid5(uuid.NAMESPACE_OID, "plain")),
+)
+BREAKS = ("\n", "\r", "\0")
+CELLS = (1e30, -1e30, 3e38, 1e38, 1e-38, 1e-45, -0.0, 0.0, 1e19, -1e20, 65504.0, 1e-30)
+BEYOND = (1e39, -1e300, float("inf"), float("-inf"), float("nan"))
+
+
+def one(rng: Rng, options: Any) -> Any:
+    options = list(options)
+    return options[int(rng.integers(len(options)))]
+
+
+def ids_of(rng: Rng, n: int, without: tuple[str, ...] = ()) -> list[str]:
+    """n distinct ids, some of them odd, none with these characters."""
+    odd = [item for item in ODD if not any(mark in item for mark in without)]
+    some = [odd[at] for at in rng.permutation(len(odd))[: int(rng.integers(0, 6))]]
+    return [*some, *(f"w{at}" for at in range(n))][:n]
+
+
+def matrix(rng: Rng, n: int = 0, d: int = 0) -> np.ndarray:
+    return rng.normal(size=(n or int(rng.integers(2, 12)), d or int(rng.integers(1, 6)))).astype(np.float32)
+
+
+def flipped(rng: Rng, content: bytes, most: int = 3) -> bytes:
+    changed = bytearray(content)
+    for at in rng.integers(0, len(content), int(rng.integers(1, most + 1))):
+        changed[at] ^= 1 << int(rng.integers(8))
+    return bytes(changed) if rng.random() < 0.8 else bytes(changed[: int(rng.integers(len(changed)))])
+
+
+# Stores: copied to another one by `relscope adapt none`, which is then read by another library.
+
+
+def table_of(ids: list[str], vectors: np.ndarray, payload: dict[str, list] | None = None) -> Any:
+    import pyarrow as pa
+
+    values = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+    return pa.table({"id": pa.array(ids, pa.string()), **(payload or {}), "vector": values})
+
+
+def parquet(table: Any) -> bytes:
+    import pyarrow.parquet as pq
+
+    stream = io.BytesIO()
+    pq.write_table(table, stream, compression="none")
+    return stream.getvalue()
+
+
+def lance(table: Any) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        import lancedb
+
+        lancedb.connect(str(path)).create_table("t", table)
+
+    return make
+
+
+def qdrant(ids: list, vectors: np.ndarray, payload: list[dict], width: int) -> dict[str, bytes]:
+    from qdrant_client import models
+
+    storage = sqlite3.connect(":memory:")
+    with closing(storage):
+        storage.execute("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)")
+        for row, (key, vector, kept) in enumerate(zip(ids, vectors.tolist(), payload, strict=True)):
+            point = models.PointStruct(id=key, vector=vector, payload=kept)
+            storage.execute("INSERT INTO points VALUES (?, ?)", (str(row), pickle.dumps(point)))
+        storage.commit()
+        content = storage.serialize()
+    meta = {"collections": {"t": {"vectors": {"size": width, "distance": "Dot"}}}, "aliases": {}}
+    return {"q/meta.json": json.dumps(meta).encode(), "q/collection/t/storage.sqlite": content}
+
+
+def copied(source: str, target: str) -> Callable[[Path], Any]:
+    def read(folder: Path) -> Any:
+        from relcore.base.errors import SpaceError
+
+        try:
+            command_lines.run(["adapt", "none", source, target, "--quiet"])(folder)
+        except SpaceError:
+            left = [item.name for item in folder.iterdir() if item.name.split("#")[0].startswith("out")]
+            if any(not name.endswith(".adapting") for name in left):
+                raise AssertionError(f"a refused copy left {left}") from None
+            raise
+        return dict(zip(*stored_in(folder, target), strict=True))
+
+    return read
+
+
+def stored_in(folder: Path, target: str) -> tuple[list[str], np.ndarray]:
+    """Ids and vectors, by another library than Relscope."""
+    if target == "out.npy":
+        text = (folder / "out.ids.txt").read_bytes().decode("utf-8-sig")
+        return text.removesuffix("\n").split("\n"), np.load(folder / "out.npy")
+    if target == "out.parquet":
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(folder / "out.parquet")
+    elif target.startswith("lancedb"):
+        import lancedb
+
+        table = lancedb.connect(str(folder / "out")).open_table("t").to_arrow()
+    else:
+        return points_in((folder / "out/collection/t/storage.sqlite").read_bytes())
+    return table.column("id").to_pylist(), np.array(table.column("vector").to_pylist(), np.float32)
+
+
+def points_in(content: bytes) -> tuple[list[str], np.ndarray]:
+    """Of our own writing: unpickled by the client's own classes."""
+    found: dict[str, Any] = {}
+    storage = sqlite3.connect(":memory:")
+    with closing(storage):
+        storage.deserialize(content)
+        for (blob,) in storage.execute("SELECT point FROM points ORDER BY rowid"):
+            point = pickle.loads(blob)
+            text = (point.payload or {}).get("relscope_id")
+            own = isinstance(text, str) and str(uuid.uuid5(uuid.NAMESPACE_OID, text)) == str(point.id)
+            found[text if own else str(point.id)] = point.vector
+    return list(found), np.array(list(found.values()), np.float32)
+
+
+def a_store(rng: Rng) -> Case:
+    kind, target = (
+        one(rng, ("npy", "parquet", "lance", "qdrant")),
+        one(rng, ("out.npy", "out.parquet", "qdrant:out#t", "lancedb:out#t")),
+    )
+    ids, X = ids_of(rng, 8, BREAKS if kind == "npy" else ()), matrix(rng, 8)
+    defect = one(rng, ("none", "twice", "beyond", "flip", "payload", "none" if kind == "qdrant" else "blank"))
+    if kind == "npy" and ids[0].startswith("\ufeff"):
+        ids.reverse()
+    if defect == "twice":
+        ids[5] = ids[2]
+    elif defect == "blank":
+        ids[4] = one(rng, ("", " ", "\t"))
+    elif defect == "beyond":
+        X = X.astype(np.float64)
+        X[3, 0] = one(rng, BEYOND[:-1])  # LanceDB itself takes no NaN
+    payload = {"relscope_id": ["p"] * 8, "t": list(range(8))} if defect == "payload" else None
+    if kind == "npy":
+        files = {"in.npy": npy(X), "in.ids.txt": ("\n".join(ids) + "\n").encode()}
+        source = "in.npy"
+    elif kind == "parquet":
+        source, files = "in.parquet", {"in.parquet": parquet(table_of(ids, X, payload))}
+    elif kind == "lance":
+        source, files = "lancedb:q#t", {"q": lance(table_of(ids, X, payload))}
+    else:
+        # Whole numbers as Qdrant has them; a payload of the name of ours is another program's.
+        ids = list(map(str, rng.permutation(1000)[:8])) if defect != "twice" else ["7"] * 2 + list("123456")
+        kept = [{"relscope_id": "p", "t": 1} if defect == "payload" else {} for _ in ids]
+        files, source = qdrant(list(map(int, ids)), X.astype(float), kept, X.shape[1]), "qdrant:q#t"
+    if defect == "flip":
+        name = one(rng, [name for name, content in files.items() if isinstance(content, bytes)] or ["q"])
+        if name == "q":
+            files = {"q": flipped_folder(rng, files["q"])}
+        else:
+            files |= {name: flipped(rng, files[name])}
+    truth = None
+    if defect in ("none", "payload") or (defect == "twice" and kind == "qdrant"):
+        vectors = np.asarray(X, np.float32)
+        if defect == "twice":  # a later point of an id replaces the one before
+            ids, vectors = ids[1:], vectors[1:]
+        refused = target == "out.npy" and any(mark in item for item in ids for mark in BREAKS)
+        refused |= len(set(ids)) != len(ids)
+        is_text = [not _is_point(item) for item in ids]
+        refused |= target.startswith("qdrant") and defect == "payload" and kind != "npy" and any(is_text)
+        truth = None if refused else dict(zip(ids, vectors, strict=True))
+    name = f"{kind} to {target}, {defect}"
+    names = ("in", "t", "out", "storage.sqlite", "q", target)
+    read = copied(source, target)
+    if (
+        defect == "flip"
+    ):  # what is read of damaged bytes is for the libraries to say: no crash, nothing partial
+        return Case(name, lambda folder: bool(read(folder)), files, True, False, names, False, _CLIENT)
+    return Case(name, read, files, truth, truth is not None, names=names, allowed=_CLIENT)
+
+
+_CLIENT = ("pickle.find_class", "socket.connect")
+
+
+def _is_point(item: str) -> bool:
+    if item.isascii() and item.isdigit():
+        return str(int(item)) == item
+    try:
+        return str(uuid.UUID(item)) == item
+    except ValueError:
+        return False
+
+
+def flipped_folder(rng: Rng, make: Callable[[Path], None]) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        make(path)
+        inside = sorted(item for item in path.rglob("*") if item.is_file())
+        chosen = one(rng, inside)
+        chosen.write_bytes(flipped(rng, chosen.read_bytes() or b"\0"))
+
+    return spoil
+
+
+# Adapters, with a checksum and, as in version 0.1.0, without one.
+
+
+def an_adapter(rng: Rng) -> Case:
+    from relcore.migrate.adapters import AffineStep, Card, LoadedAdapter, Unit, write_adapter
+
+    d, e = map(int, rng.integers(1, 6, 2))
+    steps = AffineStep(matrix(rng, d, e), matrix(rng, 1, e)[0])
+    scores, texts = {"ridge": float(rng.random())}, [one(rng, ODD) for _ in range(4)]
+    card = Card("affine", d, e, e, int(rng.integers(2, 99)), *texts, settings=scores, date="2026-01-02")
+    truth = {"card": _plain(card), "tensors": [steps.matrix, steps.offset]}
+    kind = one(rng, ("none", "flip", "flip", "old", "old flip", "shape", "card"))
+    if "old" in kind or kind in ("shape", "card"):
+        plan = adapters.PLAN | {"card": adapters.CARD}
+        tensors = dict(adapters.TENSORS)
+        if kind == "shape":
+            name = one(rng, tensors)
+            tensors[name] = matrix(rng) if rng.random() < 0.5 else np.ravel(matrix(rng))
+        elif kind == "card":
+            changed = one(rng, adapters.CARD)
+            plan = adapters.with_card(**{changed: one(rng, (0, -1, "x", None, 1e30, True, 2**64))})
+        content = adapters.packed(plan, tensors)
+        content = flipped(rng, content) if kind == "old flip" else content
+        return Case(kind, adapters.read, {adapters.FILE: content}, adapters.truth(content), kind == "old")
+    steps = LoadedAdapter(card, (Unit(), steps, Unit()), (Unit(),))
+    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"fresh-{os.getpid()}.safetensors"
+    write_adapter(steps, card, path)
+    content = path.read_bytes()
+    path.unlink()
+    content = flipped(rng, content) if kind == "flip" else content
+    return Case(kind, adapters.read, {adapters.FILE: content}, truth, kind == "none")
+
+
+def _plain(card: Any) -> Any:
+    from relcore.base.records import to_json
+
+    return to_json(card)
+
+
+# Shards.
+
+
+def _natural(name: str) -> list[Any]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def some_shards(rng: Rng) -> Case:
+    kind, n_shards, d = one(rng, ("npy", "npy", "parquet", "arrow")), int(rng.integers(2, 5)), 3
+    sizes = rng.integers(1, 6, n_shards).tolist()
+    ids = ids_of(rng, sum(sizes), BREAKS if kind == "npy" else ()) if rng.random() < 0.7 else None
+    X, start, files, parts = matrix(rng, sum(sizes), d), 0, {}, []
+    names = [f"part-{at}" for at in sorted(rng.permutation(120)[:n_shards].tolist())]
+    labels = [one(rng, ("x", "y", "")) for _ in range(len(X))] if rng.random() < 0.5 else None
+    for name, size in zip(names, sizes, strict=True):
+        some = slice(start, start + size)
+        start += size
+        if kind == "npy":
+            files[f"s/{name}.npy"] = npy(X[some].astype(one(rng, ("<f4", "<f8", ">f4"))))
+            for what, column in (("ids", ids), ("labels", labels)):
+                if column:
+                    mark = "\ufeff" * column[some][0].startswith("\ufeff")
+                    files[f"s/{name}.{what}.txt"] = (mark + "\n".join(column[some]) + "\n").encode()
+        else:
+            columns = {} if labels is None else {"label": labels[some]}
+            table = table_of(ids[some] if ids else [""] * size, X[some], columns)
+            table = table if ids else table.drop_columns("id")
+            files[f"s/{name}.{kind}"] = parquet(table) if kind == "parquet" else _arrow(table)
+        parts.append(name)
+    defect = one(
+        rng,
+        (
+            "none",
+            "none",
+            "width",
+            "rewritten",
+            "cut",
+            "lies",
+            "no ids",
+            "a line more",
+            "text",
+            "twice",
+            "colons",
+        ),
+    )
+    path, truth = f"s/{one(rng, names)}.{kind}", rows(X, ids, labels)
+    again: dict[str, bytes] = {}
+    if defect == "width":
+        files[path], truth = (
+            (npy(matrix(rng, 3, 4)), None)
+            if kind == "npy"
+            else (
+                files[path] if kind == "arrow" else parquet(table_of(["z"] * 3, matrix(rng, 3, 4))),
+                truth if kind == "arrow" else None,
+            )
+        )
+    elif defect == "rewritten":
+        again, truth = {path: files[path] + b"\0"}, None
+    elif defect == "cut":
+        files[path], truth = files[path][: int(rng.integers(len(files[path])))], None
+    elif defect == "lies" and kind == "npy":
+        n = one(rng, (10**12, 10**4, 2**63, -1))
+        files[path], truth = headed(shaped(f"({n}, 3)"), X[:2].tobytes()), None
+    elif defect in ("no ids", "a line more", "text") and kind == "npy" and ids:
+        beside = path.replace(".npy", ".ids.txt")
+        if defect == "no ids":
+            del files[beside]
+        else:
+            files[beside] += b"one more\n" if defect == "a line more" else b"\xff\xfe"
+        truth = None
+    elif defect == "twice" and ids:
+        for name, content in list(files.items()):
+            files[name.replace("part-", "again-")] = content
+        truth = None
+    elif defect == "colons":
+        files = {name.replace("s/", "s::v2/"): content for name, content in files.items()}
+    folder = next(iter(files)).split("/")[0]
+
+    def read(place: Path) -> dict:
+        from relcore.sharded.space import ShardedSpace
+
+        opened = ShardedSpace.open(folder)
+        for name, content in again.items():
+            (place / name).write_bytes(content)
+        return of_space(opened.whole())
+
+    told = ("part-", "again-", folder, "shards")
+    return Case(f"{kind}, {defect}", read, files, truth, truth is not None, names=told)
+
+
+def _arrow(table: Any) -> bytes:
+    import pyarrow as pa
+
+    stream = io.BytesIO()
+    with pa.ipc.new_file(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
+
+
+# Metadata.
+
+
+def a_join(rng: Rng) -> Case:
+    kind = one(rng, ("npz", "parquet", "csv", "pt", "npy", "bare", "safetensors"))
+    form = one(rng, ("csv", "tsv", "parquet"))
+    marks = ("\n", "\r", "\0") if form != "parquet" or kind in ("npy", "safetensors", "csv", "npz") else ()
+    n, change = 9, one(rng, ("order", "more", "same", "fewer", "other", "twice", "no ids", "numbers", "mark"))
+    ids, X = ids_of(rng, n, marks), matrix(rng, n, 3)
+    if change == "numbers":
+        ids = list(map(str, rng.permutation(50)[:n]))
+    if kind == "npy" and ids[0].startswith("\ufeff"):
+        ids.reverse()
+    labels = ["x", "y", *(one(rng, ("x", "y", "z", "")) for _ in range(n - 2))]
+    order = rng.permutation(n).tolist() if change != "same" else list(range(n))
+    table = [(ids[at], labels[at]) for at in order]
+    if change == "more":
+        table.insert(int(rng.integers(n)), ("extra", "y"))
+    elif change == "fewer":
+        table.pop()
+    elif change == "other":
+        table = [(f"other {at}", label) for at, (_, label) in enumerate(table)]
+    elif change == "twice":
+        table[3] = (table[5][0], "x")
+    content = _table(form, table, change == "no ids", change == "mark")
+    vectors = {
+        "npz": lambda: _npz(vectors=X, ids=np.array(ids, str)),
+        "parquet": lambda: parquet(table_of(ids, X)),
+        "csv": lambda: _csv(
+            [
+                ["id", "d0", "d1", "d2"],
+                *([key, *map(str, row)] for key, row in zip(ids, X.tolist(), strict=True)),
+            ]
+        ),
+        "pt": lambda: _torch({"vectors": X, "ids": ids}),
+        "npy": lambda: npy(X),
+        "bare": lambda: npy(X),
+        "safetensors": lambda: safetensors.packed({"vectors": X}, {"ids": "\n".join(ids)}),
+    }[kind]()
+    name = f"v.{'npy' if kind == 'bare' else kind}"
+    files = {name: vectors, f"m.{form}": content}
+    if kind == "npy":
+        files["v.ids.txt"] = "\n".join(ids).encode()
+    own, told = kind != "bare", change != "no ids"
+    if own and told:  # by id
+        of_id = dict(table)
+        lost = set(ids) - of_id.keys() or len(of_id) < len(table)
+        truth = None if lost else rows(X, ids, [of_id[key] for key in ids])
+    elif len(table) != n or (told and len({key for key, _ in table}) < n):
+        truth = None
+    else:  # by row order
+        named = [key for key, _ in table] if told else ids if own else None
+        truth = rows(X, named, [label for _, label in table])
+    read = space(name, metadata=f"m.{form}", id_column="id" if told else None, label_column="label")
+    return Case(
+        f"{kind} and {form}, {change}", read, files, truth, truth is not None, names=("m.", "v", "v.")
+    )
+
+
+def _csv(lines: list, tab: bool = False) -> bytes:
+    stream = io.StringIO(newline="")
+    csv.writer(stream, delimiter="\t" if tab else ",", quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(
+        lines
+    )
+    return stream.getvalue().encode()
+
+
+def _table(form: str, table: list[tuple[str, str]], plain: bool, mark: bool) -> bytes:
+    if form == "parquet":
+        import pyarrow as pa
+
+        columns = {"label": [label for _, label in table]} | (
+            {} if plain else {"id": [key for key, _ in table]}
+        )
+        return parquet(pa.table(columns))
+    lines = [
+        ["label"] if plain else ["id", "label"],
+        *([label] if plain else [key, label] for key, label in table),
+    ]
+    return b"\xef\xbb\xbf" * mark + _csv(lines, form == "tsv")
+
+
+def _npz(**arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def _torch(content: dict) -> bytes:
+    import torch
+
+    stream = io.BytesIO()
+    torch.save(
+        {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in content.items()}, stream
+    )
+    return stream.getvalue()
+
+
+# Numbers: as they are read, and as they are scored.
+
+
+def some_numbers(rng: Rng) -> Case:
+    X = matrix(rng).astype(np.float64)
+    for _ in range(int(rng.integers(0, 4))):
+        X[int(rng.integers(len(X))), int(rng.integers(X.shape[1]))] = one(
+            rng, CELLS + BEYOND[:2] if rng.random() < 0.3 else CELLS
+        )
+    kind = one(rng, ("npy", "npz", "pt", "safetensors", "parquet", "arrow", "csv"))
+    dtype = one(rng, ("f2", "f4", "f8", ">f4", ">f8", "i1", "i2", "u4", "i8"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if kind in ("pt", "safetensors"):
+            dtype = dtype.strip(">")
+        if kind in ("parquet", "arrow"):
+            dtype = one(rng, ("f2", "f4", "f8"))
+        Z = X.astype(dtype)
+        truth = good(rows(Z))
+    name = f"v.{kind}"
+    if kind in ("npy", "npz"):
+        Z = np.asfortranarray(Z) if rng.random() < 0.3 else Z
+        content = npy(Z) if kind == "npy" else _npz(vectors=Z)
+    elif kind == "pt":
+        return _a_tensor(rng, X)
+    elif kind == "safetensors":
+        if dtype not in ("f2", "f4", "f8"):
+            Z = Z.astype("f4")
+            truth = good(rows(Z))
+        content = safetensors.packed({"vectors": Z}, {})
+    elif kind == "csv":
+        content = _csv(
+            [[f"d{at}" for at in range(X.shape[1])], *(list(map(repr, row)) for row in X.tolist())]
+        )
+        with np.errstate(over="ignore"):
+            truth = good(rows(X))
+    else:
+        import pyarrow as pa
+
+        values = pa.array(np.ascontiguousarray(Z).ravel())
+        table = pa.table({"vector": pa.FixedSizeListArray.from_arrays(values, Z.shape[1])})
+        content = parquet(table) if kind == "parquet" else _arrow(table)
+    return Case(f"{kind} of {dtype}", space(name), {name: content}, truth, truth is not None, names=("v",))
+
+
+def _a_tensor(rng: Rng, X: np.ndarray) -> Case:
+    import torch
+
+    T = torch.from_numpy(X).to(one(rng, (torch.float32, torch.float64, torch.float16, torch.bfloat16)))
+    view = one(rng, ("plain", "turned", "strided", "part", "negative", "imaginary", "complex", "expanded"))
+    T = {
+        "plain": lambda: T,
+        "turned": lambda: T.T.contiguous().T,
+        "strided": lambda: torch.cat([T, T])[::2],
+        "part": lambda: torch.cat([T, T])[len(T) // 2 :][: len(T)],
+        "negative": lambda: torch._neg_view(T),
+        "imaginary": lambda: torch.imag(torch.conj(torch.complex(T.float(), T.float()))),
+        "complex": lambda: torch.conj(torch.complex(T.float(), T.float())),
+        "expanded": lambda: T[:1].expand(len(T), -1),
+    }[view]()
+    stream = io.BytesIO()
+    content = {"vectors": T, "rest": T} if rng.random() < 0.5 else T
+    torch.save(content, stream)
+    truth = None if T.is_complex() else good(rows(T.resolve_neg().float().numpy()))
+    return Case(
+        f"pt, {view}", space("v.pt"), {"v.pt": stream.getvalue()}, truth, truth is not None, names=("v",)
+    )
+
+
+def a_score(rng: Rng) -> Case:
+    n, (d, e) = int(rng.integers(14, 40)), rng.integers(1, 6, 2).tolist()
+    X, Y = matrix(rng, n, d), matrix(rng, n, e)
+    for Z in (X, Y):
+        if rng.random() < 0.7:
+            place = one(rng, (np.s_[3, 0], np.s_[3], np.s_[:, 0], np.s_[3:5, 0], np.s_[:]))
+            Z[place] = Z[place] * np.float32(1e-30) if rng.random() < 0.3 else one(rng, CELLS)
+    files = {
+        f"{name}.npz": _npz(vectors=Z, ids=np.array([f"w{at}" for at in range(n)]))
+        for name, Z in (("a", X), ("b", Y))
+    }
+
+    def read(folder: Path) -> bool:
+        from relcore.files.reading import load_space
+        from relcore.scores.cka import linear_cka
+        from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
+        from relcore.scores.passes import score_forms
+        from relcore.spaces.space import match
+
+        pair = match(load_space("a.npz"), load_space("b.npz"))
+        found = score_forms(pair, REPRESENTATIONS, tuple(pair.ids[:4]), ProjectionSpec(), k=2)
+        scores = [float(score) for form in found.values() for score in form.values()]
+        exact = _cka(pair.source.vectors, pair.target.vectors)
+        return (
+            bool(np.isfinite(scores).all())
+            and abs(float(linear_cka(pair.source.vectors, pair.target.vectors)) - exact) < 1e-3
+        )
+
+    return Case("scores", read, files, True, names=("",), remedy=False)
+
+
+def _cka(X: np.ndarray, Y: np.ndarray) -> float:
+    X, Y = (np.ldexp(Z.astype(np.float64), -int(np.frexp(np.abs(Z).max())[1])) for Z in (X, Y))
+    X, Y = (Z - Z.mean(axis=0) for Z in (X, Y))
+    xy, xx, yy = (np.linalg.norm(left.T @ right) for left, right in ((X, Y), (X, X), (Y, Y)))
+    return float(xy**2 / (xx * yy))
+
+
+# What Relscope writes, and the command line.
+
+
+def a_written_space(rng: Rng) -> Case:
+    suffix, X = one(rng, ("npz", "parquet", "safetensors")), matrix(rng)
+    ids, labels = ids_of(rng, len(X)), [one(rng, (*ODD[:20], "", "x")) for _ in range(len(X))]
+    labels = labels if rng.random() < 0.6 else None
+
+    def read(folder: Path) -> dict:
+        from relcore.commands.output import write_space
+        from relcore.files.reading import load_space
+        from relcore.spaces.space import LatentSpace
+
+        write_space(LatentSpace(X, ids, name="v", labels=labels), Path(f"v.{suffix}"))
+        return of_space(load_space(f"v.{suffix}"))
+
+    may = suffix != "safetensors" or not any(
+        mark in item for item in [*ids, *(labels or ())] for mark in "\n\r"
+    )
+    return Case(f"written as {suffix}", read, {}, rows(X, ids, labels), may, names=("v.",))
+
+
+VALUES = (
+    *(
+        "",
+        "x",
+        "-1",
+        "0",
+        "1",
+        "2",
+        "nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "9" * 5000,
+        "0x10",
+        "1_0",
+        "٣",
+        "1.5",
+        "a b",
+    ),
+    *(
+        ".",
+        "..",
+        "/",
+        "~",
+        "~nosuch/x",
+        "a\0b",
+        "\ud800",
+        "x" * 5000,
+        "/dev/null",
+        "*",
+        "$HOME",
+        "--",
+        "-",
+        "\n",
+    ),
+    *(
+        "a.npz",
+        "b.npz",
+        "a.npz#ids=rows",
+        "a.npz#duplicates=first",
+        "a.npz#matrix=x",
+        "a.npz#",
+        "#",
+        "a.npz#x=1",
+    ),
+    *(
+        "data://",
+        "jupyter://",
+        "reference://",
+        "memory://x",
+        "file://",
+        "nosuch://x",
+        "s3",
+        "old::v2",
+        "zip://a::b",
+    ),
+    *(
+        "parquet:.",
+        "npy:/",
+        "faiss:..",
+        "qdrant:.#c",
+        "qdrant:/#c",
+        "lancedb:.#",
+        "qdrant:#",
+        "parquet:",
+        "npy:a.npz",
+    ),
+    *(
+        "data:,x",
+        "dask://x",
+        "github://",
+        "simplecache::x",
+        "tar://x",
+        "[",
+        "{",
+        '{"source": 1}',
+        "\ufeffa.npz",
+        "cosine",
+    ),
+)
+LINES = (
+    *("compare S S V", "compare V S", "compare S S --anchors V", "compare S S -k V", "drift V V"),
+    *(
+        "compare S S --similarity V",
+        "compare S S --recipe V",
+        "adapt none V out.npy",
+        "adapt none S V",
+        "adapt V S out.npy",
+    ),
+    *(
+        "adapt none n.npy V",
+        "project S -o V",
+        "project S --anchors V -o o.npz",
+        "project S --ridge V -o o.npz",
+    ),
+    *(
+        "drift S S --thresholds V",
+        "drift V",
+        "drift S S --gate V",
+        "audit S S --anchors V",
+        "invert S S --omega V",
+    ),
+    *(
+        "invert S S --anchors V",
+        "bootstrap S S --seeds V",
+        "bootstrap S S -k V",
+        "stitch S S --states V",
+        "migrate V V",
+    ),
+    *(
+        "encode V --encoder mlp",
+        "figure V",
+        "study V",
+        "available V",
+        "compare S S --scheduler V",
+        "compare S S --store V",
+    ),
+)
+VARIABLES = (
+    "RELSCOPE_STORE_GB",
+    "RELSCOPE_SHARE",
+    "RELSCOPE_CONFINED",
+    "RELSCOPE_DATA",
+    "RELSCOPE_SCHEDULER",
+)
+
+
+def a_command(rng: Rng) -> Case:
+    line, value = one(rng, LINES), one(rng, VALUES)
+    arguments = [{"V": value, "S": one(rng, ("a.npz", "b.npz"))}.get(part, part) for part in line.split()]
+    variable = {one(rng, VARIABLES): value} if rng.random() < 0.15 and "\0" not in value + value[:0] else {}
+    variable = (
+        {} if any("\ud800" <= mark <= "\udfff" for text in variable.values() for mark in text) else variable
+    )
+    run = command_lines.run([*arguments, "--quiet"])
+
+    def told(folder: Path) -> int:
+        from relcore.base.errors import SpaceError
+
+        try:
+            return min(run(folder), 0)
+        except SpaceError as error:
+            if "; see relscope" in str(error):  # argparse says it in its own words
+                return 0
+            raise
+
+    def read(folder: Path) -> int:
+        os.environ.update(variable)
+        try:
+            return told(folder)
+        except SystemExit:
+            return 0
+        finally:
+            for name in variable:
+                os.environ.pop(name)
+            os.environ["RELSCOPE_CONFINED"] = "1"
+
+    files = command_lines.FILES | {"n.npy": npy(matrix(rng, 5, 3))}
+    name = f"{line} of {value[:20]!a} {len(value)} {next(iter(variable), '')}"
+    return Case(name, read, files, 0, names=("",), remedy=False, allowed=_CLIENT)
+
+
+FAMILIES: dict[str, Callable[[Rng], Case]] = {
+    "stores": a_store,
+    "adapters": an_adapter,
+    "shards": some_shards,
+    "metadata": a_join,
+    "numbers": some_numbers,
+    "scores": a_score,
+    "written": a_written_space,
+    "commands": a_command,
+}
+
+
+def cases(n: int, state: int) -> Iterator[tuple[str, Case]]:
+    """n cases, family after family, each with a random stream of its own."""
+    for number in range(n):
+        family = list(FAMILIES)[number % len(FAMILIES)]
+        yield family, FAMILIES[family](np.random.default_rng([state, number]))
+
+
+def fresh_verdicts(n: int, state: int) -> dict[str, list[Verdict]]:
+    """Verdicts by family of n new inputs, drawn by this state."""
+    drawn = list(cases(n, state))
+    found: dict[str, list[Verdict]] = {}
+    for (family, _), verdict in zip(drawn, judged((case for _, case in drawn), _AT_ONCE), strict=True):
+        found.setdefault(family, []).append(verdict)
+    return found
