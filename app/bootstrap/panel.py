@@ -191,7 +191,9 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         disabled=not result.kept or (used and not confirmed),
         type="primary" if result.verdict == "fits" else "secondary",
         help=(
-            f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
+            "Scores these pairs, too, on all pages."
+            if used
+            else f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
             " the ids of their partners, makes it the target, and replaces the session's anchors by those"
             " found. Undo restores the former ones."
         ),

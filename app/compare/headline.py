@@ -9,7 +9,7 @@ from app.jobs import scores
 from app.workspace import Workspace
 from relcore.base.numbers import band, counted, short
 from relcore.scores.score import Score
-from relcore.spaces.space import Match
+from relcore.spaces.space import GuessedIds, Match
 
 _FORMS = ("absolute", "relative", "whitened")
 
@@ -50,6 +50,9 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
     is_words, about = pair.source.counts is not None, "about " * (relative["mrr"].interval is not None)
     rows = counted(len(pair), "word" if is_words else "row")
     opening = f"Both models {'know' if is_words else 'describe'} the same {rows}."
+    if isinstance(pair.ids, GuessedIds):
+        n = counted(relative["mrr"].n, "pair")
+        opening = f"Bootstrap paired {rows}. Scored are {n} that you confirmed, no anchor among them."
     by_anchors, shared = (None if share is None else f"<b>{about}{100 * share:.0f} %</b>" for share in shares)
     by_chance = "" if chance is None else f" (by chance {100 * chance:.0f} %)"
     anchors = f"similarities to {counted(len(workspace.anchors), 'anchor')}"

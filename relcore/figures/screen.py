@@ -168,8 +168,9 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         powers = 10.0 ** np.arange(np.floor(np.log10(xs.min())), np.log10(xs.max()) + 1)
         ticks = np.outer(powers, [1, 2, 5] if len(powers) < 5 else [1]).ravel()
         figure.update_xaxes(tickvals=ticks, ticktext=list(map(general, ticks)), minor={"showgrid": False})
-    if lines.counts and len({x for line in lines.lines for x in line.x}) <= 15:
-        figure.update_xaxes(tickformat="d")
+    xs = {x for line in lines.lines for x in line.x}
+    if lines.counts and len(xs) <= 15:  # between few numbers Plotly marks halves, too
+        figure.update_xaxes(tickformat="d", dtick=1 if max(xs) - min(xs) <= 10 else None)
     if lines.x_names:
         names = [plain_text(name) for name in lines.x_names]
         figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, showgrid=False, zeroline=False)

@@ -55,6 +55,13 @@ def make_rotated(tmp_path):
     return make
 
 
+def choose_seeds(session, kind):
+    groups = session.at.get("button_group")
+    (start,) = (one for one in groups if (one.key or "").startswith("bootstrap.start-"))
+    start.set_value(kind)
+    session.run()
+
+
 def test_unrelated_spaces_are_no_success(make_rotated):
     session = Session(workspace=make_rotated(related=False)).open("bootstrap")
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
@@ -66,15 +73,20 @@ def test_unrelated_spaces_are_no_success(make_rotated):
     assert (wrong["anchor"] != wrong["matched to"]).all()
 
 
+def test_anchors_are_seeds_and_rows_are_chosen(make_rotated):
+    session = Session(workspace=make_rotated()).open("bootstrap")
+    choose_seeds(session, "anchors")
+    session.change("number_input", "bootstrap.rows-150-self-learning", 100).click("bootstrap.start")
+    assert not session.errors
+    (box,) = session.success
+    assert "100.0 % of the 35 hidden anchors found" in box.value
+
+
 def test_spaces_without_shared_ids_are_compared(make_rotated):
     session = Session(workspace=make_rotated("q")).open("bootstrap")
     assert not session.at.exception
     pairs = "\n".join(f"r{row} = q{row}" for row in range(8))
-    (start,) = (
-        one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-")
-    )
-    start.set_value("typed")
-    session.run()
+    choose_seeds(session, "typed")
     session.change("text_area", "bootstrap.typed", pairs).click("bootstrap.start")
     session.click("bootstrap.use")
     assert session.errors == []
@@ -98,6 +110,7 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
         session.open("bootstrap").select_rows("bootstrap.list", *rows).click("bootstrap.use").open("compare")
     assert len(load(session.workspace.target).ids.marks) == 5
     assert "5 held-out rows" in session.open("invert").html
+    assert "Scored are 5 pairs that you confirmed" in session.open("compare").html
     session.click("history.undo").click("history.undo")
     back, _ = from_session_file(to_session_file(now, {}))
     assert back == dataclasses.replace(now)
