@@ -98,7 +98,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
             min(10, n),
             n,
             PAPER_ROWS if method == "paper" and n > PAPER_ROWS else None,
-            placeholder=f"all {n:,}",
+            placeholder="all",
         )
         most = min(rows or n, MOST_ANCHORS)
         n_anchors = number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
@@ -245,8 +245,11 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
         look |= own | {"column_config": look["column_config"] | config}
         sides.append(side.rename(columns=names))
     table, height = pd.concat(sides, axis=1), 360 if len(pairs) > 9 else "content"
+    if outcome.known:
+        st.dataframe(table, key="bootstrap.list", hide_index=True, height=height, **look)
+        return ()
     rows = chosen_rows(table, "bootstrap.list", several=True, height=height, **look)
-    return tuple(pairs[row][0] for row in rows if not outcome.known)
+    return tuple(pairs[row][0] for row in rows)
 
 
 def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()) -> None:

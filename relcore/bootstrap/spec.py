@@ -201,7 +201,10 @@ class BootstrapSpec(Task[Outcome]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
     ) -> Outcome:
-        source, target = (most_frequent(space, self.rows) for space in spaces)
+        sides = zip(*self.pairs, strict=True) if self.pairs else ((), ())
+        source, target = (
+            most_frequent(space, self.rows, *side) for space, *side in zip(spaces, sides, strict=True)
+        )
         settings = {
             name: getattr(self, name) for name in ("n_anchors", "method", "k", "precision", "random_state")
         }
@@ -253,12 +256,13 @@ class BootstrapSpec(Task[Outcome]):
         return shuffled, seeds, wanted, dict(zip(shared, shared, strict=True))
 
 
-def most_frequent(space: LatentSpace, rows: int | None) -> LatentSpace:
-    """The space of its `rows` most frequent, or first, rows; all for None."""
+def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()) -> LatentSpace:
+    """The space of its `rows` most frequent, or first, rows, and of these ids; all for None."""
     if rows is None or rows >= len(space):
         return space
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
-    return space.take(np.sort(order[:rows]))
+    others = np.flatnonzero(space.index.isin(also))
+    return space.take(np.union1d(order[:rows], others))
 
 
 def read_pairs(text: str) -> tuple[tuple[str, str], ...]:

@@ -143,6 +143,12 @@ def test_real_use_has_no_truth(spaces, files):
         SPEC.run((source, stranger))
 
 
+def test_seeds_beyond_the_chosen_rows_take_part(spaces):
+    seeds = tuple((f"r{row}", f"r{row}") for row in range(185, 200))
+    outcome = BootstrapSpec(n_anchors=60, rows=100, pairs=seeds).run(spaces)
+    assert (outcome.n_shared, outcome.result.anchors[:15]) == (115, seeds)
+
+
 def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
     key = put_pairing(store, [("x", "r5"), ("y", "r3")])
     spec = renamed_spec(files[1], key, "second · paired")
