@@ -22,7 +22,6 @@ from app.spaces.loading import likely_by_rows
 from app.widgets import space_name
 from app.workspace import (
     BUNDLED,
-    BY_HAND,
     OPENING_INVERSION,
     History,
     Step,
@@ -51,8 +50,9 @@ DEFAULT_ANCHORS = "random 300 0"
 TAB = "tab"  # in the address
 MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
 _STATE = "relscope.autosave"
-# the address where nothing was done
-_UNCHANGED = to_query(Workspace(anchors_from=DEFAULT_ANCHORS, inversion=OPENING_INVERSION))
+_OPENING = {"anchors_from": DEFAULT_ANCHORS, "inversion": OPENING_INVERSION, "panes": (OWN,)}
+_UNCHANGED = to_query(Workspace(**_OPENING))  # the address where nothing was done
+_BY_HAND = "by-hand"  # in a link: anchors that it does not hold
 _TABS = ("anchors.tabs", "spaces.tab", "stitch.tab", "invert.tab", "studies.kind")
 _TYPES = get_type_hints(Workspace)
 _Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings that it left behind, as JSON
@@ -135,7 +135,7 @@ def first_workspace() -> Workspace:
     """The workspace of a session that nothing is restored for: that of the link, or a new one."""
     # A link without "inverse" means the published method, and without "panes" four, as it always did.
     query, new = st.query_params.to_dict(), new_workspace()
-    if query.get("anchors") == BY_HAND:
+    if query.get("anchors") == _BY_HAND:
         session.announce(
             "This link was made with anchors chosen by hand, which it does not hold. Ask its sender for the"
             " session file (Session, Save session, in the sidebar)."
@@ -154,8 +154,7 @@ def new_workspace() -> Workspace:
         session.announce("The first two spaces are paired by row order, because only one of them has ids.")
     ends = opened[:2] if len(opened) > 1 else BUNDLED
     spaces = tuple(dict.fromkeys((*opened, *BUNDLED)))
-    opening = {"inversion": OPENING_INVERSION, "panes": (OWN,)}
-    return Workspace(spaces, *ends, anchors_from=DEFAULT_ANCHORS, **opening)
+    return Workspace(spaces, *ends, **_OPENING)
 
 
 # A file's name holds its tab and its owner, the session that writes it. A reloaded tab takes the file over by
@@ -220,7 +219,7 @@ def _find(folder: Path) -> None:
     if path is None or (saved := _read(path)) is None:
         return
     opened = os.environ.get(OPENED, "[]")
-    linked = query and query not in (to_query(saved.history.present), saved.state.address, _UNCHANGED)
+    linked = query and query not in (_linked(saved.history.present), saved.state.address, _UNCHANGED)
     if linked or opened not in ("[]", saved.state.opened) or not (same or free):
         own.offered = path
         return
@@ -269,9 +268,15 @@ def save() -> None:
     own.snapshot = snapshot
 
 
+def _linked(workspace: Workspace) -> dict[str, str]:
+    by_hand = workspace.anchors and not workspace.by_strategy
+    return to_query(workspace) | ({"anchors": _BY_HAND} if by_hand else {})
+
+
 def address() -> dict[str, str]:
+    """What the address bar holds: the small settings, which anchors it lacks, and the tab's saved session."""
     own: _Tab | None = st.session_state.get(_STATE)
-    return {TAB: own.name} if own and own.snapshot and not own.failed else {}
+    return _linked(session.workspace()) | ({TAB: own.name} if own and own.snapshot and not own.failed else {})
 
 
 def draw_notice() -> None:

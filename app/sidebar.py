@@ -20,7 +20,7 @@ from app.widgets import (
     space_choosers,
     strategy_choosers,
 )
-from app.workspace import Workspace, from_session_file, session_json, to_query, with_selection
+from app.workspace import Workspace, from_session_file, session_json, with_selection
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
@@ -94,7 +94,7 @@ def _draw() -> None:
         if page not in ON_THEIR_OWN:
             _choosers(workspace)
         _session_file(workspace)
-    st.query_params.from_dict(to_query(session.workspace()) | saving.address())
+    st.query_params.from_dict(saving.address())
 
 
 def _choosers(workspace: Workspace) -> None:

@@ -294,14 +294,10 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
 }
 
 
-BY_HAND = "by-hand"  # of a link: anchors that it does not hold
-
-
 def to_query(workspace: Workspace) -> dict[str, str]:
     """The small settings that differ from the defaults, for the address bar."""
-    usual, by_hand = _query(Workspace()), workspace.anchors and not workspace.by_strategy
-    changed = {name: text for name, text in _query(workspace).items() if text != usual[name]}
-    return changed | ({"anchors": BY_HAND} if by_hand else {})
+    usual = _query(Workspace())
+    return {name: text for name, text in _query(workspace).items() if text != usual[name]}
 
 
 def _query(workspace: Workspace) -> dict[str, str]:
