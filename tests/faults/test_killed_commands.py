@@ -35,7 +35,7 @@ from tests.relcore.migrate.adapters import NEW, Made, pairs
 from tests.relcore.sharded.folders import write_npy
 from tests.waiting import until
 
-SEED, N, MANY = 12, 6_000, int(os.environ.get("RELSCOPE_TEST_KILLS", "4"))
+SEED, N, FEW, MANY = 12, 6_000, 400, int(os.environ.get("RELSCOPE_TEST_KILLS", "4"))
 IDS = [f"q{row:05}" for row in range(N)]
 TOY = StudyName("Toy", "tests.relcore.studies.toy_study:Toy", "Is twice a number on a line?", "none")
 
@@ -49,8 +49,9 @@ def sources(folder):
     adapter = Made("affine").fit(*pairs())
     adapter_file.export(adapter, card_of(adapter, *pairs(), method="made"), folder / "bridge")
     np.savez(folder / "rows.npz", vectors=rows(), ids=IDS)
-    np.save(folder / "rows.npy", rows())
-    (folder / "rows.ids.txt").write_text("\n".join(IDS) + "\n")
+    for name, n in (("rows", N), ("few", FEW)):
+        np.save(folder / f"{name}.npy", rows()[:n])
+        (folder / f"{name}.ids.txt").write_text("\n".join(IDS[:n]) + "\n")
     write_npy(folder / "shards", rows()[:4000], [1000] * 4, ids=np.array(IDS[:4000]))
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(NEW, NEW)))[0]
     for name, vectors in (("new", rows()[:400] @ rotation + 0.1 * rows()[400:800]), ("old", rows()[:400])):
@@ -58,13 +59,13 @@ def sources(folder):
     return {path.name for path in folder.iterdir()}
 
 
-def adapted(text):
+def adapted(text, n=N):
     def check(folder):
         place = parse_place(text)
         with open_index(type(place)(place.kind, str(folder / place.where), place.table)) as index:
             found = whole(index, 4096)
-        assert found.ids == IDS
-        expected = Made("affine").fit(*pairs()).transform(rows())
+        assert found.ids == IDS[:n]
+        expected = Made("affine").fit(*pairs()).transform(rows()[:n])
         if place.kind == "qdrant":  # which keeps directions
             expected /= np.linalg.norm(expected, axis=1, keepdims=True)
         np.testing.assert_allclose(found.vectors, expected, atol=2e-5)
@@ -83,9 +84,9 @@ def sharded(name, width):
 
 
 def exported(folder):
-    names = {path.name for path in (folder / "taken").iterdir()}
-    assert {"adapter.safetensors", "apply.py"} <= names <= {"adapter.safetensors", "apply.py", "adapter.onnx"}
-    assert adapter_file.load(folder / "taken").card.n_pairs == 400
+    expected = {"adapter.safetensors", "apply.py", "adapter.onnx", "corpus.onnx"}
+    assert {"adapter.safetensors", "apply.py"} <= names(folder / "taken") <= expected
+    assert adapter_file.load(folder / "taken").card.n_pairs == 320  # a fifth is held out
 
 
 def projected(folder):
@@ -107,7 +108,7 @@ COMMANDS = {
     "parquet": ("adapt bridge rows.npy mapped.parquet", ("mapped.parquet",), adapted("mapped.parquet")),
     "faiss": ("adapt bridge rows.npy m.faiss", ("m.faiss", "m.ids.txt"), adapted("m.faiss")),
     "lancedb": ("adapt bridge rows.npy lancedb:base#t", ("base",), adapted("lancedb:base#t")),
-    "qdrant": ("adapt bridge rows.npy qdrant:base#t", ("base",), adapted("qdrant:base#t")),
+    "qdrant": ("adapt bridge few.npy qdrant:base#t", ("base",), adapted("qdrant:base#t", FEW)),
     "adapted shards": ("adapt bridge shards mapped", ("mapped",), sharded("mapped", 9)),
     "projected shards": ("project shards --anchors 20 -o mapped", ("mapped",), sharded("mapped", 20)),
     "migrate": ("migrate old.npz new.npz --no-curve --export taken", ("taken",), exported),
