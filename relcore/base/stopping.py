@@ -8,6 +8,7 @@ import atexit
 import os
 import signal
 import sys
+import warnings
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -15,6 +16,8 @@ SIGNALS = signal.SIGINT, signal.SIGTERM
 LINE = "Stopped. Finished work is saved; rerun the command to resume."
 stopped: list[int] = []  # the signals that came
 _done: set[str] = set()
+# Formatting the traceback of what was interrupted, Python parses lines of libraries, and can warn of them.
+warnings.filterwarnings("ignore", category=SyntaxWarning, module="<unknown>")
 
 
 def listen(handler: Any) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import sys
 import threading
 import time
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -24,6 +25,7 @@ PARENT = "RELSCOPE_PARENT"
 # number is the largest that glibc accepts.
 _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
 _starting = threading.Lock()
+_spawn = asyncio.create_subprocess_exec
 
 
 class LocalCluster:
@@ -42,7 +44,7 @@ class LocalCluster:
         from distributed.system import MEMORY_LIMIT
 
         self.security = Security.temporary()
-        self._folder = temporary()
+        self._folder, self._groups, self._ends = temporary(), [], False
         usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY
         variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
             PARENT: str(os.getpid()),
@@ -62,12 +64,11 @@ class LocalCluster:
             variables[place] = getattr(self.security, f"tls_{name}")
         common = {"protocol": "tls://"}
         # SubprocessCluster's processes take their environment from this one's, the only interface to set it.
-        # In a group of their own they do not hear a Ctrl-C in the terminal: the parent stops them in order.
-        start = partial(asyncio.create_subprocess_exec, process_group=0)
         with (
             _starting,
             patch.dict(os.environ, variables),
-            patch.object(asyncio, "create_subprocess_exec", start),
+            patch.object(asyncio, "create_subprocess_exec", self._start),
+            self._ended_if_interrupted(),
         ):
             self._cluster = SubprocessCluster(
                 n_workers=n_workers,
@@ -94,28 +95,56 @@ class LocalCluster:
             )
         self.address = self._cluster.scheduler_address
 
+    async def _start(self, *command: str, **settings: Any) -> asyncio.subprocess.Process:
+        """A process in a group of its own does not hear Ctrl-C in the terminal: `close` ends it in order."""
+        if self._ends:
+            raise OSError("the cluster was closed while it started")
+        process = await _spawn(*command, process_group=0, **settings)
+        self._groups.append(process.pid)
+        return process
+
+    @contextmanager
+    def _ended_if_interrupted(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._end(0)
+            raise
+
     def close(self) -> None:
         """End all processes, even if the scheduler is dead."""
         from distributed.core import Status
 
-        process = self._cluster.scheduler.process
+        process, patience = self._cluster.scheduler.process, 5.0
         if process is None or process.returncode is not None:  # else Dask waits in vain for its workers
             self._cluster.scheduler.status = Status.closed
             self._cluster.shutdown_scheduler = False
         try:
             self._cluster.close(timeout=10)
         except Exception:  # the scheduler hangs, or died while it was asked
-            self._kill()
+            patience = 0.0
+        self._end(patience)
+
+    def _end(self, patience: float) -> None:
+        """Remove the folder once nothing writes there: what has not ended after so many seconds is killed."""
+        self._ends = True
+        if _signalled(self._groups, 0, patience):
+            _signalled(self._groups, signal.SIGKILL, 5.0)
         self._folder.cleanup()
 
-    def _kill(self) -> None:
-        import psutil  # Dask depends on it
 
-        for part in (self._cluster.scheduler, *self._cluster.workers.values(), *self._cluster._created):
-            with suppress(psutil.NoSuchProcess, AttributeError):  # AttributeError: it has no process any more
-                process = psutil.Process(part.process.pid)
-                for member in (*process.children(recursive=True), process):
-                    member.kill()
+def _signalled(groups: list[int], number: int, seconds: float) -> bool:
+    """Signal each group of processes until none is left, at most so long; whether one is."""
+    until = time.monotonic() + seconds
+    while True:
+        left = False
+        for group in groups:
+            with suppress(ProcessLookupError):
+                os.killpg(group, number)
+                left = True
+        if not left or time.monotonic() >= until:
+            return left
+        time.sleep(0.02)
 
 
 def dask_setup(server: Any) -> None:

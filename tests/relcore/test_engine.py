@@ -326,7 +326,8 @@ for place in sys.argv[1:]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another account")
 def test_another_account_gets_nothing_from_the_ports_and_files_of_the_local_cluster(engine, key, log):
     assert engine.submit(key, count, title="t", log=log, n=1).wait(60).state == "done"
-    processes = psutil.Process().children(recursive=True)
+    leaders = [psutil.Process(group) for group in engine._cluster._groups]
+    processes = [process for one in leaders for process in (one, *one.children(recursive=True))]
     connections = [one for process in processes for one in process.net_connections("inet")]
     ports = {one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN}
     known = [engine._cluster.address, *engine._client.scheduler_info()["workers"]]
