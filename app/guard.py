@@ -49,7 +49,7 @@ POLICY = (
 )
 
 
-class Entry:
+class Gate:
     """Who may enter: a browser that shows the token; without one, everybody.
 
     `once` is the token of the link that a browser is started with. Other accounts see it in the list of
@@ -62,7 +62,7 @@ class Entry:
         self._wrong: deque[float] = deque(maxlen=_TRIES)
 
     @classmethod
-    def of_environment(cls) -> Entry:
+    def of_environment(cls) -> Gate:
         """As RELSCOPE_TOKEN and RELSCOPE_NO_TOKEN say. Processes started later do not inherit the token."""
         chosen = access.chosen_token()
         os.environ.pop(access.TOKEN, None)
@@ -131,7 +131,7 @@ class Guard:
     for this machine are not compressed: that would take longer than to send them over the loopback.
     """
 
-    def __init__(self, app: ASGIApp, entry: Entry) -> None:
+    def __init__(self, app: ASGIApp, entry: Gate) -> None:
         self._app, self._entry = app, entry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

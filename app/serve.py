@@ -16,7 +16,7 @@ if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
 from app import first_imports, sharing  # noqa: E402
-from app.guard import Entry, Guard  # noqa: E402
+from app.guard import Gate, Guard  # noqa: E402
 from relcore.base import access  # noqa: E402
 from relcore.base.errors import SpaceError  # noqa: E402
 
@@ -25,7 +25,7 @@ try:
     access.check_environment()
 except SpaceError as error:
     sys.exit(f"relscope: {error}")
-entry = Entry.of_environment()
+entry = Gate.of_environment()
 first_imports.begin()
 threading.Thread(
     target=lambda: importlib.import_module("relcore.files.confined").start(), daemon=True

@@ -17,7 +17,7 @@ from app.plain_text import plain_html
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
-from relcore.migrate.judging import Answer, Answers, Question, questions, tally, with_answers
+from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
 from relcore.migrate.migration import TITLES, MigrationResult
 from relcore.runs.digest import digest_of
 
@@ -81,7 +81,7 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     )
 
 
-def _ask(setup: MigrateSetup, answers: Answers, question: Question) -> None:
+def _ask(setup: MigrateSetup, answers: BlindAnswers, question: BlindQuestion) -> None:
     (query,) = _shown(setup.items(queries=True), [question.query])
     messages.lead(f"<strong>Query:</strong> {query}")
     sides = [("keep", question.keep), ("other", question.other)][:: -1 if question.is_turned else 1]
@@ -120,14 +120,14 @@ def _key(setup: MigrateSetup, option: str) -> str:
     return f"judge.answers-{digest_of(setup.digests)[:16]}-{option}"
 
 
-def _answers(setup: MigrateSetup, option: str) -> Answers:
+def _answers(setup: MigrateSetup, option: str) -> BlindAnswers:
     """Those of this session, which may come from a saved file."""
     with suppress(SpaceError):
-        found = records.from_json(Answers, noted(_key(setup, option)) or {}, "answers")
+        found = records.from_json(BlindAnswers, noted(_key(setup, option)) or {}, "answers")
         if found.option == option:
             return found
-    return Answers(option)
+    return BlindAnswers(option)
 
 
-def _keep(setup: MigrateSetup, answers: Answers) -> None:
+def _keep(setup: MigrateSetup, answers: BlindAnswers) -> None:
     note(_key(setup, answers.option), records.to_json(answers))

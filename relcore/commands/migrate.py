@@ -14,7 +14,7 @@ from relcore.commands.arguments import SHARDS_HELP, SPACE_HELP, ByRow, Results, 
 from relcore.commands.output import Lines, show, write_recipe
 from relcore.commands.running import all_computed, computed, samples
 from relcore.migrate.evaluate import read_qrels
-from relcore.migrate.judging import Answers, with_answers
+from relcore.migrate.judging import BlindAnswers, with_answers
 from relcore.migrate.migration import (
     AFTER,
     FEWEST_QUERIES,
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
                 " and NEW the ids of the judgements"
             )
         names, given["judgements"] = names + judged[:2], read_qrels(options.qrels)
-    answers = Answers.read(options.answers) if options.answers else None
+    answers = BlindAnswers.read(options.answers) if options.answers else None
     if not options.curve:
         given["sizes"] = ()
     task = Migration(**given)

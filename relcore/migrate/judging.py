@@ -22,7 +22,7 @@ EARLY, LEVEL = 0.0045, 0.05
 
 
 @dataclass(frozen=True)
-class Question:
+class BlindQuestion:
     """A query and the ids that two options find for it, at most five, in the order of the search.
 
     The old model's stand on the right where `is_turned`.
@@ -45,21 +45,21 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Answers:
+class BlindAnswers:
     """Answers about the old model's rows and those of another option of the migration."""
 
     option: Literal["bridge", "twice", "re-embed"] = "re-embed"
     answers: tuple[Answer, ...] = ()
 
     @classmethod
-    def read(cls, path: Path) -> Answers:
+    def read(cls, path: Path) -> BlindAnswers:
         """Raises a SpaceError for a file that is missing, too large, or no such answers."""
         return records.from_json(cls, records.read_file(path, "answers of the tab Judge"), path.name)
 
 
 def questions(
     result: MigrationResult, ids: np.ndarray, option: str, random_state: int = 0
-) -> tuple[Question, ...]:
+) -> tuple[BlindQuestion, ...]:
     """At most 50 queries, those first whose two lists differ most; sides are by a hash of the query.
 
     `ids` (n,) are those of the old space. Queries with the same five rows on both sides are left out. Lists
@@ -74,7 +74,7 @@ def questions(
             tuple(map(str, ids[rows[rows >= 0]])) for rows in (one[place, :SHOWN] for one in lists)
         )
         if set(keep) != set(other):
-            asked.append(Question(result.queries[place], keep, other, bool(sides[place] < 0.5)))
+            asked.append(BlindQuestion(result.queries[place], keep, other, bool(sides[place] < 0.5)))
     return tuple(asked[:MOST])
 
 
@@ -87,7 +87,7 @@ def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def with_answers(
-    result: MigrationResult, ids: np.ndarray, answers: Answers, random_state: int = 0
+    result: MigrationResult, ids: np.ndarray, answers: BlindAnswers, random_state: int = 0
 ) -> MigrationResult:
     """The result with the verdict of the answers, whose sentence ends with what was measured.
 
@@ -117,7 +117,7 @@ class Tally:
     other: int
     equal: int
     p: float
-    question: Question | None
+    question: BlindQuestion | None
     n_left: int
 
     @property
@@ -141,7 +141,7 @@ class Tally:
         return Verdict("keep", False, f"Too close to call: {told}.")
 
 
-def tally(asked: Sequence[Question], answers: Answers) -> Tally:
+def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
     """The tally of the answers to these questions.
 
     Answers about other rows than those of the question are left out, as are those after the end.
@@ -162,7 +162,7 @@ def tally(asked: Sequence[Question], answers: Answers) -> Tally:
     )
 
 
-class Look(NamedTuple):
+class Peek(NamedTuple):
     """The sign test after n answers that prefer a side, (n + 1,), by how many prefer the other option.
 
     `ends` says whether it ends at once; `p` is how probable it is that a fair coin ends it before, or is as
@@ -174,7 +174,7 @@ class Look(NamedTuple):
 
 
 @cache
-def looks() -> tuple[Look, ...]:
+def looks() -> tuple[Peek, ...]:
     """After 0 to 50 answers; from all paths of a fair coin, so that p allows for the looks before."""
     from scipy.stats import binom
 
@@ -183,7 +183,7 @@ def looks() -> tuple[Look, ...]:
         counts = np.arange(n + 1)
         far = abs(2 * counts - n)
         ends = 2 * binom.cdf(np.minimum(counts, n - counts), n, 0.5) <= EARLY
-        found.append(Look(ends, ended + np.array([paths[far >= one].sum() for one in far])))
+        found.append(Peek(ends, ended + np.array([paths[far >= one].sum() for one in far])))
         ended += paths[ends].sum()
         paths = np.convolve(np.where(ends, 0, paths), [0.5, 0.5])
     return tuple(found)

@@ -126,7 +126,7 @@ class LocalCluster:
         self._end(patience)
 
     def _end(self, patience: float) -> None:
-        """Remove the folder once nothing writes there: what has not ended after so many seconds is killed."""
+        """Remove the folder once nothing writes there; after `patience` seconds the processes are killed."""
         self._ends = True
         if _signalled(self._groups, 0, patience):
             _signalled(self._groups, signal.SIGKILL, 5.0)
@@ -134,7 +134,7 @@ class LocalCluster:
 
 
 def _signalled(groups: list[int], number: int, seconds: float) -> bool:
-    """Signal each group of processes until none is left, at most so long; whether one is."""
+    """Signal each group of processes until none is left, for at most `seconds`; whether one is."""
     until = time.monotonic() + seconds
     while True:
         left = False

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from app import guard, sharing
-from app.guard import Entry, Guard
+from app.guard import Gate, Guard
 from relcore.base.access import ENVIRONMENT, chosen_token
 from relcore.base.errors import SpaceError
 
@@ -40,7 +40,7 @@ def kept(visitor):
 
 
 def test_the_link_opens_the_app_once_and_the_address_alone_later():
-    visitor = browser(Entry(TOKEN))
+    visitor = browser(Gate(TOKEN))
     assert visitor.get("/").status_code == 403
     found = visitor.get(f"/a/anchors?k=5&token={TOKEN}&source=a%20b")
     assert (found.status_code, found.headers["location"]) == (303, "./anchors?k=5&source=a%20b")
@@ -50,13 +50,13 @@ def test_the_link_opens_the_app_once_and_the_address_alone_later():
     assert len(visitor.get("/").text) == 64
     assert visitor.get("/?token=of+an+earlier+start").status_code == 303
     assert len(visitor.get("/_stcore/host-config").headers.get_list("set-cookie")) == 2
-    found = browser(Entry(TOKEN), scheme="https").get(f"/?token={TOKEN}")
+    found = browser(Gate(TOKEN), scheme="https").get(f"/?token={TOKEN}")
     assert all("; Secure" in cookie for cookie in found.headers.get_list("set-cookie"))
 
 
 @pytest.mark.parametrize("pasted", [TOKEN, f" http://127.0.0.1:8501/?token={TOKEN}\n"])
 def test_the_login_takes_the_token_or_the_whole_link(pasted):
-    visitor = browser(Entry(TOKEN))
+    visitor = browser(Gate(TOKEN))
     assert "<form" in visitor.get("/?k=5", headers=PAGE).text
     assert guard._WRONG in visitor.post("/?k=5", data={"token": "x"}, headers=PAGE).text
     for wrong in ("x" * 5000, "http://[::?token", "\xff"):
@@ -73,10 +73,10 @@ def test_cookies_outlive_a_start_unless_a_token_that_was_given_out_has_changed(
     monkeypatch, own_secret, shares, first, then, chosen
 ):
     monkeypatch.setenv(ENVIRONMENT, str(int(shares)))
-    visitor = browser(Entry(first, chosen))
+    visitor = browser(Gate(first, chosen))
     visitor.get("/", params={"token": first})
     own_secret()
-    again = browser(Entry(then, chosen), kept(visitor))
+    again = browser(Gate(then, chosen), kept(visitor))
     lasts = first == then or not (shares or chosen)
     assert (again.get("/").status_code == 200) == lasts
     key = visitor.get("/").text
@@ -86,44 +86,44 @@ def test_cookies_outlive_a_start_unless_a_token_that_was_given_out_has_changed(
 
 def test_cookies_of_a_shared_app_do_not_open_one_that_is_not(monkeypatch):
     monkeypatch.setenv(ENVIRONMENT, "1")
-    visitor = browser(Entry(TOKEN))
+    visitor = browser(Gate(TOKEN))
     visitor.get("/", params={"token": TOKEN})
     monkeypatch.setenv(ENVIRONMENT, "0")
-    assert browser(Entry("another" * 6), kept(visitor)).get("/").status_code == 403
+    assert browser(Gate("another" * 6), kept(visitor)).get("/").status_code == 403
 
 
 def test_cookies_end_seven_days_after_their_last_use(monkeypatch):
     now = [guard.time.time()]
     monkeypatch.setattr(guard.time, "time", lambda: now[0])
-    visitor = browser(Entry(TOKEN))
+    visitor = browser(Gate(TOKEN))
     visitor.get("/", params={"token": TOKEN})
     stolen = kept(visitor)
     for days, mine, thiefs in ((6, 200, 200), (6, 200, 403), (9, 403, 403)):
         now[0] += days * 86_400
-        assert browser(Entry(TOKEN), stolen).get("/").status_code == thiefs
-        visitor = browser(Entry(TOKEN), kept(visitor))
+        assert browser(Gate(TOKEN), stolen).get("/").status_code == thiefs
+        visitor = browser(Gate(TOKEN), kept(visitor))
         assert visitor.get("/_stcore/host-config").status_code == mine
 
 
 def test_a_pass_holds_for_one_browser_at_one_port_and_all_ports_know_the_browser():
-    visitor = browser(Entry(TOKEN))
+    visitor = browser(Gate(TOKEN))
     visitor.get("/", params={"token": TOKEN})
-    other = browser(Entry("u" * 40), kept(visitor), port=8502)
+    other = browser(Gate("u" * 40), kept(visitor), port=8502)
     assert other.get("/").status_code == 403
     other.get("/", params={"token": "u" * 40})
     assert other.get("/").text == visitor.get("/").text
-    assert browser(Entry(TOKEN), kept(other)).get("/").status_code == 200
+    assert browser(Gate(TOKEN), kept(other)).get("/").status_code == 200
     renamed = {name.replace("_8501", "_8502"): value for name, value in kept(visitor).items()}
-    assert browser(Entry("u" * 40), renamed, port=8502).get("/").status_code == 403
-    another = browser(Entry(TOKEN))
+    assert browser(Gate("u" * 40), renamed, port=8502).get("/").status_code == 403
+    another = browser(Gate(TOKEN))
     another.get("/", params={"token": TOKEN})
     mixed = {**kept(visitor), sharing.key_cookie(): kept(another)[sharing.key_cookie()]}
-    assert browser(Entry(TOKEN), mixed).get("/").status_code == 403
+    assert browser(Gate(TOKEN), mixed).get("/").status_code == 403
 
 
 @pytest.mark.parametrize("token", ["", TOKEN])
 def test_a_key_that_was_not_issued_here_is_refused(own_secret, monkeypatch, tmp_path, token):
-    visitor = browser(Entry(token))
+    visitor = browser(Gate(token))
     visitor.get("/_stcore/host-config", params={"token": token} if token else {})
     visitor.get("/_stcore/host-config")
     key, name = visitor.get("/").text, sharing.key_cookie()
@@ -137,11 +137,11 @@ def test_a_key_that_was_not_issued_here_is_refused(own_secret, monkeypatch, tmp_
         kept(visitor)[name].upper(),
     ):
         cookies = {**kept(visitor), name: sent}
-        found = browser(Entry(token), cookies).get("/")
+        found = browser(Gate(token), cookies).get("/")
         assert found.text == "" if not token else found.status_code == 403
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "another"))
     own_secret()
-    assert key not in browser(Entry(), {sharing.key_cookie(): kept(visitor)[name]}).get("/").text
+    assert key not in browser(Gate(), {sharing.key_cookie(): kept(visitor)[name]}).get("/").text
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_only_own_pages_are_answered(monkeypatch, host, origin, shares, passes):
     monkeypatch.setenv(ENVIRONMENT, str(int(shares)))
     headers = {"host": host} | ({"origin": origin} if origin else {})
     for method in ("GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD"):
-        found = browser(Entry()).request(method, "/media/x", headers=headers)
+        found = browser(Gate()).request(method, "/media/x", headers=headers)
         assert (found.status_code != 403) == passes
 
 
@@ -177,7 +177,7 @@ def test_a_short_token_cannot_be_found_by_trying_and_a_long_one_never_waits(monk
     now = [0.0]
     monkeypatch.setattr(guard.time, "monotonic", lambda: now[0])
     for token, status in (("short one", 429), (TOKEN, 303)):
-        visitor = browser(Entry(token, chosen=True))
+        visitor = browser(Gate(token, chosen=True))
         wrong = [visitor.get("/", params={"token": str(number)}).status_code for number in range(10)]
         assert wrong == [403] * 10
         assert visitor.get("/", params={"token": token}).status_code == status
@@ -186,7 +186,7 @@ def test_a_short_token_cannot_be_found_by_trying_and_a_long_one_never_waits(monk
 
 
 def test_the_token_for_this_accounts_browser_counts_once(monkeypatch):
-    entry = Entry(TOKEN)
+    entry = Gate(TOKEN)
     once = entry.once
     monkeypatch.setattr(guard, "_of_this_account", lambda scope: False)
     assert browser(entry).get("/", params={"token": once}).status_code == 403
@@ -194,7 +194,7 @@ def test_the_token_for_this_accounts_browser_counts_once(monkeypatch):
     assert browser(entry).get("/", params={"token": once}).status_code == 303
     for again in (once, ""):
         assert browser(entry).get("/", params={"token": again}).status_code == 403
-    assert not Entry().once
+    assert not Gate().once
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="only Linux tells whose a connection is")
@@ -237,12 +237,12 @@ def test_a_secret_that_others_may_know_is_replaced(own_secret, monkeypatch, tmp_
 
 def test_the_environment_decides_and_is_not_inherited(monkeypatch):
     monkeypatch.delenv("RELSCOPE_NO_TOKEN", raising=False)
-    assert len(Entry.of_environment().token) > 40
+    assert len(Gate.of_environment().token) > 40
     monkeypatch.setenv("RELSCOPE_TOKEN", "one of my own")
-    assert Entry.of_environment().token == "one of my own"
+    assert Gate.of_environment().token == "one of my own"
     assert "RELSCOPE_TOKEN" not in os.environ
     monkeypatch.setenv("RELSCOPE_NO_TOKEN", "1")
-    assert Entry.of_environment().token == ""
+    assert Gate.of_environment().token == ""
     monkeypatch.setenv("RELSCOPE_TOKEN", "short")
     with pytest.raises(SpaceError, match="at least 8"):
         chosen_token()
@@ -255,7 +255,7 @@ def test_the_link_is_printed_and_a_browser_gets_another_one(monkeypatch, capsys,
     opened = []
     monkeypatch.setattr(guard.webbrowser, "open", opened.append)
     monkeypatch.setattr(guard.threading.Thread, "start", guard.threading.Thread.run)
-    entry = Entry("a token & more")
+    entry = Gate("a token & more")
     entry.announce()
     link = "http://127.0.0.1:8501/base/?token="
     assert capsys.readouterr().out.split() == ["Relscope", "is", "at", f"{link}a%20token%20%26%20more"]
@@ -275,7 +275,7 @@ def test_only_files_for_this_machine_are_sent_as_they_are(host, path, compressed
     def answer(_):
         return Response(b"a" * 5000, media_type="application/octet-stream")
 
-    inner = [Middleware(Guard, entry=Entry()), Middleware(GZipMiddleware, minimum_size=1000)]
+    inner = [Middleware(Guard, entry=Gate()), Middleware(GZipMiddleware, minimum_size=1000)]
     app = Starlette(routes=[Route(path, answer)], middleware=inner)
     found = TestClient(app, client=(host, 50_000)).get(path, headers={"accept-encoding": "gzip"})
     assert found.content == b"a" * 5000

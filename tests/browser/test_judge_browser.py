@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.migrate.judging import MOST, Answers
+from relcore.migrate.judging import MOST, BlindAnswers
 from tests.browser.panes import settle
 
 N, TOPICS = 1500, 30
@@ -55,7 +55,7 @@ def test_a_judge_by_relevance_decides_for_the_better_model(page, migration, tmp_
     with page.expect_download() as started:
         page.get_by_role("button", name="Download the answers").click()
     started.value.save_as(tmp_path / "answers.json")
-    assert 9 <= len(Answers.read(tmp_path / "answers.json").answers) <= MOST
+    assert 9 <= len(BlindAnswers.read(tmp_path / "answers.json").answers) <= MOST
     page.get_by_role("button", name="Take back the last answer").click()
     page.get_by_role("button", name="Left is better").wait_for()
     assert verdict.inner_text().startswith("No verdict.")

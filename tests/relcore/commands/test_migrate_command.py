@@ -11,7 +11,7 @@ import pytest
 
 from relcore.base.records import to_json
 from relcore.migrate.adapters import load
-from relcore.migrate.judging import Answer, Answers, questions
+from relcore.migrate.judging import Answer, BlindAnswers, questions
 from relcore.migrate.migration import Migration, ThresholdChange
 from tests.relcore.migrate.planted import migration_spaces
 
@@ -54,7 +54,7 @@ def test_thresholds_are_those_of_the_task_and_answers_give_the_verdict(run, refu
     call = ("migrate", "old.npz", "new.npz", "--no-curve", "--threshold", "0.6")
     assert f"After re-embedding: {outcome.describe()}" in run(*call)
     asked = questions(result, old.ids, "re-embed")
-    answers = Answers("re-embed", tuple(Answer(q.query, q.keep, q.other, "other") for q in asked))
+    answers = BlindAnswers("re-embed", tuple(Answer(q.query, q.keep, q.other, "other") for q in asked))
     Path("answers.json").write_text(json.dumps(to_json(answers)), encoding="utf-8")
     found = json.loads(run(*call, "--answers", "answers.json", "--json"))
     assert set(found["thresholds"]) == {"bridge", "re-embed"}

@@ -17,7 +17,7 @@ from relcore.migrate.judging import (
     LEVEL,
     MOST,
     Answer,
-    Answers,
+    BlindAnswers,
     average_overlap,
     looks,
     questions,
@@ -67,7 +67,7 @@ def models(seed, seen, noise):
 def judge(result, relevant):
     """The tally at the end, of a judge who prefers the five rows with more relevant ones among them."""
     ids = np.array([f"d{row}" for row in range(300)], dtype=object)
-    asked, answers = questions(result, ids, "re-embed"), Answers()
+    asked, answers = questions(result, ids, "re-embed"), BlindAnswers()
     while one := (found := tally(asked, answers)).question:
         keep, other = (sum((one.query, row) in relevant for row in side) for side in (one.keep, one.other))
         preferred = "other" if other > keep else "keep" if keep > other else "equal"
@@ -104,7 +104,7 @@ def unjudged():
 
 
 def answered(asked, preferred, n=MOST):
-    return Answers("re-embed", tuple(Answer(q.query, q.keep, q.other, preferred) for q in asked[:n]))
+    return BlindAnswers("re-embed", tuple(Answer(q.query, q.keep, q.other, preferred) for q in asked[:n]))
 
 
 def test_sides_and_order_tell_nothing_and_repeat(unjudged):
@@ -154,7 +154,7 @@ def test_files_that_are_no_answers_are_refused(tmp_path, content):
     path = tmp_path / "answers.json"
     path.write_text(content)
     with pytest.raises(SpaceError, match=r"answers\.json"):
-        Answers.read(path)
-    answers = Answers("bridge", (Answer("q", ("a", "é"), (), "equal"),))
+        BlindAnswers.read(path)
+    answers = BlindAnswers("bridge", (Answer("q", ("a", "é"), (), "equal"),))
     path.write_text(json.dumps(records.to_json(answers)))
-    assert Answers.read(path) == answers
+    assert BlindAnswers.read(path) == answers
