@@ -21,7 +21,7 @@ from relcore.base.stopping import LINE
 from tests.faults.test_killed_commands import COMMANDS, names, sources
 from tests.waiting import until
 
-ROOT, SEED, TIMES = Path(__file__).parents[2], 12, int(os.environ.get("RELSCOPE_TEST_KILLS", "4"))
+ROOT, SEED, TIMES = Path(__file__).parents[2], 12, int(os.environ.get("RELSCOPE_TEST_KILLS", "2"))
 # As the command `relscope` does, with a byte that says when its first import is done.
 START = """
 import signal

@@ -35,7 +35,7 @@ from tests.relcore.migrate.adapters import NEW, Made, pairs
 from tests.relcore.sharded.folders import write_npy
 from tests.waiting import until
 
-SEED, N, FEW, MANY = 12, 6_000, 400, int(os.environ.get("RELSCOPE_TEST_KILLS", "4"))
+SEED, N, FEW, MANY = 12, 6_000, 400, int(os.environ.get("RELSCOPE_TEST_KILLS", "2"))
 IDS = [f"q{row:05}" for row in range(N)]
 TOY = StudyName("Toy", "tests.relcore.studies.toy_study:Toy", "Is twice a number on a line?", "none")
 
