@@ -143,7 +143,7 @@ def _diagnosis(diagnostics: AnchorDiagnostics) -> dict[str, str]:
 
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
-with st.container(key="above-panes"):
+with st.container(key="above-anchors"):
     # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
     bar = st.container()
     st.empty()  # a block with nothing in it takes no room before `above` is drawn
@@ -158,7 +158,8 @@ scored = bool(workspace.anchors) and compute.can_be_scored(pair, workspace.ancho
 quickly = scored and compute.is_scored_quickly(pair)
 with sidebar.panes_first(above, scored_quickly=quickly):
     view = dataclasses.replace(workspace.view, everything=True, show_anchors=True)
-    drawing = panes.draw(pair, dataclasses.replace(workspace, view=view))
+    forms = workspace.panes if workspace.form in workspace.panes else (workspace.panes[0], workspace.form)
+    drawing = panes.draw(pair, dataclasses.replace(workspace, view=view, panes=forms))
     picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
         panes.show(pair, drawing, "anchors", height=620)

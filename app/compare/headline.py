@@ -39,7 +39,7 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
     """How many rows agree in the other space; "" where a stored score does not know."""
     relative, absolute = found["relative"], found["absolute"]
     if agreement := relative.get("class agreement"):
-        near, shares = "next to a row of their own class", [agreement, absolute.get("class agreement")]
+        near, shares = "mostly near rows of their own class", [agreement, absolute.get("class agreement")]
         chance = agreement.null.mean if agreement.null else None
     else:
         near, mrr = "their own nearest neighbour", relative["mrr"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from streamlit.proto.Metric_pb2 import Metric
 
+from app import panes
 from app.anchors.lists import contradiction, read_ids, step_between
 from app.workspace import from_session_file, to_session_file
 from relcore.base.errors import SpaceError
@@ -29,6 +30,16 @@ def test_names_are_added_in_order_and_undone_in_one_step(anchors_page):
     assert not anchors_page.errors
     anchors_page.click("history.undo")
     assert anchors_page.workspace.anchors == before
+
+
+def test_panes_by_anchors_are_shown_whatever_the_switch_says(make_session, monkeypatch):
+    drawn, draw = [], panes.draw
+    monkeypatch.setattr(panes, "draw", lambda pair, now: drawn.append(now.panes) or draw(pair, now))
+    session = make_session().change("selectbox", "view.second_row", "").open("anchors")
+    assert session.workspace.panes == ("absolute",)
+    assert drawn[-1] == ("absolute", "relative")
+    session.open("compare").change("radio", "view.position", "relative").open("anchors")
+    assert drawn[-1] == ("relative",)
 
 
 def test_more_rows_than_fit_are_offered_as_a_sample(anchors_page, monkeypatch):

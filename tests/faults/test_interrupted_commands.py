@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from relcore.base.stopping import LINE
-from tests.faults.test_killed_commands import COMMANDS, names, sources
+from tests.faults.test_killed_commands import COMMANDS, names
 from tests.waiting import until
 
 ROOT, SEED, TIMES = Path(__file__).parents[2], 12, int(os.environ.get("RELSCOPE_TEST_KILLS", "2"))
@@ -37,14 +37,6 @@ ALL = {name: command[0] for name, command in COMMANDS.items() if name != "study"
     "bootstrap": "bootstrap word2vec-novels fasttext-novels -o pairs.tsv",
     "app": "app old.npz --no-browser --port 0",
 }
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("work")
-    sources(folder)
-    (folder / "tmp").mkdir()
-    return folder
 
 
 def left(session):
@@ -95,7 +87,8 @@ def interrupted(folder, text, number, share, longest, to_all):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("name", ALL)
-def test_an_interrupted_command_says_so_in_one_line(folder, name, number):
+def test_an_interrupted_command_says_so_in_one_line(template, name, number):
+    folder = template
     draw, longest, outcomes, known = random.Random(SEED), {}, Counter(), names(folder)
     for turn in range(TIMES):
         outcome = None

@@ -175,14 +175,6 @@ def killed(process, folder, share, longest, early):
     return process.exitcode == -signal.SIGKILL
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("template")
-    sources(folder)
-    (folder / "tmp").mkdir()
-    return folder
-
-
 def names(folder):
     return {path.name for path in folder.iterdir()} if folder.exists() else set()
 

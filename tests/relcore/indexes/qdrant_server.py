@@ -6,9 +6,9 @@ What it shows is that addresses work through the client's HTTP; how a real serve
 
 import json
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from http.server import BaseHTTPRequestHandler
 
+from tests import loopback
 from tests.lazily import Lazily
 
 qdrant_client = Lazily("qdrant_client")
@@ -71,16 +71,6 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def serving(lie=lambda handler, result: result):
     """The address and the keys that were sent; `lie` makes another result of each, or None once it has answered."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.lie, server.stopped, server.sent, server.daemon_threads = lie, Event(), 0, True
-    server.base, server.keys = (
-        qdrant_client.QdrantClient(":memory:", force_disable_check_same_thread=True),
-        [],
-    )
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", server.keys
-    finally:
-        server.stopped.set()
-        server.shutdown()
-        server.server_close()
+    base = qdrant_client.QdrantClient(":memory:", force_disable_check_same_thread=True)
+    with loopback.serving(_Handler, lie=lie, sent=0, base=base, keys=[]) as (server, address):
+        yield address, server.keys

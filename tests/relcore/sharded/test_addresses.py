@@ -4,9 +4,8 @@ import gzip
 import re
 from contextlib import contextmanager, suppress
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from io import BytesIO
-from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.sharded import space as sharded
 from relcore.sharded.space import ShardedSpace
+from tests import loopback
 
 ROWS = np.arange(4000, dtype=np.float32).reshape(1000, 4)
 
@@ -63,15 +63,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(**lies):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.lies, server.seen, server.stopped, server.daemon_threads = lies, [], Event(), True
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/s/", server.seen
-    finally:
-        server.stopped.set()
-        server.shutdown()
-        server.server_close()
+    with loopback.serving(_Handler, lies=lies, seen=[]) as (server, address):
+        yield f"{address}/s/", server.seen
 
 
 def endless(handler, status=200):

@@ -1,0 +1,23 @@
+"""Servers of tests, on the loopback address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler], **state: Any) -> Iterator[tuple[ThreadingHTTPServer, str]]:
+    """A server with this state and its address; its `stopped` is set in the end, for answers that wait."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    vars(server).update(state, stopped=Event(), daemon_threads=True)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server, f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.stopped.set()
+        server.shutdown()
+        server.server_close()
