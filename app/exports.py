@@ -1,4 +1,4 @@
-"""The export bar: every figure as interactive page, print file, picture, numbers and recipe."""
+"""The export menu: every figure as interactive page, print file, picture, numbers and recipe."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def download(label: str, data: Any, name: str, media: str, key: str, **look: Any
 
 def export_bar(figure: Exportable, key: str) -> None:
     shown = theme()  # the files are made in another thread, which does not know the page
-    with st.container(horizontal=True, key=f"export-{key}", vertical_alignment="center", gap="small"):
-        with st.popover("Print style", icon=":material/tune:", key=f"export-style-{key}"):
+    with st.popover("Export", icon=":material/download:", type="tertiary", key=f"export-{key}"):
+        with st.expander("Print style", icon=":material/tune:"):
             style = _style_choosers(key)
             full_paths = figure.recipe != without_paths(figure.recipe) and st.toggle(
                 "Include full paths",

@@ -15,7 +15,7 @@ import threading
 # With these every module of the first page is there.
 MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
-    *("app.saving", "app.sidebar", "app.spaces.shards"),
+    *("app.saving", "app.toolbar", "app.spaces.shards"),
     *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "headline", "inspector")),
 )
 _thread: threading.Thread | None = None

@@ -1,4 +1,4 @@
-"""Entry point: the pages, and the sidebar with spaces and anchors. Served by `app/serve.py`."""
+"""Entry point: the places, and the bar above them. Served by `app/serve.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app import first_imports  # noqa: E402
 
 first_imports.wait()
 
-from app import messages, saving, session, sharing, sidebar  # noqa: E402
+from app import messages, places, saving, session, sharing, toolbar  # noqa: E402
 from app.compare import selection  # noqa: E402
 from app.spaces import loading  # noqa: E402
 from relcore.base.errors import NoCommonId, SpaceError  # noqa: E402
@@ -37,27 +37,13 @@ st.set_page_config(
     page_title="Relscope",
     page_icon=str(ROOT / "assets" / "icon.svg"),
     layout="wide",
-    initial_sidebar_state=264,
     menu_items={
         "about": "**Relscope**, an interactive explorer for latent spaces, absolute and relative to anchors."
     },
 )
 st.logo(str(ROOT / "assets" / "logo.svg"), size="large", icon_image=str(ROOT / "assets" / "icon.svg"))
 st.html(ROOT / "assets" / "style.css")
-PAGES = [
-    st.Page(ROOT / "pages" / "compare.py", title="Compare", icon=":material/join_inner:", default=True),
-    st.Page(ROOT / "pages" / "anchors.py", title="Anchors", icon=":material/star:"),
-    st.Page(ROOT / "pages" / "spaces.py", title="Spaces", icon=":material/scatter_plot:"),
-    st.Page(ROOT / "pages" / "stitch.py", title="Stitch", icon=":material/conversion_path:"),
-    st.Page(ROOT / "pages" / "invert.py", title="Invert", icon=":material/u_turn_left:"),
-    st.Page(ROOT / "pages" / "migrate.py", title="Migrate", icon=":material/move_up:"),
-    st.Page(ROOT / "pages" / "bootstrap.py", title="Bootstrap", icon=":material/hub:"),
-    st.Page(ROOT / "pages" / "studies.py", title="Studies", icon=":material/science:"),
-    st.Page(ROOT / "pages" / "papers.py", title="Papers", icon=":material/menu_book:"),
-]
-listed = {page.url_path or "compare" for page in PAGES}
-PAGES += [st.Page(file) for file in sorted((ROOT / "pages").glob("*.py")) if file.stem not in listed]
-page = st.navigation(PAGES, position="top")
+page = st.navigation(places.pages(), position="top")
 # For screen readers: the open page is marked in the navigation only; sections are third-level.
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 saving.begin()
@@ -73,13 +59,11 @@ try:
         saving.save()
         selection.print_selection()  # before the page is drawn again
         saving.draw_notice()
-        with sidebar.around(page.title):
+        with toolbar.around(places.PLACES.get(page.title.lower())):
             page.run()
 except NoCommonId:
     loading.draw_unpaired(session.workspace())
 except (SpaceError, EngineError, StoreError) as error:
     messages.error(error)
-    st.caption(
-        "Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings."
-    )
+    st.caption("Your work is not lost. Undo the last step, or choose other spaces or settings.")
 saving.save()  # what the page itself changed

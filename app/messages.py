@@ -32,4 +32,4 @@ def lead(html: str) -> None:
 
 
 def no_anchors() -> None:
-    info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", ":material/star:")
+    info("No anchors yet: choose some above (★), or pick them in Explore.", ":material/star:")

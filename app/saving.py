@@ -18,6 +18,7 @@ from typing import Any, get_type_hints
 import streamlit as st
 
 from app import compute, messages, page_settings, session, sharing
+from app.places import PLACES
 from app.spaces.loading import likely_by_rows
 from app.widgets import space_name
 from app.workspace import (
@@ -52,8 +53,9 @@ MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
 _STATE = "relscope.autosave"
 _OPENING = {"anchors_from": DEFAULT_ANCHORS, "inversion": OPENING_INVERSION, "panes": (OWN,)}
 _UNCHANGED = to_query(Workspace(**_OPENING))  # the address where nothing was done
+_WITH_SETTINGS = "relscope.begins-with-settings"
 _BY_HAND = "by-hand"  # in a link: anchors that it does not hold
-_TABS = ("anchors.tabs", "spaces.tab", "stitch.tab", "invert.tab", "studies.kind")
+_TABS = ("data.kind", "studies.kind", *(place.key for place in PLACES.values() if place.tabs))
 _TYPES = get_type_hints(Workspace)
 _Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings that it left behind, as JSON
 
@@ -138,7 +140,7 @@ def first_workspace() -> Workspace:
     if query.get("anchors") == _BY_HAND:
         session.announce(
             "This link was made with anchors chosen by hand, which it does not hold. Ask its sender for the"
-            " session file (Session, Save session, in the sidebar)."
+            " session file (Session, Save session)."
         )
     former = {"inversion": InversionSpec(), "panes": GRID} if query else {}
     return from_query(query, replace(new, **former))
@@ -201,7 +203,10 @@ class _Tab:
 def begin() -> None:
     """Restore what this browser's tab left, if the session is new; to be called first in a run."""
     if session.begun():
+        st.session_state[_WITH_SETTINGS] = False
         return
+    settings = st.query_params.to_dict().keys() - {TAB}
+    st.session_state[_WITH_SETTINGS] = bool(settings) or os.environ.get(OPENED, "[]") != "[]"
     _sweep_once()
     key = sharing.browser_key()
     with suppress(StoreError):  # the page says so itself
@@ -230,6 +235,11 @@ def _find(folder: Path) -> None:
         own.rename()
     else:
         _restore(saved)
+
+
+def begins_with_settings() -> bool:
+    """Whether this run is a session's first, and a link or `relscope app` named what to show."""
+    return st.session_state.get(_WITH_SETTINGS, False)
 
 
 def save() -> None:
@@ -262,7 +272,7 @@ def save() -> None:
         if not own.failed:
             messages.warning(
                 f"This session cannot be saved ({error.strerror or error}). It continues, but reloading the"
-                " page will lose it. Free some space, or download the session file in the sidebar."
+                " page will lose it. Free some space, or download the session file (Session)."
             )
         own.failed = True
     own.snapshot = snapshot
@@ -273,10 +283,11 @@ def _linked(workspace: Workspace) -> dict[str, str]:
     return to_query(workspace) | ({"anchors": _BY_HAND} if by_hand else {})
 
 
-def address() -> dict[str, str]:
+def address(settings: bool = True) -> dict[str, str]:
     """What the address bar holds: the small settings, which anchors it lacks, and the tab's saved session."""
     own: _Tab | None = st.session_state.get(_STATE)
-    return _linked(session.workspace()) | ({TAB: own.name} if own and own.snapshot and not own.failed else {})
+    linked = _linked(session.workspace()) if settings else {}
+    return linked | ({TAB: own.name} if own and own.snapshot and not own.failed else {})
 
 
 def draw_notice() -> None:

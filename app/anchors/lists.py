@@ -8,10 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.compare.selection import LIMIT_HELP, n_offered, offered
 from app.items import Items, items_of
 from app.page_settings import kept
-from app.panes import anchors_among, selected
 from app.plain_text import plain_name
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError, quote
@@ -32,7 +30,7 @@ def pickers(workspace: Workspace, pair: Match) -> None:
             args=(pair,),
             help=(
                 "Separate names with commas. You can also draw with the lasso, click a point, or choose a"
-                " strategy in the sidebar."
+                " strategy above (★)."
             ),
             width=420,
         )
@@ -43,34 +41,9 @@ def pickers(workspace: Workspace, pair: Match) -> None:
                 key="anchors.find",
                 on_change=_find,
                 args=(pair, items),
-                help=(
-                    "Selects the items found, like the lasso. The buttons next to this field add or remove"
-                    " them."
-                ),
+                help=("Selects the items found, like the lasso; the inspector adds or removes them."),
                 width=280,
             )
-        brushed, rows = selected(pair)
-        there = set(anchors_among(pair, rows, workspace.anchors))
-        n_free = len(brushed) - len(there)
-        new = n_offered(n_free, len(set(workspace.anchors)))
-        limited = new < n_free
-        st.button(
-            f"Add {new:,} of {n_free:,} selected" if limited else f"Add {new:,} selected",
-            icon=":material/add:",
-            disabled=not new,
-            on_click=lambda: session.add_anchors(offered(brushed, session.workspace().anchors)),
-            help=LIMIT_HELP if limited else None,
-            key="anchors.add-selected",
-        )
-        held = there - set(workspace.pinned)
-        st.button(
-            f"Remove {len(held):,} selected",
-            icon=":material/remove:",
-            disabled=not held,
-            on_click=session.remove_anchors,
-            args=(brushed,),
-            key="anchors.remove-selected",
-        )
 
 
 def _find(pair: Match, items: Items) -> None:

@@ -64,7 +64,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
     if workspace.source == workspace.target:
         return messages.info(
-            "Source and target are the same space. Choose two different spaces in the sidebar.",
+            "Source and target are the same space. Choose two different spaces above.",
             ":material/info:",
         )
     guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
@@ -143,7 +143,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 def tell_in_use() -> None:
     st.info(
         "This pairing was bootstrapped. Compare, Anchors and Invert use it, and score only pairs that you"
-        " confirmed. To bootstrap again, choose the original space in the sidebar, or undo.",
+        " confirmed. To bootstrap again, choose the original space above, or undo.",
         icon=":material/hub:",
     )
 
@@ -274,3 +274,15 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
         f"Compare, Anchors and Invert now use {counted(len(anchors), 'anchor')} and"
         f" {counted(len(pair), 'linked row')}, of which {len(confirmed):,} are confirmed and can be scored."
     )
+
+
+def page(workspace: Workspace) -> None:
+    st.caption(
+        "Two relative spaces need parallel anchors: rows whose partners in the other space are known. This"
+        " finds hundreds of them from a few known pairs, or from none."
+    )
+    if (used := in_use(workspace)) is not None:
+        tell_in_use()
+        draw(used, used=True)
+    elif (setup := choose(workspace)) is not None:
+        draw(setup)

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app import session
-from app.compute import colors_of, table_columns
+from app.compute import colors_of
 from app.widgets import bound
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError, quote
@@ -36,7 +36,6 @@ def color_chooser(workspace: Workspace, pair: Match) -> None:
         lambda value: session.edit_spec(f"colour by {color_name(value)}", "view", color_by=value),
         options=colors_of(workspace, pair),
         format_func=color_name,
-        width=170,
         help=_HELP,
     )
 
@@ -116,7 +115,6 @@ def _second_row_chooser(workspace: Workspace) -> None:
         lambda form: _show(workspace, workspace.panes[0], *filter(None, [form])),
         options=["", *_POSITIONS],
         format_func=lambda form: _POSITIONS[form][0] if form else "None",
-        width=190,
         help="Four panes: two positions of the switch, one above the other.",
     )
 
@@ -128,12 +126,8 @@ def _show(workspace: Workspace, *panes: str) -> None:
 
 
 def view_choosers(workspace: Workspace, pair: Match) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom", key="view-choosers"):
-        has_columns = bool(table_columns(workspace)) or (
-            pair.source.labels is not None and pair.source.counts is None
-        )
-        if has_columns:
-            color_chooser(workspace, pair)
+    with st.popover("View", icon=":material/tune:", key="view-choosers"):
+        color_chooser(workspace, pair)
         if workspace.view.color_by == "pivots" or not workspace.view.everything:
             _pivot_chooser(workspace, pair)
         bound(
@@ -149,7 +143,6 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             help=f"Only the pivots' neighbourhoods, or all {counted(len(pair), 'row')}",
             required=True,
         )
-        _second_row_chooser(workspace)
         bound(
             st.segmented_control,
             "Reduction",
@@ -164,10 +157,9 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
                 " they are done."
             ),
         )
-        with st.popover("More", icon=":material/tune:"):
+        _second_row_chooser(workspace)
+        with st.expander("More", icon=":material/more_horiz:"):
             _further_choosers(workspace)
-            if not has_columns:
-                color_chooser(workspace, pair)
             second_color_chooser(workspace, pair)
 
 
@@ -181,7 +173,6 @@ def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
         options=list(workspace.view.pivots),
         accept_new_options=True,
         placeholder="Type a word" if pair.source.counts is not None else "Type an id",
-        width=430,
         help="Each pivot's neighbourhood has its own colour.",
         max_selections=MOST_PIVOTS,
     )

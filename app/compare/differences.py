@@ -24,12 +24,32 @@ from relcore.compare.differences import (
     summary,
     with_anchors,
 )
+from relcore.maps.views import View
 from relcore.spaces.space import Match, distinct_names
 
+_LISTED = 200  # rows that changed most, and as many that changed least
 _JOB_SECONDS = 60.0  # jobs up to this cost start without a click
 
 
-def differences(workspace: Workspace, pair: Match) -> None:
+def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
+    table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
+    part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
+    if len(table) > 2 * _LISTED:  # those that changed most, then those that changed least
+        table = pd.concat([table.head(_LISTED), table.tail(_LISTED)], ignore_index=True)
+    shown, look = with_items(workspace, table)
+    progress = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
+    look["column_config"]["neighbours kept"] = progress
+    brushing_table(shown, "differences.rows", height=300, **look)
+    st.caption(
+        "The rows that changed most, then those that changed least; the head of a column sorts them. Jaccard"
+        f" overlap of each row's {min(50, len(pair) - 1)} nearest neighbours in the two absolute spaces"
+        f" (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to mark"
+        " them in the panes."
+    )
+    _differences(workspace, pair)
+
+
+def _differences(workspace: Workspace, pair: Match) -> None:
     recipe, spaces = _recipe(workspace, pair), (pair.source, pair.target)
     task = recipe.task
     try:

@@ -17,7 +17,7 @@ _FORMS = ("absolute", "relative", "whitened")
 def headline(workspace: Workspace, pair: Match) -> str:
     """As HTML: how many rows agree, by shared axes and by anchors; below it all that was measured."""
     if not workspace.anchors:
-        return _lead("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.")
+        return _lead("No anchors yet: choose some above (★), or draw with the lasso.")
     if not compute.can_be_scored(pair, workspace.anchors):
         return _lead(compute.too_few_held_out(pair, workspace.anchors))
     found = {form: scores_of(workspace, pair, form) for form in _FORMS}

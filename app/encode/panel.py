@@ -10,6 +10,7 @@ import streamlit as st
 from app import exports, messages, session
 from app.encode import forms, jobs
 from app.jobs import cost_in_words, engine, follow, learned, together
+from app.places import EXPLORE, go
 from app.plain_text import plain_name
 from app.widgets import choose_pair, space_name
 from relcore.base.errors import SpaceError
@@ -108,7 +109,7 @@ def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
         look = {"icon": ":material/join_inner:", "type": "primary", "help": help_}
         if st.button(f"Compare {names}", key="encode.compare", **look):
             choose_pair(*pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
-            st.switch_page(_ROOT / "pages" / "compare.py")
+            go(EXPLORE)
 
 
 def _curves(specs: Sequence[SpaceSpec]) -> None:

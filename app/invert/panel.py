@@ -116,9 +116,7 @@ def draw(workspace: Workspace) -> None:
         scene = _scene(*chosen, color_by, workspace.view if color_by != "error" else ViewSpec())
     except SpaceError as error:
         messages.error(error)
-        st.caption(
-            "Choose other anchors or spaces in the sidebar, or other settings above, or undo the last step."
-        )
+        st.caption("Choose other anchors or spaces, or other settings above, or undo the last step.")
         return
     if result.choice:
         st.session_state[_CHOSEN] = result.choice.numbers()
@@ -242,3 +240,8 @@ def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
         "1 − cosine of recovered and true row by each method, held-out rows only. Select rows to highlight"
         " them in the panes."
     )
+
+
+def page(workspace: Workspace) -> None:
+    choosers(workspace)
+    draw(workspace)

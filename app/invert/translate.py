@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, messages, results
+from app.invert.panel import numbers
 from app.page_settings import kept, segments
 from app.widgets import space_labels
 from app.workspace import Workspace
@@ -71,7 +72,7 @@ def draw(workspace: Workspace) -> None:
         _table(workspace, specs, tuple(name for name in METHODS if name in chosen))
     except SpaceError as error:
         messages.error(error)
-        st.caption("Choose other spaces here, or other anchors in the sidebar.")
+        st.caption("Choose other spaces here, or other anchors above.")
 
 
 def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...]) -> None:
@@ -118,3 +119,8 @@ def circumstances(result: TranslationResult, metric: str) -> str:
 
 def _has(spec: SpaceSpec, anchors: tuple[str, ...]) -> bool:
     return bool(compute.load_space(spec).index.isin(anchors).sum() == len(anchors))
+
+
+def page(workspace: Workspace) -> None:
+    numbers(("delta", "omega", "ridge"))
+    draw(workspace)

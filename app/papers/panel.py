@@ -15,6 +15,7 @@ import streamlit as st
 from app import compute, exports, messages, session
 from app.jobs import engine
 from app.page_settings import kept, segments
+from app.places import FORMER, Place, go
 from app.session import fit_to_pair
 from app.studies import panel
 from app.workspace import BUNDLED, Workspace
@@ -176,15 +177,6 @@ def _value(value: Any) -> str:
 
 
 STYLE = Path(__file__).parents[2] / "assets" / "papers.css"
-PAGES = {
-    "compare": "Compare",
-    "stitch": "Stitch",
-    "invert": "Invert",
-    "spaces": "Spaces",
-    "bootstrap": "Bootstrap",
-    "studies": "Studies",
-}
-_TABS = {"stitch": "stitch.tab", "invert": "invert.tab", "studies": "studies.kind"}
 _ALL = "All"
 _GOING = "relscope.papers-going"
 
@@ -277,7 +269,7 @@ def _row(row: PaperRow, results: dict[str, Ours]) -> None:
 
 
 def _explore(row: PaperRow) -> None:
-    tab = study_of(row.tab).title if row.page == "studies" else row.tab
+    place = study_of(row.tab).title if row.page == "studies" else _place(row)[1] or _place(row)[0].title
     run = _opened(row)
     numbers = [
         f"{name.replace('_', ' ')} {general(value)}"
@@ -286,7 +278,7 @@ def _explore(row: PaperRow) -> None:
     ]
     measures = " Its runs measure these numbers again." if run and run.study else ""
     st.button(
-        f"Explore on {PAGES[row.page]}{f', {tab}' if tab else ''}",
+        f"Open in {place}",
         key=f"papers.explore-{row.id}",
         type="tertiary",
         icon=":material/arrow_forward:",
@@ -296,7 +288,12 @@ def _explore(row: PaperRow) -> None:
     )
     if st.session_state.get(_GOING) == row.id:
         del st.session_state[_GOING]
-        st.switch_page(Path(__file__).parents[2] / "pages" / f"{row.page}.py")
+        go(*_place(row))
+
+
+def _place(row: PaperRow) -> tuple[Place, str]:
+    place, tab = FORMER[row.page]
+    return place, row.tab if row.tab in place.tabs else tab
 
 
 def _opened(row: PaperRow) -> PaperRun | None:
@@ -311,8 +308,6 @@ def _open(row: PaperRow) -> None:
         panel.open_spec(StudySpec.of(study_of(row.tab), run.settings if run else None))
     elif run:
         session.become(f"open {row.name}", _on_words(run, session.workspace()))
-    if row.tab:
-        st.session_state[_TABS[row.page]] = row.tab
     st.session_state[_GOING] = row.id
 
 

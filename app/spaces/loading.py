@@ -13,6 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, messages, session
+from app.places import CONNECT, EXPLORE, go
 from app.plain_text import plain_name
 from app.sharing import keep_upload
 from app.tables import chosen_rows
@@ -44,7 +45,6 @@ Result = TypeVar("Result")
 Options = tuple[tuple[str, str], ...]  # of a spec
 ToLoad = tuple[SpaceSpec, str]  # with its size, as far as it is known
 Read = tuple[Columns, Options]  # what a table is read as
-_PAGES = Path(__file__).parents[2] / "pages"
 _AUTOMATIC, _NONE = "Automatic", "None"
 _CHOOSERS = {
     "id_column": ("Ids", "Rows of two spaces are paired by their ids."),
@@ -345,9 +345,9 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
             session.announce("Rows are paired by their order.")
         ends = {"source": specs[0], "target": specs[1]}
         session.edit(f"load and compare {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))), **ends)
-        st.switch_page(_PAGES / "compare.py")
+        go(EXPLORE)
     session.edit(f"load {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))))
-    session.announce(f"Loaded {names}. Choose {'it' if len(specs) == 1 else 'them'} in the sidebar.")
+    session.announce(f"Loaded {names}. Choose {'it' if len(specs) == 1 else 'them'} above.")
     st.rerun()
 
 
@@ -423,8 +423,8 @@ def draw_unpaired(workspace: Workspace) -> None:
         help_ = "Pairs rows by their neighbourhoods, from a few pairs that you know, or from none."
         look = {"key": "unpaired.bootstrap", "icon": ":material/hub:", "help": help_}
         if st.button("Find pairs with Bootstrap", **look):
-            st.switch_page(_PAGES / "bootstrap.py")
-        st.caption("You can also choose other spaces in the sidebar.")
+            go(CONNECT, "Bootstrap")
+        st.caption("You can also choose other spaces above.")
 
 
 def _row_order(ends: tuple[SpaceSpec, SpaceSpec], spaces: Sequence[LatentSpace]) -> None:

@@ -241,9 +241,7 @@ def _settings(
         )
         order = _order(rows.classes, place)
     if strategy == _SESSION and not workspace.anchors:
-        raise SpaceError(
-            "anchors: this session has none; choose some in the sidebar, or another strategy here"
-        )
+        raise SpaceError("anchors: this session has none; choose some in Explore, or another strategy here")
     given = {"test_ids": test_ids, "order": order, "settings": settings, **anchors}
     spec = StitchSpec(methods, head, tuple(range(states)), **given)
     st.caption(f"{HEADS[head].help} {_split_in_words(specs, rows, spec)}")
@@ -446,3 +444,20 @@ def _summary(result: StitchResult, metric: str) -> None:
         "random_states": column.NumberColumn("random states"),
     }
     st.dataframe(table.drop(columns=unused), key="stitch.summary", hide_index=True, column_config=look)
+
+
+def page(workspace: Workspace) -> None:
+    from app.stitch import try_it  # it stands on this module
+
+    setup = choose(workspace)
+    draw(setup)
+    if setup is not None:
+        shown = st.expander(
+            "Try it: type a sentence or draw a picture",
+            icon=":material/draw:",
+            key="stitch.try",
+            on_change="rerun",
+        )
+        with shown:
+            if shown.open:
+                try_it.draw(setup)

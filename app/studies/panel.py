@@ -55,7 +55,7 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
         if on and option.name == "spaces":
             return tuple(_described(spec) for spec in (workspace.source, workspace.target))
         if on and not workspace.anchors:
-            st.caption("No anchors in this session yet: choose some in the sidebar.")
+            st.caption("No anchors in this session yet: choose some in Explore.")
         return workspace.anchors if on else ()
     look |= {"format_func": option.shown, "options": list(option.choices)}
     if option.is_tuple:
@@ -251,3 +251,17 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     st.dataframe(shown, key="studies.runs", column_config={"seconds": seconds})
     csv, name = shown.to_csv(index_label="run"), f"{runs.study.kind}-runs.csv"
     exports.download("All runs as CSV", csv, name, "text/csv", "studies.csv", type="tertiary")
+
+
+def page(workspace: Workspace) -> None:
+    choosers, answer = st.columns([1, 2.4], gap="large")
+    with choosers:
+        study = choose_study()
+        spec = choose_options(study, workspace)
+    runs = StudyRuns(study, spec)
+    with choosers:
+        offer_files(spec)
+    with answer:
+        introduce(study)
+        control(runs)
+        draw(runs)

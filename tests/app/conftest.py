@@ -60,7 +60,7 @@ def ran_in_place(monkeypatch):
 
 
 class Session:
-    """One browser session, driven by AppTest; attributes that it lacks are AppTest's."""
+    """One browser session at Explore, driven by AppTest; attributes that it lacks are AppTest's."""
 
     def __init__(self, query: dict[str, str] | None = None, workspace: Workspace | None = None) -> None:
         self.at = AppTest.from_file(MAIN, default_timeout=300)
@@ -68,7 +68,7 @@ class Session:
             self.at.query_params = query
         if workspace:
             self.at.session_state["relscope.history"] = History(workspace)
-        self.run()
+        self.open("explore")
 
     def __getattr__(self, name: str):
         return getattr(self.at, name)
@@ -78,8 +78,10 @@ class Session:
         assert not self.at.exception, [error.value for error in self.at.exception]
         return self
 
-    def open(self, page: str) -> Session:
-        self.at.switch_page(f"../pages/{page}.py")
+    def open(self, place: str, tab: str = "") -> Session:
+        if tab:
+            self.at.session_state[f"{place}.tab"] = tab
+        self.at.switch_page(f"../pages/{place}.py")
         return self.run()
 
     def change(self, kind: str, key: str, value) -> Session:

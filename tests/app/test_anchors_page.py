@@ -19,7 +19,7 @@ from tests.app.conftest import Session
 
 @pytest.fixture
 def anchors_page(make_session):
-    return make_session().open("anchors")
+    return make_session().open("explore", "Anchors")
 
 
 def test_names_are_added_in_order_and_undone_in_one_step(anchors_page):
@@ -35,10 +35,10 @@ def test_names_are_added_in_order_and_undone_in_one_step(anchors_page):
 def test_panes_by_anchors_are_shown_whatever_the_switch_says(make_session, monkeypatch):
     drawn, draw = [], panes.draw
     monkeypatch.setattr(panes, "draw", lambda pair, now: drawn.append(now.panes) or draw(pair, now))
-    session = make_session().change("selectbox", "view.second_row", "").open("anchors")
+    session = make_session().change("selectbox", "view.second_row", "").open("explore", "Anchors")
     assert session.workspace.panes == ("absolute",)
     assert drawn[-1] == ("absolute", "relative")
-    session.open("compare").change("radio", "view.position", "relative").open("anchors")
+    session.open("explore").change("radio", "view.position", "relative").open("explore", "Anchors")
     assert drawn[-1] == ("relative",)
 
 
@@ -67,7 +67,7 @@ def test_pinned_anchors_outlive_removal_and_a_new_strategy_but_not_their_unpinni
     anchors_page.select_rows("anchors.table", 4, 6).click("Remove 2")
     assert "r4" in anchors_page.workspace.anchors
     assert "r6" not in anchors_page.workspace.anchors
-    anchors_page.change("number_input", "sidebar.number", 7)
+    anchors_page.change("number_input", "anchors.number", 7)
     assert len(anchors_page.workspace.anchors) == 7
     assert anchors_page.workspace.anchors[:2] == ("r4", "r5")
     anchors_page.select_rows("anchors.table").click("Remove all but pinned")
@@ -128,7 +128,7 @@ def wrong_pairs(tmp_path, make_workspace):
 
 
 def test_an_audit_lists_wrong_pairs_with_their_neighbours_and_removes_them(wrong_pairs):
-    session = Session(workspace=wrong_pairs).open("anchors")
+    session = Session(workspace=wrong_pairs).open("explore", "Anchors")
     session.session_state["anchors.tabs"] = "Audit"
     session.run()
     assert any("3 of 20 pairs are suspect." in text.value for text in session.markdown)
@@ -149,7 +149,7 @@ def test_an_audit_lists_wrong_pairs_with_their_neighbours_and_removes_them(wrong
     for page in ("compare", "invert"):
         assert "3 removed suspects are not scored" in session.open(page).captions
         assert "100 held-out rows" in session.html
-    session.click("sidebar.score-again")
+    session.click("toolbar.score-again")
     assert "not scored" not in session.captions
     assert "103 held-out rows" in session.html
     session.click("history.undo").click("history.undo")
@@ -168,7 +168,7 @@ def test_scores_that_prefer_the_other_set_are_named():
 
 
 def test_an_arrow_is_the_difference_of_the_two_numbers_shown_and_one_score_has_a_colour(make_session):
-    session = make_session(700).open("anchors")
+    session = make_session(700).open("explore", "Anchors")
     shown = {metric.label: metric.value for metric in session.metric}
     session.select_rows("anchors.table", *range(2, 20)).click("Remove 18")
     deltas = 0

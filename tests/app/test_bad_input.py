@@ -30,7 +30,7 @@ def test_a_file_that_goes_away_is_said_and_can_be_removed(make_session, make_wor
     Path(gone.name).unlink()
     session.run()
     assert not session.errors
-    session.open("spaces")
+    session.open("data")
     assert "gone.npz" in session.errors[0]
     session.click(f"spaces.remove-{digest_of(gone)}")
     assert gone not in session.workspace.spaces
@@ -73,7 +73,7 @@ BAD_FILES = {
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_a_bad_file_is_told_and_does_not_get_in(make_session, name):
     content, said = BAD_FILES[name]
-    session = make_session().open("spaces")
+    session = make_session().open("data")
     before = session.workspace
     session.upload("spaces.upload", name, content)
     if not session.button(key="spaces.load-file").disabled:
@@ -82,27 +82,27 @@ def test_a_bad_file_is_told_and_does_not_get_in(make_session, name):
     assert len(errors) == 1
     assert said in errors[0]
     assert session.workspace == before
-    assert session.open("compare").errors == []
+    assert session.open("explore").errors == []
 
 
 def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone(make_session):
     rows = np.random.default_rng(2).normal(size=(120, 9))
-    session = make_session().open("spaces")
+    session = make_session().open("data")
     session.upload(
         "spaces.upload", "../../wide.npz", npz(vectors=rows, ids=np.array([f"r{row}" for row in range(120)]))
     )
     session.click("spaces.load-file")
     wide = session.workspace.spaces[-1]
-    session.change("selectbox", "choose.target", wide).open("compare")
+    session.change("selectbox", "choose.target", wide).open("explore")
     assert not session.errors
-    session.open("spaces")
+    session.open("data")
     remove = f"spaces.remove-{digest_of(wide)}"
     assert session.button(key=remove).disabled
     session.change("selectbox", "choose.target", session.workspace.source).click(remove)
     assert wide not in session.workspace.spaces
     session.click("history.undo")
     assert session.workspace.spaces[-1] == wide
-    assert session.open("compare").errors == []
+    assert session.open("explore").errors == []
 
 
 @pytest.mark.parametrize("name", ["../../x.npy", "/etc/x.npy", "C:\\..\\x.npy", "..", "", "../.."])

@@ -63,7 +63,7 @@ def choose_seeds(session, kind):
 
 
 def test_unrelated_spaces_are_no_success(make_rotated):
-    session = Session(workspace=make_rotated(related=False)).open("bootstrap")
+    session = Session(workspace=make_rotated(related=False)).open("connect", "Bootstrap")
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
     assert not session.at.success
     (wrong,) = (
@@ -74,7 +74,7 @@ def test_unrelated_spaces_are_no_success(make_rotated):
 
 
 def test_anchors_are_seeds_and_rows_are_chosen(make_rotated):
-    session = Session(workspace=make_rotated()).open("bootstrap")
+    session = Session(workspace=make_rotated()).open("connect", "Bootstrap")
     choose_seeds(session, "anchors")
     session.change("number_input", "bootstrap.rows-150-self-learning", 100).click("bootstrap.start")
     assert not session.errors
@@ -83,7 +83,7 @@ def test_anchors_are_seeds_and_rows_are_chosen(make_rotated):
 
 
 def test_spaces_without_shared_ids_are_compared(make_rotated):
-    session = Session(workspace=make_rotated("q")).open("bootstrap")
+    session = Session(workspace=make_rotated("q")).open("connect", "Bootstrap")
     assert not session.at.exception
     pairs = "\n".join(f"r{row} = q{row}" for row in range(8))
     choose_seeds(session, "typed")
@@ -107,10 +107,10 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
         assert any("confirm pairs on the Bootstrap page" in box.value for box in session.info)
     assert "relscope-inversion" not in session.html
     for rows in ((0, 1, 2), (3, 4)):  # the list forgets its selection when another page is opened
-        session.open("bootstrap").select_rows("bootstrap.list", *rows).click("bootstrap.use").open("compare")
+        session.open("connect", "Bootstrap").select_rows("bootstrap.list", *rows).click("bootstrap.use").open("explore")
     assert len(load(session.workspace.target).ids.marks) == 5
-    assert "5 held-out rows" in session.open("invert").html
-    assert "Scored are 5 pairs that you confirmed" in session.open("compare").html
+    assert "5 held-out rows" in session.open("connect", "Invert").html
+    assert "Scored are 5 pairs that you confirmed" in session.open("explore").html
     session.click("history.undo").click("history.undo")
     back, _ = from_session_file(to_session_file(now, {}))
     assert back == dataclasses.replace(now)

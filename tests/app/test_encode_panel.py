@@ -25,7 +25,7 @@ def tab(engine, make_session, monkeypatch):
     def open_tab(name: str = "Encode", session=None):
         session = session or make_session()
         session.at.session_state["spaces.tab"] = name
-        return session.open("spaces")
+        return session.open("data")
 
     return open_tab
 

@@ -126,24 +126,24 @@ def test_no_page_renders_a_users_text(hostile, sent):
 
 def test_what_is_typed_and_uploaded_is_not_rendered(hostile, sent):
     hostile.change("text_input", "compare.asked", MARK)
-    hostile.open("anchors").change("text_input", "anchors.search", MARK)
-    hostile.open("anchors").change("text_input", "anchors.set-name", MARK[:80])
+    hostile.open("explore", "Anchors").change("text_input", "anchors.search", MARK)
+    hostile.open("explore", "Anchors").change("text_input", "anchors.set-name", MARK[:80])
     hostile.click(f"anchors.use-{MARK[:80]}")
     hostile.click("history.undo")
     hostile.upload("anchors.upload", f"{FILE_MARK}.txt", MARK.encode()).click("Add it")
     hostile.session_state["spaces.tab"] = "Load a file"
-    hostile.open("spaces").upload("spaces.upload", f"{FILE_MARK}.csv", MARK.encode())
+    hostile.open("data").upload("spaces.upload", f"{FILE_MARK}.csv", MARK.encode())
     assert hostile.button(key="spaces.load-file").disabled  # no table; its name and the error are shown
     rows = f"{MARK.replace(',', '')},x\n{MARK.replace(',', '')},1\n"
     hostile.upload("spaces.upload", f"{FILE_MARK}.csv", rows.encode()).click("spaces.load-file")
     hostile.change("text_input", "spaces.folder", MARK)
     hostile.session_state["spaces.tab"] = "Encode"
-    hostile.open("spaces").change("button_group", "encode.way", "A path").change(
+    hostile.open("data").change("button_group", "encode.way", "A path").change(
         "text_input", "encode.path", MARK
     )
     session = {"relscope": MARK, "session": {MARK: MARK}}
     hostile.upload("session.file", "session.json", json.dumps(session).encode()).click("Open the session")
-    hostile.open("studies").upload(
+    hostile.open("research", "Studies").upload(
         "studies.upload", f"{FILE_MARK}.json", json.dumps({"study": MARK}).encode()
     )
     hostile.click("studies.open-file")

@@ -31,7 +31,7 @@ def table(prefix="d"):
 def spaces(make_session):
     session = make_session(60, spaces=BUNDLED, source=BUNDLED[0], target=BUNDLED[1], anchors=())
     session.session_state["spaces.tab"] = "Load a file"
-    return session.open("spaces")
+    return session.open("data")
 
 
 def upload(session, **files):
@@ -54,7 +54,7 @@ def test_vectors_their_metadata_and_a_second_space_are_compared_by_one_click(spa
     options = dict(source.options)
     assert options.pop("metadata").endswith("/meta.csv")
     assert options == {"id_column": "code", "label_column": "topic", "text_column": "body"}
-    spaces.open("compare")  # AppTest stays on the page that switched
+    spaces.open("explore")  # AppTest stays on the page that switched
     assert f"{N} rows in both" in spaces.captions
     assert spaces.workspace.view.color_by == "labels"
     assert spaces.click("history.undo").workspace.spaces == BUNDLED

@@ -27,7 +27,7 @@ def open_page(make_workspace):
     def make(tab: str = "Rows", **changes) -> Session:
         session = Session(workspace=make_workspace(120, **changes))
         session.at.session_state["invert.tab"] = tab
-        return session.open("invert")
+        return session.open("connect", "Invert")
 
     return make
 

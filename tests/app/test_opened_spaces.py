@@ -53,4 +53,4 @@ def test_a_file_without_ids_pairs_with_one_that_has_them_by_row_order(open_with,
     ]
     assert "60 rows in both" in session.captions
     assert session.workspace.view.color_by == "labels"
-    assert "meta.csv is joined to plain.npy by row order" in session.open("spaces").captions
+    assert "meta.csv is joined to plain.npy by row order" in session.open("data").captions

@@ -93,7 +93,7 @@ def test_a_study_file_finds_the_spaces_of_the_session(make_workspace, tmp_path):
     spec = StudySpec.of(study_of("anchor-choice"), {"spaces": spaces})
     content = json.dumps(without_paths(spec.to_json())).encode()
     assert str(tmp_path.parent).encode() not in content
-    session = Session(workspace=workspace).open("studies").upload("studies.upload", "study.json", content)
+    session = Session(workspace=workspace).open("research", "Studies").upload("studies.upload", "study.json", content)
     session.click("studies.open-file")
     assert not session.errors
     assert session.session_state["relscope.given-studies.anchor-choice.spaces"] == spaces

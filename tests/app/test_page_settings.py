@@ -67,7 +67,7 @@ def test_what_no_widget_offers_is_dropped(opened):  # noqa: F811
     assert after.workspace.k == 7
     for kind in ("button_group", "number_input", "toggle", "multiselect", "selectbox"):
         assert values(after, kind) == values(usual, kind)
-    after.open("compare").change("number_input", "scores.k", 8)
+    after.open("explore").change("number_input", "scores.k", 8)
     left = json.loads(saved_files()[0].read_text())["tab"]["settings"]
     drawn = {key for key in HOSTILE if key in after.session_state} - {"relscope.history", "history.undo"}
     assert drawn

@@ -24,8 +24,8 @@ SETTINGS = [
     ("radio", "view.position", "own", lambda now: now.panes[0]),
     ("selectbox", "view.second_row", "whitened", lambda now: now.panes[1]),
     ("button_group", "view.dimensions", 3, lambda now: now.reduction.n_components),
-    ("selectbox", "sidebar.strategy", "k-means", lambda now: now.anchors_from.split(" ")[0]),
-    ("number_input", "sidebar.number", 11, lambda now: len(now.anchors)),
+    ("selectbox", "anchors.strategy", "k-means", lambda now: now.anchors_from.split(" ")[0]),
+    ("number_input", "anchors.number", 11, lambda now: len(now.anchors)),
 ]
 
 
@@ -180,7 +180,7 @@ def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, 
     assert "n = 580 held-out rows" in session.captions
     assert "all 580 held-out rows" in lead_of(session)
     exact = re.search(r"relative <b>(.*?)</b>", lead_of(session))[1]
-    session.open("anchors")
+    session.open("explore", "Anchors")
     assert exact in [metric.value for metric in session.metric]
 
 

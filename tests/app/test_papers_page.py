@@ -9,7 +9,7 @@ from app.jobs import whole_engine
 def page(make_session, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     whole_engine.clear()
-    yield make_session().open("papers")
+    yield make_session().open("research", "Papers")
     whole_engine().close()
     whole_engine.clear()
 

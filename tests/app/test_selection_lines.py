@@ -62,8 +62,8 @@ def test_each_new_selection_is_printed_once(printed, make_session):
     session.run()
     assert printed() == []
     session.select("r3", "r4").run()
-    session.open("anchors")
-    session.open("compare").click("inspector.clear")
+    session.open("explore", "Anchors")
+    session.open("explore").click("inspector.clear")
     (first, names), (cleared, _) = printed()
     assert (first.ids, cleared.ids) == (("r3", "r4"), ())
     assert names == ("first120", "second120")

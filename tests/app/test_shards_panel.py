@@ -39,7 +39,7 @@ def folders(tmp_path):
 
 @pytest.fixture
 def page(make_session):
-    return make_session(60).open("spaces")
+    return make_session(60).open("data")
 
 
 def asked(session, first, second=""):
@@ -60,7 +60,7 @@ def test_two_folders_are_sampled_by_jobs_and_compared(page, folders, ran_in_plac
     source, target = load(workspace.source), load(workspace.target)
     assert len(source) == len(target) == SMALL
     assert set(source.ids) == set(target.ids)
-    page.open("compare")
+    page.open("explore")
     assert not page.errors
     assert "1,000 rows in both" in page.captions
     (code,) = page.code

@@ -64,7 +64,7 @@ def with_upload(session, name="mine.npz", content=None):
         )
         with open(path, "rb") as file:
             content = file.read()
-    session.open("spaces").upload("spaces.upload", name, content).click("spaces.load-file")
+    session.open("data").upload("spaces.upload", name, content).click("spaces.load-file")
     return session.workspace.spaces[-1]
 
 
@@ -98,7 +98,7 @@ def refusal(session) -> str:
 
 def test_path_boxes_of_a_shared_app_are_confined_and_say_so(shared, secret, make_session):
     session = make_session()
-    session.open("spaces")
+    session.open("data")
     assert str(shared) not in session.at.text_input(key="spaces.folder").placeholder
     for folder in (str(secret), "~nosuchuser/x"):
         session.change("text_input", "spaces.folder", folder)
@@ -252,7 +252,7 @@ def encode_as_worker(dataset, store):
 
 def store_tab(session):
     session.at.session_state["spaces.tab"] = "Store"
-    return session.open("spaces")
+    return session.open("data")
 
 
 def test_a_session_sees_and_removes_only_what_it_encoded(shared, engine, make_session):

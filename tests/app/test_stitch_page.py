@@ -59,7 +59,7 @@ def make_encoders(tmp_path):
 
 
 def session_on(specs, **changes) -> Session:
-    return Session(workspace=Workspace(tuple(specs), specs[0], specs[1], **changes)).open("stitch")
+    return Session(workspace=Workspace(tuple(specs), specs[0], specs[1], **changes)).open("connect", "Stitch")
 
 
 def figure(session: Session, number: int = 0) -> dict:
@@ -77,7 +77,7 @@ def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(
     monkeypatch.setattr("relcore.stitch.stitching.stitch_matrix", None)
     session = make_session()
     before = session.workspace
-    session.open("stitch").change("segmented_control", "stitch.example", "sentences")
+    session.open("connect", "Stitch").change("segmented_control", "stitch.example", "sentences")
     summary = table(session, "knows").set_index("method")
     assert summary.chance.iloc[0] == pytest.approx(0.07, abs=0.02)
     assert summary.stitched["relative, whitened"] > summary.own.iloc[0] - 0.2

@@ -12,7 +12,7 @@ from relcore.studies.study import StudyRuns, StudySpec, study_of
 @pytest.fixture
 def first_start(make_session):
     st.cache_resource.clear()  # the engine, and rows of runs that other tests put under the same keys
-    yield make_session().open("studies")
+    yield make_session().open("research", "Studies")
     whole_engine().close()
     whole_engine.clear()
 
@@ -20,7 +20,7 @@ def first_start(make_session):
 @pytest.fixture
 def page(first_start):
     whole_engine().store.finished = None
-    return first_start.open("studies")
+    return first_start.open("research", "Studies")
 
 
 def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):

@@ -31,7 +31,7 @@ def encoded(dataset, *encoders):
 
 
 def stitch_page(specs) -> Session:
-    session = Session(workspace=Workspace(specs, specs[0], specs[1])).open("stitch")
+    session = Session(workspace=Workspace(specs, specs[0], specs[1])).open("connect", "Stitch")
     session.at.session_state["stitch.tab"] = "Try it"
     return session.run()
 

@@ -1,4 +1,4 @@
-"""The sidebar of every page: spaces, anchors, how they project, undo and redo, and the session file."""
+"""The bar above every place: Data, the pair and its anchors where they count, undo, redo, the session."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages, saving, session
+from app.page_settings import open_tab
+from app.places import CONNECT, DATA, EXPLORE, START, Place, go
 from app.plain_text import plain_name
 from app.spaces.loading import rejoined
 from app.widgets import (
@@ -28,27 +30,29 @@ from relcore.catalog.catalog import unscored_ids
 from relcore.spaces import selections
 from relcore.spaces.space import GuessedIds, Match
 
-# The browser draws what comes first, and choosers take it as long as the panes: these pages send the panes
-# first.
-PANES_FIRST = ("Compare", "Anchors")
 _DRAWN = "relscope.drawn-page"
-ON_THEIR_OWN = ("Stitch", "Migrate", "Studies", "Papers")  # they choose their own spaces
+_ON_THE_PAIR = ("Invert", "Translate", "Bootstrap")  # the other tabs of Connect choose their own spaces
 
-# What this run has still to draw: its page, its place, and whether the browser shows one already.
-_awaited: ContextVar[tuple[str, DeltaGenerator, bool] | None] = ContextVar("awaited sidebar", default=None)
+# What this run has still to draw: for which place, where, and whether the browser shows one already.
+_awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)
 
 
 @contextmanager
-def around(page: str) -> Iterator[None]:
-    """The sidebar of this run, and in this block its page; drawn also where that fails.
+def around(place: Place | None) -> Iterator[None]:
+    """The toolbar of this run, and in this block its page; drawn also where that fails.
 
-    It comes before the page, or, where the browser shows this page or nothing yet, in `panes_first` or last.
+    The browser draws what comes first, and choosers take it as long as the panes: Explore sends its panes
+    first, where the browser shows this place or nothing yet. An address of an earlier version has no toolbar.
     """
+    if place is None:
+        yield
+        return
     drawn = st.session_state.get(_DRAWN)
-    _awaited.set((page, st.sidebar.container(), drawn == page))  # the container gives an empty one its width
-    if page not in PANES_FIRST or drawn not in (page, None):
+    bar = st.container(key="toolbar", horizontal=True, vertical_alignment="center", gap="small")
+    _awaited.set((place, bar, drawn == place.name))
+    if place is not EXPLORE or drawn not in (place.name, None):
         _draw()
-    st.session_state[_DRAWN] = page
+    st.session_state[_DRAWN] = place.name
     try:
         yield
     except Exception:
@@ -59,7 +63,7 @@ def around(page: str) -> Iterator[None]:
 
 @contextmanager
 def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
-    """Draw the panes in this block before `above`, which stands over them, and before a waiting sidebar.
+    """Draw the panes in this block before `above`, which stands over them, and before a waiting toolbar.
 
     While the browser shows nothing yet, both wait only if the block is `scored_quickly` after its panes,
     which the browser draws meanwhile.
@@ -81,50 +85,45 @@ def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[
 
 
 def _draw() -> None:
-    """The sidebar, once in each run."""
+    """The toolbar, once in each run."""
     if (awaited := _awaited.get()) is None:
         return
     _awaited.set(None)
-    page, place, _ = awaited
+    place, bar, _ = awaited
     run = get_script_run_ctx()
     # Drawn amid a page its widgets would be that page's, and forget what they hold on any other.
-    with run.run_with_active_hash(run.pages_manager.main_script_hash), place:
-        _undo_and_redo()
+    with run.run_with_active_hash(run.pages_manager.main_script_hash), bar:
+        here = {
+            "disabled": place is DATA,
+            "help": "Your own vectors, texts or pictures, and those that are bundled",
+        }
+        if st.button("Data", key="toolbar.data", icon=":material/database:", **here):
+            go(DATA)
         workspace = session.workspace()
-        if page not in ON_THEIR_OWN:
-            _choosers(workspace)
+        if _shows_pair(place):
+            space_choosers(workspace)
+            if pair := _matched(workspace):
+                _anchors(workspace, pair)
+        _undo_and_redo()
         _session_file(workspace)
-    st.query_params.from_dict(saving.address())
+    st.query_params.from_dict(saving.address(settings=place is not START))
 
 
-def _choosers(workspace: Workspace) -> None:
-    space_choosers(workspace)
-    if pair := _matched(workspace):
-        _anchors(workspace, pair)
-    with st.expander("Projection", icon=":material/straighten:"):
-        projection_choosers(workspace)
-    with st.expander("Scores", icon=":material/speed:"):
-        score_choosers(workspace)
+def _shows_pair(place: Place) -> bool:
+    return place in (EXPLORE, DATA) or (place is CONNECT and open_tab(CONNECT.key) in _ON_THE_PAIR)
 
 
 def _undo_and_redo() -> None:
     history = session.history()
     undo = "Undo", history.undo_step, history.undo, "Ctrl+Z"
     redo = "Redo", history.redo_step, history.redo, "Ctrl+Y"
-    with st.container(key="history"):
-        for column, (verb, step, move, keys) in zip(st.columns(2, gap="small"), (undo, redo), strict=True):
-            name = verb.lower()
-            column.button(
-                verb,
-                key=f"history.{name}",
-                icon=f":material/{name}:",
-                help=f"{verb}: {plain_name(step)} ({keys})" if step else f"Nothing to {name}",
-                disabled=step is None,
-                on_click=move,
-                shortcut=keys,
-                type="tertiary",
-                width="stretch",
-            )
+    with st.container(horizontal=True, gap="small", width="content", key="history"):
+        for verb, step, move, keys in (undo, redo):
+            if step:  # else there is no such button
+                name = verb.lower()
+                look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys}
+                help_ = f"{verb}: {plain_name(step)} ({keys})"
+                st.button(verb, key=f"history.{name}", help=help_, on_click=move, **look)
 
 
 def _matched(workspace: Workspace) -> Match | None:
@@ -149,7 +148,7 @@ def _matched(workspace: Workspace) -> Match | None:
     if removed := {one for end in ends for one in unscored_ids(end)}.intersection(pair.ids):
         rows = counted(len(removed), "removed suspect is", "removed suspects are")
         st.caption(f":material/visibility_off: {rows} not scored on any page.")
-        back = {"key": "sidebar.score-again", "type": "tertiary", "icon": ":material/undo:"}
+        back = {"key": "toolbar.score-again", "type": "tertiary", "icon": ":material/undo:"}
         st.button("Score them again", on_click=session.score_again, **back)
     if pair.n_zero:
         one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
@@ -158,8 +157,8 @@ def _matched(workspace: Workspace) -> Match | None:
 
 
 def _anchors(workspace: Workspace, pair: Match) -> None:
-    with st.expander(counted(len(workspace.anchors), "anchor"), icon=":material/star:", expanded=True):
-        strategy_choosers(pair, "sidebar")
+    with st.popover(counted(len(workspace.anchors), "anchor"), icon=":material/star:", key="toolbar.anchors"):
+        strategy_choosers(pair, "anchors")
         strategy, n_anchors, random_state = session.anchors_origin(workspace)
         st.button(
             "Draw again",
@@ -172,12 +171,15 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
         )
         if not workspace.by_strategy:
             st.caption(f"{len(workspace.pinned)} pinned.")
+        with st.expander("Method details", icon=":material/tune:"):
+            projection_choosers(workspace)
+            score_choosers(workspace)
 
 
 def _session_file(workspace: Workspace) -> None:
     digests = {spec: compute.digest_or_blank(spec) for spec in workspace.spaces}
     chosen = session.selection()
-    with st.expander("Session", icon=":material/save:"):
+    with st.popover("Session", icon=":material/save:", type="tertiary", key="toolbar.session"):
         st.download_button(
             "Save session",
             data=lambda: session_file(workspace, digests, chosen),

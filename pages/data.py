@@ -56,7 +56,7 @@ def show_loaded(workspace: Workspace) -> None:
                 icon=":material/close:",
                 type="tertiary",
                 disabled=in_use,
-                help="Choose another source or target in the sidebar first" if in_use else None,
+                help="Choose another source or target above first" if in_use else None,
                 on_click=remove_space,
                 args=(spec,),
             )
@@ -98,7 +98,7 @@ def encode_again(spec: SpaceSpec) -> None:
 
 
 if jobs.collect():
-    st.rerun()  # the sidebar is drawn already and must offer them
+    st.rerun()  # the toolbar is drawn already and must offer them
 workspace = session.workspace()
 st.subheader("In this session", anchor=False)
 show_loaded(workspace)

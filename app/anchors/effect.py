@@ -1,0 +1,70 @@
+"""What the anchors score, and how much the last step changed it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import compute, messages, session
+from app.anchors.lists import headline_metric, step_between
+from app.jobs import scores
+from app.workspace import Workspace
+from relcore.base.names import METRICS
+from relcore.base.numbers import counted, short
+from relcore.catalog.catalog import with_unscored
+from relcore.scores.score import Difference, Score
+from relcore.spaces.space import Match
+
+
+def _scored_by(workspace: Workspace) -> tuple:
+    """What scores depend on beside the anchors; suspects that a step removes were anchors before it."""
+    ends = (with_unscored(end, ()) for end in (workspace.source, workspace.target))
+    return *ends, workspace.projection, workspace.k, workspace.convention
+
+
+def effect(
+    workspace: Workspace, pair: Match
+) -> tuple[dict[str, Score], dict[str, Score], dict[str, Difference]]:
+    """Scores with these anchors in the lower panes' representation, those before the last step, and their
+    paired differences.
+    """
+    form, anchors, before = workspace.form, workspace.anchors, session.history().before
+    settings = workspace.projection, workspace.k, workspace.convention
+    now = scores(pair, form, anchors, *settings, alone=True)
+    if (
+        not before
+        or before.anchors in ((), anchors)
+        or _scored_by(before) != _scored_by(workspace)
+        or any(identifier not in pair.source.index for identifier in before.anchors)
+        or not compute.can_be_scored(pair, before.anchors, anchors)
+    ):
+        return now, {}, {}
+    sampled = any(score.interval for score in now.values())
+    earlier = (compute.live_scores if sampled else scores)(pair, form, before.anchors, *settings, alone=True)
+    return now, earlier, compute.score_differences(pair, form, before.anchors, anchors, *settings)
+
+
+def draw(workspace: Workspace, pair: Match) -> None:
+    if not workspace.anchors:
+        return
+    if not compute.can_be_scored(pair, workspace.anchors):
+        messages.info(compute.too_few_held_out(pair, workspace.anchors), icon=":material/info:")
+        return
+    form, (now, before, moved) = workspace.form, effect(workspace, pair)
+    first, left = headline_metric(now), ""
+    if before and (earlier := session.history().before.anchors):
+        kept = len({*earlier} & {*workspace.anchors})
+        left = f" The last step kept {kept:,} of {counted(len(earlier), 'anchor')}."
+    for column, (metric, score) in zip(st.columns(len(now)), now.items(), strict=True):
+        change, help_ = moved.get(metric), score.describe()
+        step = step_between(before[metric], score, change) if change and metric in before else None
+        if change:
+            help_ += f". Last step, on rows that are anchors neither before nor after: {change.describe()}"
+        look = {"delta": step, "delta_color": "normal" if metric == first else "off", "help": help_}
+        column.metric(f"{METRICS[metric].title}, {form}", short(score), border=True, **look)
+    st.caption(
+        f"{'; '.join(score.describe() for score in now.values())}. Only held-out rows are scored, never an"
+        " anchor. An arrow shows the score before the last step and how much it changed, if the 95 % interval"
+        f" of the paired difference, on at most {compute.DIFFERENCE_ROWS:,} rows, excludes 0."
+        f" Only {METRICS[first].title} has a colour: cosine and CKA can rise with fewer anchors, although"
+        f" fewer neighbours are found.{left}"
+    )

@@ -1,0 +1,68 @@
+"""Every score of two spaces with its chance level, and the button that scores every row."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import compute, exports, messages
+from app.compare.headline import scores_of
+from app.jobs import exact_scores, follow
+from app.tables import score_table, show_cautions
+from app.workspace import Workspace
+from relcore.base.names import SEARCHES
+from relcore.compare.scene import Scores
+from relcore.compare.scoring import MANY_ROWS
+from relcore.scores.comparison import REPRESENTATIONS, class_labels
+from relcore.spaces.space import GuessedIds, Match
+
+
+def draw(workspace: Workspace, pair: Match) -> None:
+    _, choice, button = st.columns([3, 1, 1], vertical_alignment="bottom")
+    if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
+        messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
+        return
+    search = "exact"
+    if len(pair) > MANY_ROWS:
+        search = choice.selectbox(
+            "Neighbours",
+            list(SEARCHES),
+            format_func=lambda name: SEARCHES[name].title,
+            key="scores.neighbours",
+            persist_state="session",
+            help=(
+                "Exact compares each row with every other, which takes minutes to hours. IVF and HNSW look at"
+                " few rows; their recall is measured on 400 queries and shown beside the scores."
+            ),
+        )
+    start = button.button(
+        "Score every row",
+        help=(
+            "Runs a job that searches the neighbours of every held-out row in blocks; a stopped job resumes."
+            " All pages then show these scores."
+        ),
+        icon=":material/done_all:",
+        width="stretch",
+    )
+    relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
+    settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
+    forms, exact, jobs = REPRESENTATIONS if relative else ("absolute",), {}, []
+    for form in forms:
+        result = exact_scores(pair, form, *settings, start=start, search=search)
+        if isinstance(result, dict):
+            exact[form] = result
+        elif result is not None:
+            jobs.append(result)
+    scores = {form: exact.get(form) or scores_of(workspace, pair, form) for form in forms}
+    score_table(scores)
+    show_cautions(pair, tuple(workspace.anchors))
+    follow(jobs)
+    every = len(exact) == len(forms)
+    recipe = Scores.of(
+        workspace.recipe(pair.source.digest, pair.target.digest),
+        k=workspace.k,
+        convention=workspace.convention,
+        n_queries=None if every else compute.LIVE_QUERIES,
+        class_agreement=class_labels(pair) is not None,
+        neighbours=search if every else "exact",
+    )
+    exports.export_bar(recipe.draw(scores), "scores")

@@ -1,0 +1,79 @@
+"""The places of the app: files, titles and tabs, where earlier ones went, and how to go there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+_PAGES = Path(__file__).parents[1] / "pages"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page; `tabs` are the titles of its tabs, the key of the open one is ``NAME.tab``."""
+
+    name: str
+    icon: str
+    tabs: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return self.name.capitalize()
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}.tab"
+
+    @cached_property
+    def file(self) -> Path:
+        return _PAGES / f"{self.name}.py"
+
+    def page(self) -> StreamlitPage:
+        look = {"title": self.title, "icon": f":material/{self.icon}:"}
+        shown = "hidden" if self is DATA else "visible"
+        return st.Page(self.file, default=self is START, visibility=shown, **look)
+
+
+START = Place("start", "home")
+EXPLORE = Place("explore", "join_inner", ("Scores", "Where they differ", "Anchors"))
+CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Translate", "Bootstrap"))
+MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
+RESEARCH = Place("research", "science", ("Studies", "Papers"))
+DATA = Place("data", "database")  # behind the button at the top left of every place
+PLACES = {place.name: place for place in (START, EXPLORE, CONNECT, MIGRATE, RESEARCH, DATA)}
+# The pages of earlier versions, which links may still name.
+FORMER = {
+    "compare": (EXPLORE, ""),
+    "anchors": (EXPLORE, "Anchors"),
+    "spaces": (DATA, ""),
+    "stitch": (CONNECT, "Stitch"),
+    "invert": (CONNECT, "Invert"),
+    "bootstrap": (CONNECT, "Bootstrap"),
+    "studies": (RESEARCH, "Studies"),
+    "papers": (RESEARCH, "Papers"),
+}
+
+
+def pages() -> list[StreamlitPage]:
+    """Those of the navigation and, unseen, Data and the addresses of earlier versions."""
+    former = [
+        st.Page(_sender(place, tab), title=name.capitalize(), url_path=name, visibility="hidden")
+        for name, (place, tab) in FORMER.items()
+    ]
+    return [place.page() for place in PLACES.values()] + former
+
+
+def _sender(place: Place, tab: str) -> Callable[[], None]:
+    return lambda: go(place, tab, same_settings=True)
+
+
+def go(place: Place, tab: str = "", *, same_settings: bool = False) -> None:
+    """Open a place, at one of its tabs; with the address's settings where a link brought them."""
+    if tab:
+        st.session_state[place.key] = tab
+    st.switch_page(place.file, query_params=st.query_params.to_dict() if same_settings else None)

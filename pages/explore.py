@@ -1,0 +1,63 @@
+"""Two spaces side by side, absolute and relative: panes, anchors and scores in sight of each other."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import compute, panes, session, toolbar
+from app.anchors import effect
+from app.anchors import panel as anchors
+from app.compare import choosers, scores
+from app.compare.all_pairs import all_pairs
+from app.compare.differences import where_they_differ
+from app.compare.headline import headline
+from app.compare.inspector import inspector
+from app.page_settings import kept_tabs
+from app.places import EXPLORE
+from app.spaces import shards
+
+workspace = session.workspace()
+pair = compute.matched(workspace.source, workspace.target)
+with st.container(key="headline"):  # its numbers take a second: the panes come first
+    opening = st.empty()
+with st.container(key="above-panes"):
+    # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
+    bar = st.container()
+    st.empty()  # a block with nothing in it takes no room before `above` is drawn
+
+
+def above() -> None:
+    with bar:
+        choosers.switch(workspace, pair)
+        shards.draw_sample_line(workspace)
+
+
+quickly = compute.is_scored_quickly(pair)
+with toolbar.panes_first(above, scored_quickly=quickly):
+    drawing = panes.draw(pair, workspace)
+    picture, side = st.columns([3.3, 1], gap="medium")
+    with picture:
+        panes.show(pair, drawing, "explore", height=460 if len(drawing.scene.panes) < 4 else 720)
+    if quickly:
+        # Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
+        opening.html(headline(workspace, pair))
+with picture:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        choosers.view_choosers(workspace, pair)
+        panes.export_bar(drawing, "explore")
+    if not quickly:
+        opening.html(headline(workspace, pair))
+    effect.draw(workspace, pair)
+with side:
+    inspector(pair)
+scored, differ, picked = kept_tabs(EXPLORE.tabs, EXPLORE.key)
+with scored:
+    if scored.open:
+        scores.draw(workspace, pair)
+        all_pairs(workspace)
+with differ:
+    if differ.open:  # what takes time is worked out when it is looked at
+        where_they_differ(workspace, pair, drawing.view)
+with picked:
+    if picked.open:
+        anchors.draw(workspace, pair)

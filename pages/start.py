@@ -1,0 +1,11 @@
+"""What Relscope is, in a minute: the idea in five steps on real data, three examples, and your own data."""
+
+from __future__ import annotations
+
+from app import saving
+from app.places import EXPLORE, go
+from app.start import story
+
+if saving.begins_with_settings():
+    go(EXPLORE, same_settings=True)
+story.page()
