@@ -15,8 +15,8 @@ import threading
 # With these every module of the first page is there.
 MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
-    *("app.saving", "app.toolbar", "app.spaces.shards"),
-    *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "headline", "inspector")),
+    *("app.saving", "app.toolbar", "app.spaces.shards", "app.anchors.effect", "app.anchors.panel"),
+    *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "inspector", "scores")),
 )
 _thread: threading.Thread | None = None
 _known_modules = 0

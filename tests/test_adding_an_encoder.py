@@ -139,7 +139,7 @@ def test_it_is_on_the_spaces_page_with_a_form_and_its_cost(toy, store, monkeypat
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     session = Session()
     session.at.session_state["spaces.tab"] = "Encode"
-    session.open("spaces")
+    session.open("data")
     session.change("button_group", "encode.forms-images", ["toy"])
     assert not session.errors
     assert session.at.number_input(key="encode.toy.bands").value == 4

@@ -125,7 +125,7 @@ def test_a_stitching_method(package, files, monkeypatch, capsys):
         stitched["score"], 1 / 3, atol=0.15
     )  # one answer for all rows: chance, ± 3 standard errors
 
-    session = Session(workspace=Workspace(files, *files)).open("stitch")
+    session = Session(workspace=Workspace(files, *files)).open("connect", "Stitch")
     assert "to the mean row" in session.at.pills(key="stitch.methods").options
 
 
@@ -148,7 +148,7 @@ def test_a_study(package, files, monkeypatch, capsys):
         4,
         6,
     ]
-    assert "Twice a number" in Session().open("studies").at.radio(key="studies.kind").options
+    assert "Twice a number" in Session().open("research", "Studies").at.radio(key="studies.kind").options
 
 
 def run_here(runs, engine):

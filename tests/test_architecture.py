@@ -148,7 +148,7 @@ def test_the_rules_see_the_project():
     assert {
         "app.main",
         "app.workspace",
-        "pages.compare",
+        "pages.explore",
         "relcore.spaces.space",
         "relcore.scores.cka",
     } <= set(trees())

@@ -85,11 +85,11 @@ def _diagnosis(diagnostics: AnchorDiagnostics) -> dict[str, str]:
     }
 
 
-_PARTS = {
-    "Named sets and lists": lists.named_sets,
-    "Diagnostics": show_diagnostics,
-    "Audit of the pairs": audit,
-    "Compare two sets": lists.compare_sets,
+PARTS = {
+    "sets": ("Named sets and lists", lists.named_sets),
+    "diagnostics": ("Diagnostics", show_diagnostics),
+    "audit": ("Are there wrong pairs among them?", audit),
+    "compared": ("Compare two sets", lists.compare_sets),
 }
 
 
@@ -97,7 +97,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
     lists.pickers(workspace, pair)
     if workspace.anchors:
         show_table(workspace, pair)
-    for name, part in _PARTS.items():
-        with st.expander(name, key=f"anchors.{name}", on_change="rerun") as opened:
+    for name, (title, part) in PARTS.items():
+        with st.expander(title, key=f"anchors.{name}", on_change="rerun") as opened:
             if opened.open:  # what takes time is worked out when it is looked at
                 part(workspace, pair)

@@ -120,6 +120,10 @@ class Session:
         return self.history.present
 
     @property
+    def can_undo(self) -> bool:
+        return any(button.key == "history.undo" for button in self.at.button)
+
+    @property
     def errors(self) -> list[str]:
         return [error.value for error in self.at.error]
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from streamlit.proto.Metric_pb2 import Metric
 
-from app import panes
 from app.anchors.lists import contradiction, read_ids, step_between
 from app.workspace import from_session_file, to_session_file
 from relcore.base.errors import SpaceError
@@ -19,7 +18,9 @@ from tests.app.conftest import Session
 
 @pytest.fixture
 def anchors_page(make_session):
-    return make_session().open("explore", "Anchors")
+    session = make_session()
+    session.session_state["anchors.sets"] = True
+    return session.open("explore", "Anchors")
 
 
 def test_names_are_added_in_order_and_undone_in_one_step(anchors_page):
@@ -30,16 +31,6 @@ def test_names_are_added_in_order_and_undone_in_one_step(anchors_page):
     assert not anchors_page.errors
     anchors_page.click("history.undo")
     assert anchors_page.workspace.anchors == before
-
-
-def test_panes_by_anchors_are_shown_whatever_the_switch_says(make_session, monkeypatch):
-    drawn, draw = [], panes.draw
-    monkeypatch.setattr(panes, "draw", lambda pair, now: drawn.append(now.panes) or draw(pair, now))
-    session = make_session().change("selectbox", "view.second_row", "").open("explore", "Anchors")
-    assert session.workspace.panes == ("absolute",)
-    assert drawn[-1] == ("absolute", "relative")
-    session.open("explore").change("radio", "view.position", "relative").open("explore", "Anchors")
-    assert drawn[-1] == ("relative",)
 
 
 def test_more_rows_than_fit_are_offered_as_a_sample(anchors_page, monkeypatch):
@@ -55,7 +46,7 @@ def test_more_rows_than_fit_are_offered_as_a_sample(anchors_page, monkeypatch):
     assert len(added) == 5
     assert set(added) < set(free)
     assert added != tuple(free[:5])  # drawn, not the first ones
-    assert anchors_page.button(key="anchors.add-selected").disabled
+    assert anchors_page.button(key="inspector.add").disabled
     anchors_page.click("history.undo")
     assert anchors_page.workspace.anchors == before
 
@@ -128,9 +119,9 @@ def wrong_pairs(tmp_path, make_workspace):
 
 
 def test_an_audit_lists_wrong_pairs_with_their_neighbours_and_removes_them(wrong_pairs):
-    session = Session(workspace=wrong_pairs).open("explore", "Anchors")
-    session.session_state["anchors.tabs"] = "Audit"
-    session.run()
+    session = Session(workspace=wrong_pairs)
+    session.session_state["anchors.audit"] = True
+    session.open("explore", "Anchors")
     assert any("3 of 20 pairs are suspect." in text.value for text in session.markdown)
     table = session.table("audit.table")
     assert set(table["id"]) == {"r2", "r9", "r14"}
@@ -141,13 +132,11 @@ def test_an_audit_lists_wrong_pairs_with_their_neighbours_and_removes_them(wrong
     assert arrows
     assert all(arrow.endswith(f" from {shown[label]}") for label, arrow in arrows.items())
     assert not {"r2", "r9", "r14"} & set(session.workspace.anchors)
-    session.session_state["anchors.tabs"] = "Audit"
-    session.run()
     assert any("None of 17 pairs is suspect." in text.value for text in session.markdown)
     saved, _ = from_session_file(to_session_file(session.workspace, {}))
     assert saved == session.workspace
-    for page in ("compare", "invert"):
-        assert "3 removed suspects are not scored" in session.open(page).captions
+    for place, tab in (("explore", "Scores"), ("connect", "Invert")):
+        assert "3 removed suspects are not scored" in session.open(place, tab).captions
         assert "100 held-out rows" in session.html
     session.click("toolbar.score-again")
     assert "not scored" not in session.captions

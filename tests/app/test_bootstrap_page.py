@@ -107,7 +107,9 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
         assert any("confirm pairs on the Bootstrap page" in box.value for box in session.info)
     assert "relscope-inversion" not in session.html
     for rows in ((0, 1, 2), (3, 4)):  # the list forgets its selection when another page is opened
-        session.open("connect", "Bootstrap").select_rows("bootstrap.list", *rows).click("bootstrap.use").open("explore")
+        session.open("connect", "Bootstrap").select_rows("bootstrap.list", *rows).click("bootstrap.use").open(
+            "explore"
+        )
     assert len(load(session.workspace.target).ids.marks) == 5
     assert "5 held-out rows" in session.open("connect", "Invert").html
     assert "Scored are 5 pairs that you confirmed" in session.open("explore").html

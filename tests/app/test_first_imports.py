@@ -26,7 +26,7 @@ first_imports.wait()
 before = set(sys.modules)
 from relcore.encoders.words import read_bundled
 print(set(first_imports.MODULES) <= before, read_bundled.cache_info().misses)
-for script in ("app/main.py", "pages/compare.py"):
+for script in ("app/main.py", "pages/explore.py"):
     tree = ast.parse(open(script).read())
     tree.body = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]
     exec(compile(tree, script, "exec"), {})
@@ -61,7 +61,7 @@ def mount(**settings):
     if not sent:
         sent.append((len(sys.modules), len(settings["data"]), [name for name in SLOW if name in sys.modules]))
 component._mount = mount
-AppTest.from_file(MAIN, default_timeout=300).run()
+AppTest.from_file(MAIN, default_timeout=300).switch_page("../pages/explore.py").run()
 print(json.dumps(sent[0]))
 """
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
+from app.anchors.panel import PARTS
+from app.places import PLACES
 from app.plain_text import plain
 from tests.app.conftest import Session
 from tests.app.hostile import FILE_MARK, MARK, hostile_workspace
@@ -38,20 +40,7 @@ PLAIN = {
     ),
     *("Block.id", "DownloadButton.url", "NumberInput.placeholder"),
 }
-PAGES = {
-    "compare": ("", [""]),
-    "anchors": ("anchors.tabs", ["All anchors", "Named sets and lists", "Diagnostics"]),
-    "spaces": ("spaces.tab", ["Load a file", "Load more", "Encode", "What matches", "Store"]),
-    "invert": ("invert.tab", ["Rows", "Translate"]),
-    "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages"]),
-    "migrate": (
-        "migrate.tab",
-        ["Thresholds", "Queries that get worse", "Export adapter", "Drift"],
-    ),
-    "bootstrap": ("", [""]),
-    "studies": ("", [""]),
-    "papers": ("", [""]),
-}
+OPENED = [f"anchors.{name}" for name in PARTS] + ["stitch.try", "migrate.Thresholds"]
 
 
 def strings(message: Any, place: str = "") -> Iterator[tuple[str, str]]:
@@ -116,18 +105,21 @@ def hostile(monkeypatch, tmp_path, ran_in_place, sent):
 
 
 def test_no_page_renders_a_users_text(hostile, sent):
-    for page, (key, tabs) in PAGES.items():
-        for tab in tabs:
-            if tab:
-                hostile.at.session_state[key] = tab
-            hostile.open(page)
+    for key in OPENED:
+        hostile.at.session_state[key] = True
+    for place in PLACES.values():
+        for tab in place.tabs or [""]:
+            hostile.open(place.name, tab)
+    for tab in ("Load a file", "Load more", "Encode", "What matches", "Store"):
+        hostile.at.session_state["spaces.tab"] = tab
+        hostile.open("data")
     assert found_in(sent) == []
 
 
 def test_what_is_typed_and_uploaded_is_not_rendered(hostile, sent):
-    hostile.change("text_input", "compare.asked", MARK)
+    hostile.at.session_state["anchors.sets"] = True
     hostile.open("explore", "Anchors").change("text_input", "anchors.search", MARK)
-    hostile.open("explore", "Anchors").change("text_input", "anchors.set-name", MARK[:80])
+    hostile.change("text_input", "anchors.set-name", MARK[:80])
     hostile.click(f"anchors.use-{MARK[:80]}")
     hostile.click("history.undo")
     hostile.upload("anchors.upload", f"{FILE_MARK}.txt", MARK.encode()).click("Add it")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.sidebar import session_file
+from app.toolbar import session_file
 from app.workspace import Workspace
 from relcore import read_selection
 from relcore.base.portable import without_paths
@@ -93,7 +93,11 @@ def test_a_study_file_finds_the_spaces_of_the_session(make_workspace, tmp_path):
     spec = StudySpec.of(study_of("anchor-choice"), {"spaces": spaces})
     content = json.dumps(without_paths(spec.to_json())).encode()
     assert str(tmp_path.parent).encode() not in content
-    session = Session(workspace=workspace).open("research", "Studies").upload("studies.upload", "study.json", content)
+    session = (
+        Session(workspace=workspace)
+        .open("research", "Studies")
+        .upload("studies.upload", "study.json", content)
+    )
     session.click("studies.open-file")
     assert not session.errors
     assert session.session_state["relscope.given-studies.anchor-choice.spaces"] == spaces

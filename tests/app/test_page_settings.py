@@ -16,28 +16,22 @@ def values(session, kind):
     return {one.key: one.value for one in getattr(session.at, kind) if one.key}
 
 
-def on(session, page, **state):
-    for key, value in state.items():
-        session.session_state[key.replace("__", ".")] = value
-    return session.open(page)
-
-
 @pytest.mark.usefixtures("browser")
 def test_invert_keeps_tab_method_and_settings_and_a_page_that_is_not_opened_loses_none(opened):  # noqa: F811
-    before = on(opened(), "invert")
+    before = opened().open("connect", "Invert")
     before.change("button_group", "invert.method", "ridge").change("button_group", "invert.tuned", False)
     before.change("number_input", "invert.ridge", 2.5)
-    before = on(before, "invert", invert__tab="Translate")
+    before = before.open("connect", "Translate")
     before.change("button_group", "translate.methods", ["absolute", "procrustes"])
-    on(before, "bootstrap")
+    before.open("connect", "Bootstrap").open("connect", "Translate")
     middle = opened(**query_of(before)).change(
         "number_input", "scores.k", 7
     )  # saves again, without opening Invert
-    after = on(opened(**query_of(middle)), "invert")
+    after = opened(**query_of(middle)).open("connect")
     assert not after.errors
-    assert after.session_state["invert.tab"] == "Translate"
+    assert after.session_state["connect.tab"] == "Translate"
     assert after.button_group(key="translate.methods").value == ["absolute", "procrustes"]
-    after = on(after, "invert", invert__tab="Rows")
+    after = after.open("connect", "Invert")
     assert after.number_input(key="invert.ridge").value == 2.5
 
 
@@ -57,12 +51,12 @@ HOSTILE = {
 
 @pytest.mark.usefixtures("browser")
 def test_what_no_widget_offers_is_dropped(opened):  # noqa: F811
-    usual = on(opened().change("number_input", "scores.k", 7), "stitch")
+    usual = opened().change("number_input", "scores.k", 7).open("connect")
     (path,) = saved_files()
     written = json.loads(path.read_text())
     written["tab"] |= {"settings": HOSTILE, "tabs": dict.fromkeys(TABS, "no such tab")}
     path.write_text(json.dumps(written))
-    after = on(opened(**query_of(usual)), "stitch")
+    after = opened(**query_of(usual)).open("connect")
     assert not after.errors
     assert after.workspace.k == 7
     for kind in ("button_group", "number_input", "toggle", "multiselect", "selectbox"):

@@ -3,7 +3,7 @@
 import pytest
 from streamlit.delta_generator import DeltaGenerator
 
-from app import sidebar
+from app import toolbar
 from app.compare import choosers, headline
 from app.components import linked_scatter
 
@@ -25,14 +25,14 @@ def order(monkeypatch):
     noted(linked_scatter, "_mount", "panes")
     noted(headline, "scores_of", "scores")
     noted(DeltaGenerator, "html", "headline", text="relscope-lead")
-    noted(sidebar, "_choosers", "sidebar")
-    noted(choosers, "view_choosers", "above")
+    noted(toolbar, "space_choosers", "toolbar")
+    noted(choosers, "switch", "above")
     return made
 
 
 def test_a_first_visit_gets_the_panes_then_their_scores_then_the_choosers(order, make_session):
     make_session()
-    assert order == ["panes", "scores", "headline", "sidebar", "above"]
+    assert order == ["panes", "scores", "headline", "toolbar", "above"]
 
 
 def test_after_an_unexpected_error_the_last_step_can_be_undone(make_session, monkeypatch):
