@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.page_settings import menu
 from relcore.base.portable import without_paths
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
@@ -58,30 +59,36 @@ def download(label: str, data: Any, name: str, media: str, key: str, **look: Any
 
 def export_bar(figure: Exportable, key: str) -> None:
     shown = theme()  # the files are made in another thread, which does not know the page
-    with st.popover("Export", icon=":material/download:", type="tertiary", key=f"export-{key}"):
-        with st.expander("Print style", icon=":material/tune:"):
-            style = _style_choosers(key)
-            full_paths = figure.recipe != without_paths(figure.recipe) and st.toggle(
-                "Include full paths",
-                key=f"export-paths-{key}",
-                help=(
-                    "The recipe inside each file names your data files. Turn this on to include their"
-                    " folders, which others can read."
-                ),
-                persist_state="session",
-            )
-        for kind, (label, explanation) in _FORMATS.items():
-            if (kind == "json" and figure.recipe is None) or (kind == "tex" and figure.latex is None):
-                continue
-            download(
-                label,
-                lambda kind=kind: figure.bytes(kind, style=style, theme=shown, full_paths=full_paths),
-                figure.filename(kind),
-                MEDIA_TYPES[kind],
-                f"export-{key}-{kind}",
-                help=explanation,
-                type="tertiary",
-            )
+    look = {"icon": ":material/download:", "type": "tertiary"}
+    with menu("Export", f"export-{key}", **look) as is_open:
+        if is_open:
+            _formats(figure, key, shown)
+
+
+def _formats(figure: Exportable, key: str, shown: Theme) -> None:
+    with st.expander("Print style", icon=":material/tune:"):
+        style = _style_choosers(key)
+        full_paths = figure.recipe != without_paths(figure.recipe) and st.toggle(
+            "Include full paths",
+            key=f"export-paths-{key}",
+            help=(
+                "The recipe inside each file names your data files. Turn this on to include their"
+                " folders, which others can read."
+            ),
+            persist_state="session",
+        )
+    for kind, (label, explanation) in _FORMATS.items():
+        if (kind == "json" and figure.recipe is None) or (kind == "tex" and figure.latex is None):
+            continue
+        download(
+            label,
+            lambda kind=kind: figure.bytes(kind, style=style, theme=shown, full_paths=full_paths),
+            figure.filename(kind),
+            MEDIA_TYPES[kind],
+            f"export-{key}-{kind}",
+            help=explanation,
+            type="tertiary",
+        )
 
 
 def _style_choosers(key: str) -> Style:

@@ -6,7 +6,8 @@ What was saved is data from outside: a value is taken only if the widget offers 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -82,13 +83,25 @@ def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = Non
 
 
 def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
-    """Tabs of which the open one is remembered."""
-    remembered = st.session_state.get(f"{key}:last")
-    if st.session_state.get(key) not in names:
-        st.session_state[key] = remembered if remembered in names else names[0]
+    """Tabs of which the open one is remembered; `ask_for_tab` opens another one."""
+    if st.session_state.get(key) not in names or f"{key}:asked" in st.session_state:
+        wanted = open_tab(key)
+        st.session_state[key] = wanted if wanted in names else names[0]
+        st.session_state.pop(f"{key}:asked", None)
     tabs = st.tabs(names, key=key, on_change="rerun")
     st.session_state[f"{key}:last"] = st.session_state.get(key)
     return tabs
+
+
+@contextmanager
+def menu(label: str, key: str, **look: Any) -> Iterator[bool]:
+    """A popover whose content is drawn when it is open: ``with menu("View", "view") as is_open``.
+
+    A browser sends what a closed popover's widgets held when it was open, also where an undo has changed that
+    meanwhile. And what is not drawn keeps no picture waiting.
+    """
+    with st.popover(label, key=key, on_change="rerun", **look) as opened:
+        yield bool(opened.open)
 
 
 def note(key: str, value: Any) -> None:
@@ -101,8 +114,14 @@ def noted(key: str) -> Any:
     return _settings().chosen.get(key)
 
 
+def ask_for_tab(key: str, name: str) -> None:
+    """Open a tab in the run that follows, also where the tabs of this run are drawn already."""
+    st.session_state[f"{key}:asked"] = name
+
+
 def open_tab(key: str) -> str:
-    name = st.session_state.get(key) or st.session_state.get(f"{key}:last")
+    kept = (st.session_state.get(one) for one in (f"{key}:asked", key, f"{key}:last"))
+    name = next(filter(None, kept), "")
     return name if isinstance(name, str) else ""
 
 

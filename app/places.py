@@ -10,6 +10,8 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
+from app.page_settings import ask_for_tab
+
 _PAGES = Path(__file__).parents[1] / "pages"
 
 
@@ -75,5 +77,5 @@ def _sender(place: Place, tab: str) -> Callable[[], None]:
 def go(place: Place, tab: str = "", *, same_settings: bool = False) -> None:
     """Open a place, at one of its tabs; with the address's settings where a link brought them."""
     if tab:
-        st.session_state[place.key] = tab
+        ask_for_tab(place.key, tab)
     st.switch_page(place.file, query_params=st.query_params.to_dict() if same_settings else None)

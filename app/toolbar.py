@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages, saving, session
-from app.page_settings import open_tab
+from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
 from app.plain_text import plain_name
 from app.spaces.loading import rejoined
@@ -48,7 +48,7 @@ def around(place: Place | None) -> Iterator[None]:
         yield
         return
     drawn = st.session_state.get(_DRAWN)
-    bar = st.container(key="toolbar", horizontal=True, vertical_alignment="center", gap="small")
+    bar = st.container(key="toolbar")
     _awaited.set((place, bar, drawn == place.name))
     if place is not EXPLORE or drawn not in (place.name, None):
         _draw()
@@ -93,19 +93,20 @@ def _draw() -> None:
     run = get_script_run_ctx()
     # Drawn amid a page its widgets would be that page's, and forget what they hold on any other.
     with run.run_with_active_hash(run.pages_manager.main_script_hash), bar:
-        here = {
-            "disabled": place is DATA,
-            "help": "Your own vectors, texts or pictures, and those that are bundled",
-        }
-        if st.button("Data", key="toolbar.data", icon=":material/database:", **here):
-            go(DATA)
+        row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="toolbar-row")
         workspace = session.workspace()
-        if _shows_pair(place):
-            space_choosers(workspace)
-            if pair := _matched(workspace):
-                _anchors(workspace, pair)
-        _undo_and_redo()
-        _session_file(workspace)
+        with row:
+            look = {"icon": ":material/database:", "disabled": place is DATA}
+            help_ = "Your own vectors, texts or pictures, and those that are bundled"
+            if st.button("Data", key="toolbar.data", help=help_, **look):
+                go(DATA)
+            if _shows_pair(place):
+                space_choosers(workspace)
+                if pair := _matched(workspace, bar):
+                    _anchors(workspace, pair)
+            st.space("stretch")
+            _undo_and_redo()
+            _session_file(workspace)
     st.query_params.from_dict(saving.address(settings=place is not START))
 
 
@@ -117,16 +118,16 @@ def _undo_and_redo() -> None:
     history = session.history()
     undo = "Undo", history.undo_step, history.undo, "Ctrl+Z"
     redo = "Redo", history.redo_step, history.redo, "Ctrl+Y"
-    with st.container(horizontal=True, gap="small", width="content", key="history"):
-        for verb, step, move, keys in (undo, redo):
-            if step:  # else there is no such button
-                name = verb.lower()
-                look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys}
-                help_ = f"{verb}: {plain_name(step)} ({keys})"
-                st.button(verb, key=f"history.{name}", help=help_, on_click=move, **look)
+    for verb, step, move, keys in (undo, redo):
+        if step:  # else there is no such button
+            name = verb.lower()
+            look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys}
+            help_ = f"{verb}: {plain_name(step)} ({keys})"
+            st.button(verb, key=f"history.{name}", help=help_, on_click=move, **look)
 
 
-def _matched(workspace: Workspace) -> Match | None:
+def _matched(workspace: Workspace, notes: DeltaGenerator) -> Match | None:
+    """The pair, with what matches as a caption; what else must be known of it stands below, in `notes`."""
     try:
         pair = compute.matched(workspace.source, workspace.target)
     except NoCommonId:
@@ -140,24 +141,33 @@ def _matched(workspace: Workspace) -> Match | None:
     facts.append(f"{source} d each" if source == target else f"{source} d and {target} d")
     if pair.n_source_only or pair.n_target_only:
         facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only")
-    st.caption(" · ".join(facts))
+    st.caption(" · ".join(facts), width="content")
+    with notes:
+        _notes(workspace, pair)
+    return pair
+
+
+def _notes(workspace: Workspace, pair: Match) -> None:
     if isinstance(pair.ids, GuessedIds):
         n = f"{len(pair.ids.marks):,}"
         st.caption(f":material/hub: Pairs found by Bootstrap, {n} of them confirmed; only these are scored.")
     ends = (workspace.source, workspace.target)
     if removed := {one for end in ends for one in unscored_ids(end)}.intersection(pair.ids):
         rows = counted(len(removed), "removed suspect is", "removed suspects are")
-        st.caption(f":material/visibility_off: {rows} not scored on any page.")
-        back = {"key": "toolbar.score-again", "type": "tertiary", "icon": ":material/undo:"}
-        st.button("Score them again", on_click=session.score_again, **back)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f":material/visibility_off: {rows} not scored on any page.", width="content")
+            back = {"key": "toolbar.score-again", "type": "tertiary", "icon": ":material/undo:"}
+            st.button("Score them again", on_click=session.score_again, **back)
     if pair.n_zero:
         one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
         messages.warning(f"{counted(pair.n_zero, one, more)} no direction.")
-    return pair
 
 
 def _anchors(workspace: Workspace, pair: Match) -> None:
-    with st.popover(counted(len(workspace.anchors), "anchor"), icon=":material/star:", key="toolbar.anchors"):
+    label = counted(len(workspace.anchors), "anchor")
+    with menu(label, "toolbar.anchors", icon=":material/star:") as is_open:
+        if not is_open:
+            return
         strategy_choosers(pair, "anchors")
         strategy, n_anchors, random_state = session.anchors_origin(workspace)
         st.button(
@@ -177,9 +187,11 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
 
 
 def _session_file(workspace: Workspace) -> None:
-    digests = {spec: compute.digest_or_blank(spec) for spec in workspace.spaces}
-    chosen = session.selection()
-    with st.popover("Session", icon=":material/save:", type="tertiary", key="toolbar.session"):
+    with menu("Session", "toolbar.session", icon=":material/save:", type="tertiary") as is_open:
+        if not is_open:
+            return
+        digests = {spec: compute.digest_or_blank(spec) for spec in workspace.spaces}
+        chosen = session.selection()
         st.download_button(
             "Save session",
             data=lambda: session_file(workspace, digests, chosen),

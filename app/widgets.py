@@ -11,7 +11,6 @@ import streamlit as st
 
 from app import compute, session
 from app.page_settings import kept
-from app.plain_text import plain
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
@@ -84,16 +83,12 @@ def space_choosers(workspace: Workspace) -> None:
     ends = {"source": workspace.source, "target": workspace.target}
     for side, chosen in ends.items():
         if side == "target":
-            swap = {
-                "on_click": choose_pair,
-                "args": (workspace.target, workspace.source, "swap source and target"),
-            }
-            help_ = "Makes the target the source and the source the target"
-            look = {"icon": ":material/swap_vert:", "type": "tertiary", "help": help_}
-            st.button("Swap", key="choose.swap", **look, **swap)
-        # the name in full, of a file its path
-        look = {"options": workspace.spaces, "format_func": labels.get, "help": plain(chosen.name)}
-        choose = partial(choose_space, side)
+            look = {"icon": ":material/swap_horiz:", "type": "tertiary"}
+            look["help"] = "Makes the target the source and the source the target"
+            given = workspace.target, workspace.source, "swap source and target"
+            st.button("Swap", key="choose.swap", on_click=choose_pair, args=given, **look)
+        choose, look = partial(choose_space, side), {"options": workspace.spaces, "format_func": labels.get}
+        look |= {"label_visibility": "collapsed", "width": 230}
         bound(st.selectbox, side.capitalize(), f"choose.{side}", chosen, choose, **look)
 
 

@@ -41,13 +41,12 @@ with toolbar.panes_first(above, scored_quickly=quickly):
     if quickly:
         # Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
         opening.html(headline(workspace, pair))
-with picture:
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        choosers.view_choosers(workspace, pair)
-        panes.export_bar(drawing, "explore")
+with picture, st.container(horizontal=True, vertical_alignment="center", key="effect"):
     if not quickly:
         opening.html(headline(workspace, pair))
     effect.draw(workspace, pair)
+    choosers.view_choosers(workspace, pair)
+    panes.export_bar(drawing, "explore")
 with side:
     inspector(pair)
 scored, differ, picked = kept_tabs(EXPLORE.tabs, EXPLORE.key)

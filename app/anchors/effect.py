@@ -9,7 +9,7 @@ from app.anchors.lists import headline_metric, step_between
 from app.jobs import scores
 from app.workspace import Workspace
 from relcore.base.names import METRICS
-from relcore.base.numbers import counted, short
+from relcore.base.numbers import short
 from relcore.catalog.catalog import with_unscored
 from relcore.scores.score import Difference, Score
 from relcore.spaces.space import Match
@@ -44,27 +44,29 @@ def effect(
 
 
 def draw(workspace: Workspace, pair: Match) -> None:
+    """The scores of the anchors as numbers beside each other, with an arrow where the last step moved one."""
     if not workspace.anchors:
         return
     if not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), icon=":material/info:")
         return
     form, (now, before, moved) = workspace.form, effect(workspace, pair)
-    first, left = headline_metric(now), ""
-    if before and (earlier := session.history().before.anchors):
-        kept = len({*earlier} & {*workspace.anchors})
-        left = f" The last step kept {kept:,} of {counted(len(earlier), 'anchor')}."
-    for column, (metric, score) in zip(st.columns(len(now)), now.items(), strict=True):
+    first = headline_metric(now)
+    for metric in sorted(now, key=lambda metric: metric != first):
+        score = now[metric]
         change, help_ = moved.get(metric), score.describe()
         step = step_between(before[metric], score, change) if change and metric in before else None
         if change:
             help_ += f". Last step, on rows that are anchors neither before nor after: {change.describe()}"
+        if metric == first:
+            help_ += f". {_ABOUT}"
         look = {"delta": step, "delta_color": "normal" if metric == first else "off", "help": help_}
-        column.metric(f"{METRICS[metric].title}, {form}", short(score), border=True, **look)
-    st.caption(
-        f"{'; '.join(score.describe() for score in now.values())}. Only held-out rows are scored, never an"
-        " anchor. An arrow shows the score before the last step and how much it changed, if the 95 % interval"
-        f" of the paired difference, on at most {compute.DIFFERENCE_ROWS:,} rows, excludes 0."
-        f" Only {METRICS[first].title} has a colour: cosine and CKA can rise with fewer anchors, although"
-        f" fewer neighbours are found.{left}"
-    )
+        st.metric(f"{METRICS[metric].title}, {form}", short(score), width="content", **look)
+
+
+_ABOUT = (
+    "Only held-out rows are scored, never an anchor. An arrow shows the score before the last step and how"
+    " much it changed, if the 95 % interval of the paired difference, on at most"
+    f" {compute.DIFFERENCE_ROWS:,} rows, excludes 0. Only this score has a colour: cosine and CKA can rise"
+    " with fewer anchors, although fewer neighbours are found."
+)

@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import session
 from app.compute import colors_of
+from app.page_settings import menu
 from app.widgets import bound
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError, quote
@@ -71,12 +72,9 @@ def color_name(color_by: str) -> str:
 
 
 _POSITIONS = {
-    OWN: ("Each in its own axes", "A map for every space: compare the shapes."),
-    "absolute": ("Shared axes", "One map for both: equal places, equal coordinates."),
-    "relative": (
-        "Relative to anchors",
-        "Similarities to the anchors take the place of coordinates.",
-    ),
+    OWN: ("Each in its own axes", "A map for each model: do the shapes agree?"),
+    "absolute": ("Shared axes", "One map for both: do the coordinates agree?"),
+    "relative": ("Relative to anchors", "Similarities to ★ as coordinates: and now?"),
     "whitened": ("Relative, whitened", "As relative, less what the anchors have in common."),
 }
 _SWITCH = (OWN, "absolute", "relative")
@@ -126,7 +124,9 @@ def _show(workspace: Workspace, *panes: str) -> None:
 
 
 def view_choosers(workspace: Workspace, pair: Match) -> None:
-    with st.popover("View", icon=":material/tune:", key="view-choosers"):
+    with menu("View", "view-choosers", icon=":material/tune:") as is_open:
+        if not is_open:
+            return
         color_chooser(workspace, pair)
         if workspace.view.color_by == "pivots" or not workspace.view.everything:
             _pivot_chooser(workspace, pair)

@@ -169,16 +169,8 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
 
 
 def _neighbours(pair: Match, identifier: str) -> None:
-    workspace, form = session.workspace(), "absolute"
-    if workspace.anchors:
-        form = st.selectbox(
-            "Neighbours in",
-            FORMS,
-            format_func="{} spaces".format,
-            label_visibility="collapsed",
-            key="inspector.form",
-            persist_state="session",
-        )
+    workspace = session.workspace()
+    form = workspace.panes[0] if workspace.anchors and workspace.panes[0] in FORMS else "absolute"
     k = min(workspace.k, len(pair) - 1)
     anchors = compute.needed_anchors(form, workspace.anchors)
     st.html(neighbours_html(pair, neighbours_of(pair, identifier, k, form, anchors, workspace.projection)))

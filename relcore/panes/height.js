@@ -43,8 +43,9 @@ class Room {
     const top = this.grid.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scrolled;
     const { marginTop } = getComputedStyle(this.caption);
     const below = this.caption.textContent ? this.caption.offsetHeight + parseFloat(marginTop) : 0;
+    const kept = parseFloat(getComputedStyle(this.root).getPropertyValue("--ls-below")) || 0; // for what the home shows under them
     const least = this.root.clientWidth < 620 ? LEAST_NARROW : LEAST;
-    this.take(Math.max(least, Math.floor(scroller.clientHeight - top - below - 8)));
+    this.take(Math.max(least, Math.floor(scroller.clientHeight - top - below - kept - 8)));
   }
 
   take(height) {

@@ -59,11 +59,16 @@ def ran_in_place(monkeypatch):
     return ran
 
 
+MENUS = ("toolbar.anchors", "toolbar.session", "view-choosers", "export-explore")
+
+
 class Session:
-    """One browser session at Explore, driven by AppTest; attributes that it lacks are AppTest's."""
+    """One browser session at Explore with its menus open, driven by AppTest; attributes that it lacks are AppTest's."""
 
     def __init__(self, query: dict[str, str] | None = None, workspace: Workspace | None = None) -> None:
         self.at = AppTest.from_file(MAIN, default_timeout=300)
+        for menu in MENUS:
+            self.at.session_state[menu] = True
         if query:
             self.at.query_params = query
         if workspace:

@@ -19,7 +19,7 @@ from relcore.panes.page import part, script
 from relcore.panes.payload import POSITION_STEPS, ids_digest, payload_of, unpack_rows
 
 ROOT = ".ls-root"
-PAGES = ("Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers", "Compare")
+PLACES = ("Start", "Connect", "Migrate", "Research", "Explore")
 CLASSES = ("countries", "capitals", "animals", "professions", "emotions", "colours")
 TITLES = ("Word2Vec · shared axes", "FastText · shared axes", "Word2Vec · relative", "FastText · relative")
 

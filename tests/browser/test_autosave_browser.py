@@ -39,20 +39,19 @@ def shown(page):
     settle(page)
     return {
         "page": page.url.split("?")[0],
-        "undo": [
-            page.locator(f".st-key-history-{verb} button").first.is_enabled() for verb in ("undo", "redo")
-        ],
-        "anchors": page.locator("input[aria-label='Number of anchors']").input_value(),
-        "by hand": page.get_by_text("Chosen by hand, 0 pinned").is_visible(),
+        "undo": [page.locator(f".st-key-history-{verb} button").count() > 0 for verb in ("undo", "redo")],
+        "anchors": page.locator(".st-key-toolbar-anchors").inner_text(),
         "selected": page.locator("button", has_text="selected").all_inner_texts(),
     }
 
 
 def number_of_anchors(page, number):
+    page.locator(".st-key-toolbar-anchors button").click()
     box = page.locator("input[aria-label='Number of anchors']")
     box.fill(str(number))
     box.press("Enter")
     page.wait_for_selector(f"text={number} anchors")
+    page.keyboard.press("Escape")
     settle(page)
 
 

@@ -60,7 +60,8 @@ def test_the_login_says_what_is_wrong_and_opens_the_page_that_was_asked(page, lo
     assert field.get_attribute("aria-invalid") == "true"
     page.keyboard.type(f"http://127.0.0.1:8501/?{QUERY}")
     page.keyboard.press("Enter")
-    assert opened(page).startswith(f"{locked}/anchors?")
+    page.wait_for_url(f"{locked}/explore?*")  # where the anchors are now
+    assert "k=5" in page.url
     bookmark = page.context.new_page()
     bookmark.goto(locked)
     assert "token" not in opened(bookmark)
