@@ -23,6 +23,7 @@ first_imports.wait()
 
 from app import messages, places, saving, session, sharing, toolbar  # noqa: E402
 from app.compare import selection  # noqa: E402
+from app.glossary import card  # noqa: E402
 from app.spaces import loading  # noqa: E402
 from relcore.base.errors import NoCommonId, SpaceError  # noqa: E402
 from relcore.base.libraries import extra  # noqa: E402
@@ -61,6 +62,7 @@ try:
         saving.draw_notice()
         with toolbar.around(places.PLACES.get(page.title.lower())):
             page.run()
+        card.draw()
 except NoCommonId:
     loading.draw_unpaired(session.workspace())
 except (SpaceError, EngineError, StoreError) as error:

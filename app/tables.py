@@ -11,6 +11,8 @@ import streamlit as st
 
 from app import messages, session
 from app.compute import cached
+from app.glossary.card import caption
+from app.glossary.terms import linked_html
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
 from relcore.represent.anchors import coinciding_anchors
@@ -56,9 +58,10 @@ EXPLANATIONS = {
 def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
     """A row per representation (or `head`), a column per metric; the notes of the scores below."""
     metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
-    columns = "".join(f'<th scope="col">{METRICS[metric].title}</th>' for metric in metrics)
+    columns = "".join(f'<th scope="col">{linked_html(METRICS[metric].title)}</th>' for metric in metrics)
     body = "".join(
-        f'<tr class="{escape(form)}"><th scope="row">{escape(form)}<small>{EXPLANATIONS[form]}</small></th>'
+        f'<tr class="{escape(form)}"><th scope="row">{linked_html(form)}'
+        f"<small>{EXPLANATIONS[form]}</small></th>"
         + "".join(_cell(by_metric.get(metric)) for metric in metrics)
         + "</tr>"
         for form, by_metric in scores.items()
@@ -67,8 +70,8 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
         f'<table class="relscope-scores"><thead><tr><th scope="col">{head}</th>{columns}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
-    chance = "rows of one space permuted, mean and 95 % band (cosine and CKA: over all permutations)"
-    st.caption(" · ".join([*circumstances(scores), f"chance level: {chance}"]))
+    chance = "rows of one space permuted, mean of all draws; hover for the 95 % band"
+    caption(" · ".join([*circumstances(scores), f"chance level: {chance}"]))
     for told in score_notes(scores):
         messages.warning(told)
 
@@ -91,10 +94,8 @@ def _cell(score: Score | None) -> str:
     if score.interval:
         parts.append(f"<span>± {short((score.interval[1] - score.interval[0]) / 2)}</span>")
     if score.null:
-        mean, low, high = (
-            short(value, score.null.places) for value in (score.null.mean, score.null.low, score.null.high)
-        )
-        parts.append(f"<small>chance {mean} ({low} … {high})</small>")
+        mean = short(score.null.mean)
+        parts.append(f"<small>chance {'≈ 0' if mean.strip('−.0') == '' else mean}</small>")
     if score.recall:
         told = (
             f"recall {short(score.recall.value)} ({band(score.recall.low, score.recall.high)},"

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages, saving, session
+from app.glossary.terms import term
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
 from app.plain_text import plain_name
@@ -211,6 +212,7 @@ def _session_file(workspace: Workspace) -> None:
             " chosen by hand, removed suspects, the selection, and the names and digests of your files, but"
             " not their folders. To open it, first load these files."
         )
+        st.caption(f":material/menu_book: {term('all', 'All terms, with pictures')}")
 
 
 def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...] = ()) -> str:

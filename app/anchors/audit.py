@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, results, session
+from app.glossary.card import caption
 from app.items import with_items
 from app.page_settings import segments
 from app.plain_text import plain
@@ -127,7 +128,7 @@ def _scores(outcome: AuditOutcome) -> None:
         rows.append(row)
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
     rows_scored = counted(next(iter(before.values())).n, "held-out row")
-    st.caption(
+    caption(
         f"Relative scores on the same {rows_scored}, no anchor or suspect among them. The change has the"
         " 95 % interval of the paired difference. Suspects that you remove are scored on no page."
         if after

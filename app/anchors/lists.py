@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
+from app.glossary.card import caption
 from app.items import Items, items_of
 from app.page_settings import kept
 from app.plain_text import plain_name
@@ -210,7 +211,7 @@ def _difference(
     )
     st.dataframe(table, hide_index=True, width="content")
     n = min(compute.n_held_out(pair, a, b), compute.DIFFERENCE_ROWS)
-    st.caption(
+    caption(
         f"A: {plain_name(name_a)}, {counted(len(a), 'anchor')}. B: {plain_name(name_b)},"
         f" {counted(len(b), 'anchor')}; {len({*a} & {*b}):,} in both. Both are scored on the same {n:,}"
         " held-out rows, which are anchors of neither, with the same queries. The intervals are those of the"

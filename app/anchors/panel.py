@@ -8,6 +8,7 @@ import streamlit as st
 from app import compute, exports, session
 from app.anchors import lists
 from app.anchors.audit import audit
+from app.glossary.card import caption
 from app.items import with_items
 from app.tables import chosen_rows
 from app.workspace import Workspace
@@ -58,7 +59,7 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
     by_name = dict(zip(distinct_names(spaces), diagnosed, strict=True))
     table = pd.DataFrame({name: _diagnosis(diagnostics) for name, diagnostics in by_name.items()})
     st.dataframe(table.rename_axis("diagnostic").reset_index(), hide_index=True)
-    st.caption(
+    caption(
         "All rows are centred and scaled to length 1. A large condition number means that inverting a space"
         " amplifies noise. Coverage is the mean cosine of a row to its nearest anchor; in brackets for the"
         " same number of random anchors."

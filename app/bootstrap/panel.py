@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, results, session
+from app.glossary.card import caption
 from app.items import with_items
 from app.jobs import engine
 from app.page_settings import kept, segments
@@ -203,7 +204,7 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     if outcome.scores:
         st.subheader("Scores of the anchors", anchor=False)
         score_table(outcome.scores, head="Anchors")
-        st.caption("On held-out rows: not seeds, not anchors, and not matched with an anchor.")
+        caption("On held-out rows: not seeds, not anchors, and not matched with an anchor.")
         exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
     elif outcome.known:
         st.caption(
@@ -217,7 +218,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
     if outcome.known:
         pairs, by_chance = outcome.wrong(), short(outcome.n_hidden / outcome.n_shared, 2)
         st.subheader("Wrong anchors", anchor=False)
-        st.caption(
+        caption(
             f"{len(pairs):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
         )
     else:
@@ -225,7 +226,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
         links = [pair for pair in result.kept if pair not in anchors]
         pairs = [links[number] for number in np.random.default_rng(0).permutation(len(links))[:_CHECKED]]
         st.subheader("Check the pairs", anchor=False)
-        st.caption(
+        caption(
             "Random links that are no anchors. Select those that are right: only pairs that you confirm are"
             " scored."
         )
@@ -277,7 +278,7 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
 
 
 def page(workspace: Workspace) -> None:
-    st.caption(
+    caption(
         "Two relative spaces need parallel anchors: rows whose partners in the other space are known. This"
         " finds hundreds of them from a few known pairs, or from none."
     )

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, exports, messages, results, session
+from app.glossary.card import caption
 from app.widgets import choose_pair, space_name
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -68,7 +69,7 @@ def all_pairs(workspace: Workspace) -> None:
             return
         _heat_map(workspace, dict(zip(result.names, specs, strict=True)), result, grouped)
     with choosers:
-        st.caption(_circumstances(result))
+        caption(_circumstances(result))
     digests = tuple(space.digest for space in spaces)
     recipe = PairMap(tuple(specs), digests, grouped=grouped, metric=metric, **settings)
     exports.export_bar(recipe.draw(result), "all-pairs")

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, results, session
+from app.glossary.card import caption
 from app.items import with_items
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html
@@ -40,7 +41,7 @@ def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
     progress = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
     look["column_config"]["neighbours kept"] = progress
     brushing_table(shown, "differences.rows", height=300, **look)
-    st.caption(
+    caption(
         "The rows that changed most, then those that changed least; the head of a column sorts them. Jaccard"
         f" overlap of each row's {min(50, len(pair) - 1)} nearest neighbours in the two absolute spaces"
         f" (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to mark"
@@ -64,7 +65,7 @@ def _differences(workspace: Workspace, pair: Match) -> None:
     result = _with_anchors(task.key(spaces), workspace.anchors, result, pair)
     messages.lead(plain_html(_lead(result, task)))
     exports.figure(recipe.draw(result), "differences.chart", tools=False)
-    st.caption(_circumstances(result, task))
+    caption(_circumstances(result, task))
     st.button(
         "Colour the panes by agreement",
         icon=":material/palette:",

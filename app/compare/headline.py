@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app import compute
+from app.glossary.terms import linked_html
 from app.jobs import scores
 from app.workspace import Workspace
 from relcore.base.numbers import band, counted, short
@@ -25,14 +26,12 @@ def headline(workspace: Workspace, pair: Match) -> str:
     words = _in_words(workspace, pair, found)
     if not words:
         return _lead(measured)
-    return (
-        f"{_lead(words)}<details class='relscope-details'><summary>Details</summary>{measured}"
-        f"{_why_cka(found)}</details>"
-    )
+    details = linked_html(f"{measured}{_why_cka(found)}")
+    return f"{_lead(words)}<details class='relscope-details'><summary>Details</summary>{details}</details>"
 
 
 def _lead(words: str) -> str:
-    return f'<p class="relscope-lead">{words}</p>'
+    return f'<p class="relscope-lead">{linked_html(words)}</p>'
 
 
 def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str, Score]]) -> str:

@@ -13,6 +13,7 @@ import streamlit as st
 from app import compute, session
 from app.compare.selection import FULL_HELP, LIMIT_HELP, n_offered, offered
 from app.components.rows import SearchAnswer, row_links, row_search
+from app.glossary.card import caption
 from app.items import Items, cut, items_of
 from app.panes import anchors_among, selected
 from app.plain_text import plain, plain_html
@@ -175,7 +176,7 @@ def _neighbours(pair: Match, identifier: str) -> None:
     anchors = compute.needed_anchors(form, workspace.anchors)
     st.html(neighbours_html(pair, neighbours_of(pair, identifier, k, form, anchors, workspace.projection)))
     after = " after centring" if form == "absolute" else f"; {counted(len(workspace.anchors), 'anchor')}"
-    st.caption(
+    caption(
         f"The {k} nearest neighbours in each {form} space, by cosine{after}. Shaded ids are neighbours in"
         " both. Click one to inspect it."
     )

@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results
+from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html
 from app.widgets import space_labels
@@ -84,7 +85,7 @@ def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
     settings = {"spaces": specs, "digests": compute.digests(specs), "series": task}
     for recipe in (DriftLines(**settings, against=against), DriftMap(**settings)):
         exports.figure(recipe.draw(drift), f"{recipe.figure}.chart", tools=False)
-    st.caption(
+    caption(
         f"{drift.n:,} rows that all versions have, {drift.n_queries:,} of them as queries, k = {drift.k}."
         f" Churn: share of the nearest neighbours that changed, by chance {short(drift.chance_churn)}. ρ:"
         " what remains after shift, scale and rotation. Rows of the map are old versions, columns new ones."
@@ -129,7 +130,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
         exports.chart(figure.interactive(exports.theme()), "drift.chart", tools=False)
     with listed:
         _checks(verdict)
-    st.caption(plain(circumstances(drift)))
+    caption(plain(circumstances(drift)))
     exports.export_bar(figure, "drift")
 
 

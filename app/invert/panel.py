@@ -12,6 +12,7 @@ import streamlit as st
 from app import compute, exports, messages, session
 from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
+from app.glossary.card import caption
 from app.items import hover_columns, items_of, sheet_of, with_items
 from app.page_settings import kept
 from app.panes import places_of_selected, select
@@ -176,7 +177,7 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
         on_event=receive,
     )
     rows, columns = result.shape
-    st.caption(
+    caption(
         f"A matrix W, {rows:,} × {columns:,}, maps each centred row into the other space, for any ω. A row's"
         " length is lost: the recovered row has the anchors' mean length, reduced by the part of its"
         " direction that the anchors do not span. The panes include the anchors; the scores do not."
@@ -236,7 +237,7 @@ def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
             shown, look = with_items(workspace, table)
             look["column_config"] |= dict.fromkeys(methods, number)
             brushing_table(shown, f"invert.{key}", height=330, **look)
-    st.caption(
+    caption(
         "1 − cosine of recovered and true row by each method, held-out rows only. Select rows to highlight"
         " them in the panes."
     )

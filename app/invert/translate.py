@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, messages, results
+from app.glossary.card import caption
 from app.invert.panel import numbers
 from app.page_settings import kept, segments
 from app.widgets import space_labels
@@ -90,7 +91,7 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
     recipe = {"spaces": tuple(specs), "digests": compute.digests(specs), "anchors": workspace.anchors}
     figure = TranslationTable(**recipe, metric=metric, spec=spec).draw(result)
     exports.figure(figure, f"translate.map-{metric}")
-    st.caption(circumstances(result, metric))
+    caption(circumstances(result, metric))
     st.markdown("#### Mean over the pairs")
     st.dataframe(result.summary().round(3), hide_index=True, key="translate.summary")
     st.markdown("#### Every pair")

@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, jobs, messages, results, session
+from app.glossary.card import caption
 from app.items import Items, items_of
 from app.plain_text import plain_html
 from app.sharing import keep_upload
@@ -180,7 +181,7 @@ def draw(setup: MigrateSetup, result: MigrationResult) -> None:
     how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
     if result.relevance == "judgements":
         what = "judged queries"
-    st.caption(
+    caption(
         f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs. Adapter:"
         f" {ADAPTERS[result.adapter].title}, {how}. {result.weight_note} Intervals: over queries and draws of"
         " the pairs, paired for differences. Chance: what is found for other queries. Curves: means of three"

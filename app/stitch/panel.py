@@ -15,6 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import compute, exports, jobs, messages, results, session
 from app.encode import forms
 from app.encode import jobs as encoding_jobs
+from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_name
 from app.widgets import setting_widget, space_labels
@@ -135,7 +136,7 @@ def _example(row: DeltaGenerator) -> list[SpaceSpec]:
                 on_click=session.guarded,
                 args=(_encode, example),
             )
-    st.caption(
+    caption(
         "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it"
         f" still work? {example.explanation}"
     )
@@ -353,7 +354,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     none = " Hatched cells have no answer, because the dimensions differ." if missing else ""
     n = len(result.runs)
     states = f"mean of {n} random states" if n > 1 else f"random state {result.runs[0].random_state}"
-    st.caption(
+    caption(
         "Rows are encoders, columns are the encoders that the heads were trained on. Dotted cells are not"
         f" stitched.{none}{lost}{common} {result.tested}, {states}. {plain(result.untested)} Click a"
         " cell for its details."

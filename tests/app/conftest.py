@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -134,11 +135,14 @@ class Session:
 
     @property
     def html(self) -> str:
-        return "\n".join(block.value for block in self.at.html)
+        """Without the links to the glossary, as `captions`."""
+        return re.sub(
+            r'<a href="#what-.*?>(.*?)</a>', r"\1", "\n".join(block.value for block in self.at.html)
+        )
 
     @property
     def captions(self) -> str:
-        return "\n".join(caption.value for caption in self.at.caption)
+        return re.sub(r"\[(.*?)\]\(#what-.*?\)", r"\1", "\n".join(text.value for text in self.at.caption))
 
 
 def save_space(path: Path, vectors: np.ndarray, prefix: str = "r", **columns: np.ndarray) -> SpaceSpec:

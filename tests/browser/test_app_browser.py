@@ -113,6 +113,21 @@ def test_the_switch_shows_each_space_in_its_own_axes_in_shared_ones_and_relative
     assert "CKA ignores rotations" in page.locator(".relscope-details").text_content()
 
 
+def test_a_term_shows_its_entry_beside_the_word_and_gives_the_focus_back(compare):
+    page, address = compare, compare.evaluate("[location.href, history.length]")
+    card = page.get_by_role("dialog", name="Anchor")
+    page.locator(".relscope-lead a").filter(has_text="anchors").focus()
+    page.keyboard.press("Enter")
+    card.locator("svg").filter(visible=True).wait_for()
+    assert "Moschella" in card.inner_text()
+    card.get_by_text("All terms").click()
+    assert page.locator(".relscope-glossary article").filter(visible=True).count() > 25
+    page.keyboard.press("Escape")
+    assert page.locator(".relscope-glossary").is_hidden()
+    assert page.evaluate("document.activeElement.hash") == "#what-anchor"
+    assert page.evaluate("[location.href, history.length]") == address
+
+
 def test_a_brush_lights_all_panes_and_a_click_inspects_a_point_that_becomes_an_anchor(compare):
     page = compare
     assert page.locator(".ls-points").count() == 4

@@ -1,0 +1,497 @@
+"""The glossary: what every term means. `term` and `term_html` make a word a link to its entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+
+from app.glossary.pictures import (
+    arrow,
+    bars,
+    box,
+    cloud,
+    dots,
+    lines,
+    matrix,
+    picture,
+    rays,
+    ring,
+    stars,
+    word,
+)
+
+_MOSCHELLA = "Moschella et al. 2023, Relative representations"
+_MAIORCA = "Maiorca et al. 2024, Inverse relative projection"
+_CANNISTRACI = "Cannistraci et al. 2023, Bootstrapping parallel anchors"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A term: its title, a pattern of its mentions, its meaning, a picture, and where it comes from."""
+
+    title: str
+    words: str
+    text: str
+    picture: str
+    source: str = ""
+
+
+_A, _B = cloud(60, 48), cloud(180, 48)
+_ANCHORS = ((150, 24), (204, 44), (158, 80))
+
+
+ENTRIES = {
+    "space": Entry(
+        "Space",
+        "",
+        "All vectors that one model gives to a set of items, such as words or pictures. Each vector is a row,"
+        " a point of the space.",
+        picture(
+            *(word(44, 28 + 25 * i, text) for i, text in enumerate(("brandy", "senate", "silver"))),
+            arrow((78, 48), (112, 48)),
+            dots(_B),
+            *(dots((_B[i],), kind, 6) for i, kind in ((1, "a"), (6, "b"), (4, "c"))),
+        ),
+    ),
+    "anchor": Entry(
+        "Anchor",
+        "[Aa]nchors?",
+        "An item that both models know, used as a point to measure from. Every other row is described by its"
+        " similarities to the anchors. Shown as ★.",
+        picture(
+            dots(cloud(60, 48, 0, 1.5)[:5] + cloud(60, 48, 0, 1.5)[6:]),
+            rays((180, 50), _ANCHORS, "dash"),
+            dots(((180, 50),), "a", 6),
+            stars((36, 30), (76, 74), (92, 36), *_ANCHORS),
+        ),
+        f"{_MOSCHELLA}, section 3",
+    ),
+    "relative": Entry(
+        "Relative to anchors",
+        "[Ss]imilarities to|[Rr]elative",
+        "A row described by its similarities to the anchors in place of its coordinates. Rotating, mirroring"
+        " or scaling a space leaves these numbers unchanged, so two spaces can be compared.",
+        picture(
+            rays((50, 52), ((22, 24), (84, 40), (32, 84)), "dash"),
+            dots(((50, 52),), "a", 6),
+            stars((22, 24), (84, 40), (32, 84)),
+            arrow((104, 52), (140, 52)),
+            bars(160, (0.45, 0.95, 0.6)),
+            lines(((152, 84), (216, 84))),
+        ),
+        f"{_MOSCHELLA}, equation 1",
+    ),
+    "absolute": Entry(
+        "Absolute, shared axes",
+        "[Ss]hared axes|[Aa]bsolute",
+        "The vectors as the model made them, both spaces drawn in the same coordinates. Two trainings find"
+        " other axes, so the same item lies in different places.",
+        picture(
+            arrow((40, 88), (214, 88)),
+            arrow((40, 88), (40, 8)),
+            dots(cloud(86, 56, 0, 0.9), "a"),
+            dots(cloud(172, 40, 130, 0.9), "b"),
+            lines((cloud(86, 56, 0, 0.9)[7], cloud(172, 40, 130, 0.9)[7]), kind="dash"),
+        ),
+    ),
+    "own-axes": Entry(
+        "Own axes",
+        "[Oo]wn axes",
+        "Each space has a map of its own. The maps show shapes; equal places in two maps mean nothing.",
+        picture(
+            *(
+                part
+                for x, kind in ((20, "a"), (140, "b"))
+                for part in (
+                    arrow((x, 88), (x + 84, 88)),
+                    arrow((x, 88), (x, 10)),
+                    dots(cloud(x + 44, 50, 8 if kind == "b" else 0), kind),
+                )
+            )
+        ),
+    ),
+    "cosine": Entry(
+        "Cosine",
+        "[Cc]osines?",
+        "The similarity of two vectors by their angle: 1 in the same direction, 0 at a right angle, −1 in"
+        " opposite directions. As a score: the mean over rows of the cosine between the two descriptions of a"
+        " row.",
+        picture(
+            arrow((80, 84), (188, 66), "line a"),
+            arrow((80, 84), (142, 14), "line b"),
+            '<path class="thin" d="M126 76A46 46 0 0 0 110 50"/>',
+            word(142, 58, "angle"),
+        ),
+    ),
+    "held-out": Entry(
+        "Held out",
+        "[Hh]eld[ -]out",
+        "Rows on which nothing was fitted: neither anchors nor training rows. Scores are computed on them"
+        " only, because a row that was used scores too high.",
+        picture(
+            *(box(20 + 22 * i, 38, 18, 18, "c pale" if i < 6 else "frame") for i in range(9)),
+            stars((29, 47), (51, 47), (73, 47), r=6),
+            word(82, 78, "used"),
+            word(182, 78, "held out"),
+            '<path class="thin" d="M18 62v4h132v-4M152 62v4h64v-4"/>',
+            box(152, 34, 64, 26, "frame strong"),
+        ),
+    ),
+    "query": Entry(
+        "Query",
+        "[Qq]uer(?:y|ies)",
+        "A row whose nearest neighbours are searched for, here in the other space.",
+        picture(
+            dots(_A, "a"),
+            dots((_A[3],), "a", 7),
+            arrow((70, 40), (160, 42)),
+            ring(176, 44, 22),
+            dots(_B, "b"),
+        ),
+    ),
+    "k": Entry(
+        "k",
+        "",
+        "The number of nearest neighbours that a score looks at.",
+        picture(
+            ring(96, 48, 36),
+            dots(cloud(96, 48, 20)),
+            dots(((96, 48),), "a", 6),
+            dots(((148, 20), (160, 66), (44, 18), (180, 40))),
+            word(204, 53, "k = 8"),
+        ),
+    ),
+    "chance": Entry(
+        "Chance level",
+        "[Cc]hance level|[Bb]y chance|[Cc]hance",
+        "What a score becomes when the rows of one space are paired with those of the other at random, with"
+        " the band that holds 95 % of such draws. A score within the band shows nothing.",
+        picture(
+            box(30, 66, 180, 14, "band"),
+            lines(((30, 73), (210, 73)), kind="dash"),
+            bars(84, (0.95,), "a", 88, 22),
+            bars(140, (0.2,), "b", 88, 22),
+            lines(((30, 88), (210, 88))),
+        ),
+    ),
+    "interval": Entry(
+        "± and intervals",
+        "±|[Ii]ntervals?",
+        "Only some rows were queries. The interval contains, in 95 % of such samples, the score of all rows;"
+        " ± is half of its width.",
+        picture(
+            lines(((30, 80), (210, 80))),
+            lines(((70, 46), (170, 46)), ((70, 38), (70, 54)), ((170, 38), (170, 54)), kind="line a"),
+            dots(((120, 46),), "a", 6),
+            word(120, 26, "± half"),
+        ),
+    ),
+    "mrr": Entry(
+        "MRR, mean reciprocal rank",
+        "[Mm]ean reciprocal rank|MRR|[Rr]eciprocal rank",
+        "Each query searches for itself in the other space. 1 divided by the rank at which it is found, on"
+        " average over the queries: 1 is always first, .5 is second, near 0 is lost.",
+        picture(
+            *(box(70, 12 + 25 * i, 76, 20, "c pale" if i == 1 else "frame") for i in range(3)),
+            *(word(56, 26 + 25 * i, str(i + 1)) for i in range(3)),
+            dots(((84, 47),), "a", 5),
+            word(112, 51, "itself"),
+            word(188, 51, "1 / 2"),
+        ),
+        "Values and queries as in the code of Moschella et al. 2023",
+    ),
+    "jaccard": Entry(
+        "Jaccard",
+        "Jaccard",
+        "How much two lists of neighbours have in common: rows in both lists, divided by rows in at least one"
+        " of them. 1 is the same list, 0 is none in common.",
+        picture(ring(96, 48, 38, "a pale"), ring(144, 48, 38, "b pale"), word(120, 53, "both")),
+    ),
+    "cka": Entry(
+        "Linear CKA",
+        "[Ll]inear CKA|CKA",
+        "Compares how similar all rows are to each other within the two spaces: 0 to 1. It ignores rotation"
+        " and scale, so it can be high where the coordinates have nothing in common.",
+        picture(
+            matrix(34, 16, "#+..+ +#+.. .+#+. ..+#+ +..+#", 13),
+            word(120, 54, "≈"),
+            matrix(142, 16, "#+..+ +#+.. .+#+. ..+#+ +..+#", 13),
+        ),
+        "Kornblith et al. 2019",
+    ),
+    "class-agreement": Entry(
+        "Class agreement",
+        "[Cc]lass agreement",
+        "The share of rows whose nearest neighbours in the other space have mostly the row's own class.",
+        picture(
+            ring(120, 48, 38),
+            dots(((104, 32), (140, 40), (112, 68), (134, 66)), "a", 6),
+            dots(((92, 54),), "b", 6),
+            dots(((120, 50),), "a line", 8),
+        ),
+    ),
+    "whitened": Entry(
+        "Whitened",
+        "[Ww]hitened",
+        "Relative to anchors, less what the anchors have in common: anchors that resemble each other no"
+        " longer count twice. The similarities are multiplied by (K + λI)^−½, K those between anchors.",
+        picture(
+            '<ellipse class="a pale" cx="66" cy="48" rx="52" ry="16" transform="rotate(-24 66 48)"/>',
+            dots(tuple((66 + 1.6 * u, 48 - 0.7 * u + 0.3 * v) for u, v in ((x, y) for x, y in cloud(0, 0)))),
+            arrow((126, 48), (148, 48)),
+            ring(188, 48, 36, "a pale"),
+            dots(cloud(188, 48)),
+        ),
+        "Ours, with the cosines between anchors; Svendsen et al. 2026 whiten by the covariance of all rows",
+    ),
+    "procrustes": Entry(
+        "Procrustes",
+        "[Pp]rocrustes",
+        "The rotation that lays one space on the other as well as possible, fitted on paired rows. A"
+        " reference: it uses both spaces, where relative spaces are made one by one.",
+        picture(
+            dots(cloud(60, 48, 70), "b"),
+            '<path class="thin" d="M96 26A44 44 0 0 1 132 26M132 26l-8 -4M132 26l-2 -8"/>',
+            dots(cloud(176, 48), "a", 6),
+            dots(cloud(178, 50), "b", 4),
+        ),
+        "Schönemann 1966",
+    ),
+    "example-words": Entry(
+        "Example words",
+        "[Ee]xample words|[Ee]xamples",
+        "Words, or other items, whose neighbourhoods are drawn, each in a colour. They change the picture"
+        " only, never a score.",
+        picture(
+            *(
+                dots(cloud(x, 50, turn, 0.8), kind)
+                for x, turn, kind in ((46, 0, "a"), (120, 50, "b"), (194, 100, "c"))
+            ),
+            *(word(x, 16, text) for x, text in ((46, "wine"), (120, "anger"), (194, "silver"))),
+        ),
+    ),
+    "reduction": Entry(
+        "PCA, UMAP and t-SNE",
+        "PCA|UMAP|t-SNE",
+        "Methods that draw vectors of many numbers as points of a plane. PCA shows the directions of largest"
+        " variance; UMAP and t-SNE keep neighbours together, not distances. Scores never use the plane.",
+        picture(
+            matrix(24, 16, "#+.+#.+ +.#..+# .#++.#. +#..#+. #.+#..+", 13),
+            arrow((128, 48), (150, 48)),
+            dots(_B, "a"),
+        ),
+    ),
+    "parallel": Entry(
+        "Parallel anchors",
+        "[Pp]arallel anchors",
+        "Anchors that come in pairs, one of each space, for the same thing: a word and its translation, a"
+        " picture and its caption.",
+        picture(
+            stars((60, 22), (44, 50), (72, 78), kind="a"),
+            stars((180, 18), (168, 52), (190, 76), kind="b"),
+            lines(((70, 22), (170, 18)), ((54, 50), (158, 52)), ((82, 78), (180, 76)), kind="dash"),
+        ),
+        f"{_MOSCHELLA}, section 3",
+    ),
+    "seeds": Entry(
+        "Seeds",
+        "[Ss]eeds|[Ss]eed pairs",
+        "The few pairs that are known from the start, from which Bootstrap finds more.",
+        picture(
+            dots(cloud(60, 48, 0, 1.3), "a pale"),
+            dots(cloud(180, 48, 40, 1.3), "b pale"),
+            *(
+                stars(cloud(60, 48, 0, 1.3)[i], kind="a")
+                + stars(cloud(180, 48, 40, 1.3)[i], kind="b")
+                + lines((cloud(60, 48, 0, 1.3)[i], cloud(180, 48, 40, 1.3)[i]), kind="dash")
+                for i in (2, 5)
+            ),
+        ),
+        _CANNISTRACI,
+    ),
+    "bootstrap": Entry(
+        "Bootstrap",
+        "[Bb]ootstrapp?(?:ed|ing|s)?",
+        "Finds many pairs of anchors from few: pairs give a rough alignment, the alignment gives more pairs,"
+        " and so on.",
+        picture(
+            *(stars((30 + 12 * i, 48), r=6) for i in range(2)),
+            arrow((58, 48), (82, 48)),
+            *(stars((98 + 14 * (i % 2), 38 + 20 * (i // 2)), r=6) for i in range(4)),
+            arrow((130, 48), (154, 48)),
+            *(stars((170 + 14 * (i % 4), 28 + 20 * (i // 4)), r=6) for i in range(12)),
+        ),
+        _CANNISTRACI,
+    ),
+    "head": Entry(
+        "Head",
+        "",
+        "The last part of a model, which turns a vector into an answer, such as a class. The part before it"
+        " is the encoder.",
+        picture(
+            box(18, 34, 70, 28),
+            word(53, 53, "encoder"),
+            arrow((92, 48), (112, 48)),
+            dots(((122, 48),), "a", 6),
+            arrow((132, 48), (152, 48)),
+            box(156, 34, 66, 28, "c pale"),
+            word(189, 53, "head"),
+        ),
+    ),
+    "stitch": Entry(
+        "Stitch",
+        "[Ss]titch(?:ed|ing)?",
+        "The encoder of one model with the head of another, without training in between.",
+        picture(
+            *(box(40, y, 66, 24, kind) for y, kind in ((14, "a pale"), (58, "b pale"))),
+            *(word(73, y, "encoder") for y in (30, 74)),
+            *(box(140, y, 60, 24, kind) for y, kind in ((14, "a pale"), (58, "b pale"))),
+            *(word(170, y, "head") for y in (30, 74)),
+            arrow((108, 26), (138, 68), "line c"),
+        ),
+        f"{_MOSCHELLA}, Table 5",
+    ),
+    "inverse": Entry(
+        "Inverse",
+        "[Ii]nverses?",
+        "The way back: similarities to anchors become a vector of a space again. With the anchors of one"
+        " space in, and those of another out, it translates rows between models.",
+        picture(
+            bars(24, (0.45, 0.95, 0.6)),
+            lines(((16, 84), (80, 84))),
+            arrow((98, 52), (134, 52)),
+            rays((186, 52), ((158, 24), (220, 40), (168, 84)), "dash"),
+            dots(((186, 52),), "b", 6),
+            stars((158, 24), (220, 40), (168, 84)),
+        ),
+        f"{_MAIORCA}, equations 2 and 5",
+    ),
+    "pruned": Entry(
+        "Pruned",
+        "[Pp]runed",
+        "An inverse for which anchors close to others are left out, since near-duplicates make it unstable.",
+        picture(
+            stars((40, 40), (96, 70), (150, 28), (204, 60)),
+            stars((54, 50), (160, 40), (106, 58), kind="n"),
+            lines(((46, 42), (62, 58)), ((62, 42), (46, 58)), ((152, 32), (168, 48)), ((168, 32), (152, 48))),
+            lines(((98, 50), (114, 66)), ((114, 50), (98, 66))),
+        ),
+        _MAIORCA,
+    ),
+    "delta": Entry(
+        "Distance δ",
+        "[Dd]istance δ|δ",
+        "Pruning keeps an anchor only if it is at least this far from all anchors already kept.",
+        picture(
+            ring(96, 48, 34, "c pale"),
+            lines(((96, 48), (130, 48))),
+            stars((96, 48), (164, 40)),
+            stars((112, 30), kind="n"),
+            word(114, 64, "δ"),
+        ),
+        _MAIORCA,
+    ),
+    "omega": Entry(
+        "Prunings ω",
+        "[Pp]runings ω|[Pp]runings|ω",
+        "Pruning begins with an anchor drawn at random. ω prunings, each from another first anchor, are"
+        " averaged.",
+        picture(
+            *(box(22 + 50 * i, 24, 42, 48) for i in range(3)),
+            *(
+                stars(*((22 + 50 * i + x, 24 + y) for x, y in places), r=5)
+                for i, places in enumerate((((10, 12), (30, 30)), ((28, 12), (12, 34)), ((10, 34), (32, 22))))
+            ),
+            word(176, 54, "→"),
+            word(208, 54, "mean"),
+        ),
+        _MAIORCA,
+    ),
+    "ridge": Entry(
+        "Ridge λ",
+        "[Rr]idge|λ",
+        "A number added to the diagonal of the matrix before it is inverted. It keeps the inverse stable; a"
+        " larger λ shrinks the result.",
+        picture(
+            matrix(62, 20, "#+.. +#+. .+#+ ..+#", 14),
+            word(136, 54, "+ λ"),
+            matrix(160, 20, "#... .#.. ..#. ...#", 14),
+        ),
+    ),
+    "adapter": Entry(
+        "Adapter",
+        "[Aa]dapters?",
+        "A map from a new model's queries to the vectors of the old one, fitted on pairs, so that an index"
+        " need not be computed again.",
+        picture(
+            dots(((40, 48),), "b", 7),
+            word(40, 74, "new query"),
+            arrow((54, 48), (88, 48)),
+            box(92, 34, 60, 28, "c pale"),
+            word(122, 53, "adapter"),
+            arrow((156, 48), (174, 48)),
+            dots(cloud(206, 46, 0, 0.8), "a"),
+            word(206, 84, "old rows"),
+        ),
+    ),
+    "drift": Entry(
+        "Drift",
+        "[Dd]rift",
+        "What changed between two versions of a space, row by row, beyond a common rotation.",
+        picture(
+            dots(cloud(110, 48, 0, 1.4), "a pale"),
+            dots(cloud(110, 48, 0, 1.4)[:6], "a"),
+            arrow(cloud(110, 48, 0, 1.4)[7], (200, 22)),
+            dots(((206, 20),), "b", 6),
+        ),
+    ),
+}
+
+
+def term(key: str, shown: str) -> str:
+    """`shown`, a text of ours, as a link in Markdown that opens the entry beside it."""
+    return f"[{shown}](#what-{_known(key)})"
+
+
+def term_html(key: str, shown: str) -> str:
+    """The same in HTML."""
+    return f'<a href="#what-{_known(key)}">{escape(shown)}</a>'
+
+
+def _known(key: str) -> str:
+    if key not in ENTRIES and key != "all":
+        raise KeyError(f"glossary: expected 'all' or one of {', '.join(ENTRIES)}, got {key!r}")
+    return key
+
+
+def linked(text: str) -> str:
+    """Markdown in which the first mention of each term is a link."""
+    return _linked(text, r"`[^`]*`|!?\[[^\]]*\]\([^)]*\)|\\.", term)
+
+
+def linked_html(fragment: str) -> str:
+    """The same of HTML."""
+    return _linked(fragment, r"<a\b.*?</a>|<[^>]*>|&#?\w+;", term_html)
+
+
+def _linked(text: str, passed: str, link: Callable[[str, str], str]) -> str:
+    seen: set[str] = set()
+
+    def replaced(match: re.Match[str]) -> str:
+        key = match.lastgroup and match.lastgroup.replace("_", "-")
+        if key is None or key in seen:
+            return match[0]
+        seen.add(key)
+        return link(key, match[0])
+
+    return re.sub(f"{passed}|{_MENTIONS}", replaced, text, flags=re.DOTALL)
+
+
+# Longer ones first: parallel anchors are not anchors. "Head" and "k" have other meanings in our texts.
+_MENTIONS = "|".join(
+    rf"(?P<{key.replace('-', '_')}>(?<![\w-])(?:{entry.words})(?!\w))"
+    for key, entry in sorted(ENTRIES.items(), key=lambda item: -len(item[1].words))
+    if entry.words
+)

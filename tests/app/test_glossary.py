@@ -1,0 +1,51 @@
+"""The glossary: links name entries that exist, and only words of texts become links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from app.glossary import card
+from app.glossary.terms import ENTRIES, linked, linked_html, term, term_html
+
+APP = Path(card.__file__).parents[1]
+
+
+def test_every_entry_is_in_the_card_with_its_picture():
+    tree = ElementTree.fromstring(card.html())
+    articles = tree.findall("article")
+    assert sorted(article.get("data-term") for article in articles) == sorted(ENTRIES)
+    assert all(article.find("svg") is not None and len(article.find("p").text) > 30 for article in articles)
+    assert len({heading.get("id") for heading in tree.iter("h2")}) == len(ENTRIES) + 1
+
+
+def test_a_link_names_an_entry():
+    assert term("held-out", "held-out rows") == "[held-out rows](#what-held-out)"
+    assert term_html("chance", "a < b") == '<a href="#what-chance">a &lt; b</a>'
+    with pytest.raises(KeyError, match="nothing"):
+        term("nothing", "nothing")
+    sources = [path for path in APP.rglob("*.py") if path.parent.name != "glossary"]
+    assert [path.name for path in sources if "#what-" in path.read_text(encoding="utf-8")] == []
+
+
+def test_the_first_mention_of_each_term_becomes_a_link():
+    text = "Parallel anchors, anchors and anchors; `anchor` [query](x) \\MRR, semi-relative, pre-whitened."
+    assert linked(text) == text.replace(
+        "Parallel anchors, anchors", "[Parallel anchors](#what-parallel), [anchors](#what-anchor)"
+    )
+    fragment = '<b title="chance level">held-out rows</b> &chance; <a href="x">CKA</a> ± .1'
+    assert linked_html(fragment) == fragment.replace(
+        "held-out", '<a href="#what-held-out">held-out</a>'
+    ).replace("±", '<a href="#what-interval">±</a>')
+
+
+def test_headline_tables_and_captions_have_links(make_session):
+    session = make_session(200)
+    named = set(
+        re.findall(r"#what-([\w-]+)", str([text.value for text in (*session.at.html, *session.at.caption)]))
+    )
+    assert {"anchor", "relative", "absolute", "chance", "held-out", "query", "mrr", "jaccard", "cka"} <= named
+    assert named <= {*ENTRIES, "all"}
