@@ -1,4 +1,4 @@
-"""Import and load what the first page needs while the server starts and the browser opens.
+"""Import and load what the first pages need while the server starts and the browser opens.
 
 One thread does it: two that enter packages with circular imports may see them half initialised.
 """
@@ -12,11 +12,12 @@ import os
 import sys
 import threading
 
-# With these every module of the first page is there.
+# With these every module of Start and Explore is there.
 MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
     *("app.saving", "app.toolbar", "app.spaces.shards", "app.anchors.effect", "app.anchors.panel"),
     *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "inspector", "scores")),
+    "app.start.story",
 )
 _thread: threading.Thread | None = None
 _known_modules = 0

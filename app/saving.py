@@ -49,6 +49,7 @@ from relcore.tasks.recipe import GRID
 
 DEFAULT_ANCHORS = "random 300 0"
 TAB = "tab"  # in the address
+STEP = "step"  # of the story, in the address
 MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
 _STATE = "relscope.autosave"
 _OPENING = {"anchors_from": DEFAULT_ANCHORS, "inversion": OPENING_INVERSION, "panes": (OWN,)}
@@ -136,7 +137,7 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
 def first_workspace() -> Workspace:
     """The workspace of a session that nothing is restored for: that of the link, or a new one."""
     # A link without "inverse" means the published method, and without "panes" four, as it always did.
-    query, new = st.query_params.to_dict(), new_workspace()
+    query, new = _settings(), new_workspace()
     if query.get("anchors") == _BY_HAND:
         session.announce(
             "This link was made with anchors chosen by hand, which it does not hold. Ask its sender for the"
@@ -205,8 +206,7 @@ def begin() -> None:
     if session.begun():
         st.session_state[_WITH_SETTINGS] = False
         return
-    settings = st.query_params.to_dict().keys() - {TAB}
-    st.session_state[_WITH_SETTINGS] = bool(settings) or os.environ.get(OPENED, "[]") != "[]"
+    st.session_state[_WITH_SETTINGS] = bool(_settings()) or os.environ.get(OPENED, "[]") != "[]"
     _sweep_once()
     key = sharing.browser_key()
     with suppress(StoreError):  # the page says so itself
@@ -216,8 +216,7 @@ def begin() -> None:
 
 def _find(folder: Path) -> None:
     own = st.session_state[_STATE] = _Tab(folder)
-    query = st.query_params.to_dict()
-    tab, files = query.pop(TAB, ""), saved_files(folder)
+    query, tab, files = _settings(), st.query_params.get(TAB, ""), saved_files(folder)
     same = [path for path in files if path.name.startswith(f"{tab}~")]
     free = [path for path in files if not sharing.is_open(path.stem.partition("~")[2])]
     path = next(iter(same or free or files), None)
@@ -260,12 +259,11 @@ def save() -> None:
     done = *history.steps, selection, state.made, state.found, state.awaited, state.settings
     if snapshot == own.snapshot or not (own.snapshot or own.restored or any(done)):
         return
-    address = {name: value for name, value in st.query_params.to_dict().items() if name != TAB}
     digests = {spec: _digest(spec) for spec in (history.present.source, history.present.target)}
     try:
         if own.snapshot and not own.path.exists():
             own.rename()  # another tab took the file over
-        write_file(own.path, to_bytes(history, selection, replace(state, address=address), digests))
+        write_file(own.path, to_bytes(history, selection, replace(state, address=_settings()), digests))
         member.keep_uploads()
         own.failed = False
     except (NotWritten, OSError) as error:
@@ -283,10 +281,18 @@ def _linked(workspace: Workspace) -> dict[str, str]:
     return to_query(workspace) | ({"anchors": _BY_HAND} if by_hand else {})
 
 
+def _settings() -> dict[str, str]:
+    """What the address says of the workspace."""
+    return {name: text for name, text in st.query_params.to_dict().items() if name not in (TAB, STEP)}
+
+
 def address(settings: bool = True) -> dict[str, str]:
-    """What the address bar holds: the small settings, which anchors it lacks, and the tab's saved session."""
+    """What the address bar holds: the small settings, which anchors it lacks, and the tab's saved session; on
+    Start, which has no settings, the step of the story.
+    """
     own: _Tab | None = st.session_state.get(_STATE)
-    linked = _linked(session.workspace()) if settings else {}
+    step = {STEP: st.query_params[STEP]} if STEP in st.query_params else {}
+    linked = _linked(session.workspace()) if settings else step
     return linked | ({TAB: own.name} if own and own.snapshot and not own.failed else {})
 
 

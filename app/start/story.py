@@ -1,13 +1,81 @@
-"""The first screen."""
+"""The story: five steps on real words, then stitching; each has an address, and keys lead on and back."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
-from app import messages
-from app.places import EXPLORE
+from app.saving import STEP
+from app.start import front, steps
+from app.widgets import bound
+
+STYLE = Path(__file__).parents[2] / "assets" / "start.css"
+LARGE = "<style>html { font-size: 1.25rem; } .st-key-toolbar { display: none; }</style>"
+_PRESENTS = "story.presents"
 
 
 def page() -> None:
-    messages.lead("An interactive explorer for latent spaces, absolute and relative to anchors.")
-    st.page_link(EXPLORE.file)
+    st.html(STYLE)
+    number = step()
+    if not number:
+        front.draw(go_to)
+        return
+    if st.session_state.get(_PRESENTS):
+        st.html(LARGE)
+    one = steps.STEPS[number - 1]
+    with st.container(key="story"):
+        _bar(number)
+        st.html(f'<h3 class="relscope-step">{number} · {one.title}</h3>')
+        one.draw()
+        with st.expander(f"Exercise: {one.question}", icon=":material/quiz:"):
+            st.markdown(one.answer)
+
+
+def step() -> int:
+    """The step of the story that the address names, 0 where it names none."""
+    text = st.query_params.get(STEP, "")
+    return int(text) if text in map(str, range(1, len(steps.STEPS) + 1)) else 0
+
+
+def go_to(number: int, presents: bool | None = None) -> None:
+    if presents is not None:
+        st.session_state[_PRESENTS] = presents
+    if number:
+        st.query_params[STEP] = str(number)
+    else:
+        st.query_params.pop(STEP, None)
+
+
+def _bar(number: int) -> None:
+    """Back and next, all steps, presenter mode, and reset."""
+    last = len(steps.STEPS)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="story-bar"):
+        st.button(
+            "Back",
+            key="story.back",
+            shortcut="Left",
+            on_click=go_to,
+            args=(number - 1,),
+        )
+        st.button(
+            "Next" if number < last else "To the start",
+            key="story.next",
+            type="primary",
+            shortcut="Right",
+            on_click=go_to,
+            args=((number + 1) % (last + 1),),
+        )
+        look = {"options": range(1, last + 1), "label_visibility": "collapsed", "required": True}
+        bound(st.segmented_control, "Step", "story.step", number, go_to, **look)
+        st.space("stretch")
+        presents = {"key": _PRESENTS, "help": "Large type, for a screen in front of a class"}
+        st.toggle("Presenter mode", persist_state="session", **presents)
+        st.button("Reset", key="story.reset", icon=":material/restart_alt:", type="tertiary", on_click=reset)
+
+
+def reset() -> None:
+    """The story as at first, but for presenter mode; at its first step."""
+    for key in [key for key in st.session_state if key.startswith("story.") and key != _PRESENTS]:
+        del st.session_state[key]
+    go_to(1)

@@ -26,7 +26,7 @@ first_imports.wait()
 before = set(sys.modules)
 from relcore.encoders.words import read_bundled
 print(set(first_imports.MODULES) <= before, read_bundled.cache_info().misses)
-for script in ("app/main.py", "pages/explore.py"):
+for script in ("app/main.py", "pages/start.py", "pages/explore.py"):
     tree = ast.parse(open(script).read())
     tree.body = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]
     exec(compile(tree, script, "exec"), {})

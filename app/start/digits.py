@@ -1,0 +1,89 @@
+"""Draw a digit: the encoder of one network, the classifier of another."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from app import compute, jobs
+from app.components.drawing_pad import drawing_pad
+from app.places import CONNECT, go
+from app.plain_text import plain_html
+from app.stitch import try_it
+from app.stitch.panel import StitchSetup, fitted
+from relcore.base.numbers import short
+from relcore.catalog.catalog import held_out_ids
+from relcore.catalog.examples import example_spaces
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.images import look_of, made_like, png_thumbnail
+from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
+from relcore.stitch.try_it import Answers, answers_of, rows_of
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_NAMES = "CNN", "residual network"
+_DRAW = "Draw"
+
+
+def draw() -> None:
+    says, pad, answers = st.columns([1.3, 1, 1.5], gap="large")
+    with says:
+        st.html(
+            '<p class="relscope-says">Two networks learned to read digits, each by itself. Take the encoder'
+            " of one and the classifier of the other. By coordinates they do not fit together; by"
+            " similarities to the same anchors they do. <b>Nothing is trained again.</b></p>"
+        )
+        if st.button("Every pair of four networks", icon=":material/conversion_path:", key="story.stitch"):
+            go(CONNECT, "Stitch")
+    with answers:
+        look = {"default": _DRAW, "required": True, "key": "story.digit"}
+        chosen = st.pills("Draw a digit, or take a scan", [_DRAW, *"0123456789"], **look)
+    setup, item = _setup(), None
+    encoders, _ = try_it.encoders(setup.specs)
+    dataset = encoders[setup.specs[0]].dataset
+    with pad:
+        if chosen != _DRAW:
+            item = _scan(dataset, fitted(setup), chosen)
+        elif (
+            picture := drawing_pad("story.pad", "Draw a digit here with mouse, pen or finger", 260)
+        ) is not None:
+            item = made_like(picture, look_of(dataset), "drawing")
+        if item is None:
+            return
+        seen = "As the networks see it"
+        st.image(BytesIO(png_thumbnail(item, 96 if chosen == _DRAW else 260)), caption=seen, alt=seen)
+    rows = rows_of([encoders[spec] for spec in setup.specs], [item])
+    with answers:
+        st.html(table(answers_of(fitted(setup), "relative", rows)))
+
+
+def _scan(dataset: Dataset, stitching: Stitching, label: str) -> Image:
+    """The first scan with this label that no network and no classifier was trained on."""
+    tested = stitching.shared.ids[stitching.split.test]
+    return dataset.item(int(np.flatnonzero(np.isin(dataset.ids, tested) & (dataset.labels == label))[0]))
+
+
+def _setup() -> StitchSetup:
+    specs, _ = example_spaces("digits", jobs.engine().store.finished)
+    specs = tuple(specs[1:3])
+    spaces = [compute.load_space(spec) for spec in specs]
+    test_ids = held_out_ids(specs, spaces, share_rows(spaces).ids)
+    return StitchSetup(specs, StitchSpec(("relative",), test_ids=test_ids))
+
+
+def table(answers: Answers) -> str:
+    """Each encoder with each head, and its answer."""
+    rows = ""
+    for i in range(2):
+        for j in (i, 1 - i):
+            (name, sure), *_ = answers.top(i, j, 1)
+            kind = "its own classifier" if i == j else f"<b>the classifier of the {_NAMES[j]}</b>"
+            rows += (
+                f'<div class="{"" if i == j else "stitched"}"><span>Encoder of the {_NAMES[i]},'
+                f" {kind}</span><b>{plain_html(name)}</b><small>{short(sure, 2)}</small></div>"
+            )
+    return f'<section class="relscope-digits">{rows}</section>'

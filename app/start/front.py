@@ -1,0 +1,104 @@
+"""The first screen: the idea in three pictures of real words, three examples, and your own data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app.places import CONNECT, DATA, EXPLORE, MIGRATE, Place, go
+from app.start.words import N_ANCHORS, anchors, chance, draw_maps, percent, score, words
+from relcore.maps.pane_maps import OWN
+
+_IDEAS = {
+    OWN: "Same shape,",
+    "absolute": "but different coordinates.",
+    "relative": "Similarities to anchors ★ agree.",
+}
+_EXAMPLES: tuple[tuple[str, str, str, Place, str], ...] = (
+    (
+        "match_word",
+        "Compare two models of words",
+        "Word2Vec and FastText, 20,000 words. Pick anchors, see the scores follow.",
+        EXPLORE,
+        "",
+    ),
+    (
+        "draw",
+        "Draw a digit, another model answers",
+        "The encoder of one network, the classifier of another, and no training between them.",
+        CONNECT,
+        "Stitch",
+    ),
+    (
+        "move_up",
+        "Change an embedding model",
+        "Keep the old vectors, translate new queries, or embed all again? See what each costs.",
+        MIGRATE,
+        "",
+    ),
+)
+
+
+def draw(begin: Callable[..., None]) -> None:
+    """`begin` opens a step of the story, as a callback."""
+    of = words()
+    by = anchors(of.pair)
+    st.html(
+        '<div class="relscope-hero"><p>Relscope compares the latent spaces of embedding models.</p><p>Train'
+        " the same encoder twice: both spaces have the <b>same shape</b>, but <b>different coordinates</b>."
+        " <b>Similarities to anchors</b> make them comparable.</p></div>"
+    )
+    with st.container(horizontal=True, gap="small", key="start-buttons"):
+        if st.button("Open your data", key="start.data", icon=":material/folder_open:", type="primary"):
+            go(DATA)
+        for label, key, icon, presents in (
+            ("The story in five steps", "start.story", ":material/auto_stories:", False),
+            ("Present it", "start.present", ":material/co_present:", True),
+        ):
+            help_ = "The story in large type, for a screen in front of a class" if presents else None
+            st.button(label, key=key, icon=icon, help=help_, on_click=begin, args=(1, presents))
+    found = []
+    with st.container(key="start-ideas"):
+        for number, (column, (form, idea)) in enumerate(zip(st.columns(3), _IDEAS.items(), strict=True), 1):
+            with column, st.container(border=True):
+                st.html(f'<h3 class="relscope-idea"><i>{number}</i>{idea}</h3>')
+                draw_maps(of, form, f"start.{form}", by=by if form == "relative" else ())
+                found.append(st.empty())
+    _tell(
+        found[0],
+        "Two models learned the same words from the same novels, separately. Each in its own axes, they draw"
+        " nearly the same picture.",
+    )
+    _examples()
+    # Streamlit sends the maps before these scores, which take half a second the first time.
+    shared, relative = score(of.pair, "absolute"), score(of.pair, "relative", by)
+    _tell(
+        found[1],
+        f"of {len(of.pair):,} words are their own nearest neighbour in the other model. Its axes mean"
+        " something else.",
+        percent(shared.top1),
+    )
+    _tell(
+        found[2],
+        f"are, where each word is described by its similarities to {N_ANCHORS} of them, the anchors. By"
+        f" chance: {chance(relative)}.",
+        percent(relative.top1),
+    )
+
+
+def _tell(place: DeltaGenerator, text: str, number: str = "") -> None:
+    figure = f"<b>{number}</b>" if number else ""
+    place.html(f'<div class="relscope-told">{figure}<p>{text}</p></div>')
+
+
+def _examples() -> None:
+    with st.container(key="start-examples"):
+        st.caption("Or begin with an example")
+        for column, (icon, title, text, place, tab) in zip(st.columns(3), _EXAMPLES, strict=True):
+            with column, st.container(border=True):
+                look = {"icon": f":material/{icon}:", "type": "tertiary"}
+                if st.button(f"**{title}**", key=f"start.{place.name}", **look):
+                    go(place, tab)
+                st.caption(text)

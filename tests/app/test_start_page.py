@@ -1,0 +1,178 @@
+"""Start: the first screen and the story show what the core computes; each step has an address and keys."""
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.components.small_maps import SmallMap
+from app.start import steps, story
+from relcore import load_words, match, select_anchors
+from relcore.compare import lesson
+from relcore.maps.pane_maps import OWN
+from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, held_out, represent, score_pair
+from tests.app.conftest import MAIN
+
+
+@pytest.fixture(scope="module")
+def words():
+    return match(load_words("word2vec-novels"), load_words("fasttext-novels"))
+
+
+def top1(pair, form, anchors=()):
+    """By the core alone: the share of queries that are their own nearest neighbour, as a score."""
+    split = held_out(pair, anchors, form)
+    rows = represent(pair, form, anchors, ProjectionSpec())
+    return score_pair(*rows, split, k=10, n_queries=LIVE_QUERIES, metrics=("mrr",))["mrr"]
+
+
+def opened(**query):
+    at = AppTest.from_file(MAIN, default_timeout=300)
+    at.query_params.update(query)
+    return run(at)
+
+
+def run(at):
+    at.run()
+    assert not at.exception, [error.value for error in at.exception]
+    return at
+
+
+def click(at, key):
+    at.button(key=key).click()
+    return run(at)
+
+
+def page(at):
+    return "\n".join(block.value for block in at.html)
+
+
+def shown(score):
+    return f"<b>{100 * score.top1:.0f} %</b>"
+
+
+def test_the_first_screen_shows_what_the_core_finds(words):
+    at = opened()
+    text = page(at)
+    anchors = select_anchors(words.source, 300, "random", random_state=0)
+    absolute, relative = top1(words, "absolute"), top1(words, "relative", anchors)
+    assert absolute.top1 < 0.01 < 0.8 < relative.top1
+    for score in (absolute, relative):
+        assert f'<div class="relscope-told">{shown(score)}' in text
+    places = {button.key: button for button in at.button if button.key.startswith("start.")}
+    assert set(places) == {
+        f"start.{one}" for one in ("data", "story", "present", "explore", "connect", "migrate")
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "place"), [("start.data", "Data"), ("start.explore", "Explore"), ("start.migrate", "Migrate")]
+)
+def test_the_buttons_of_the_first_screen_open_places(key, place):
+    assert f"{place}</h2>" in page(click(opened(), key))
+
+
+def test_every_step_has_an_address_and_keys_lead_on_and_back():
+    at = click(opened(), "start.story")
+    for number, step in enumerate(steps.STEPS[:-1], 1):
+        assert at.query_params["step"] == str(number)
+        assert f"{number} · {step.title}" in page(at)
+        assert [expander.label for expander in at.expander] == [f"Exercise: {step.question}"]
+        keys = {key: at.button(key=key).proto.shortcut for key in ("story.back", "story.next")}
+        assert keys == {"story.back": "left", "story.next": "right"}
+        click(at, "story.next")
+    click(at, "story.back")
+    assert at.query_params["step"] == "5"
+    at.button_group(key="story.step").set_value(2)
+    assert run(at).query_params["step"] == "2"
+
+
+def test_a_link_to_a_step_opens_it_and_changes_no_setting():
+    at = opened(step="2")
+    assert f"2 · {steps.STEPS[1].title}" in page(at)
+    assert at.session_state["relscope.history"].present.panes == (OWN,)
+    assert "relscope-hero" in page(opened(step="77"))
+
+
+def test_presenter_mode_is_large_and_stays():
+    at = click(opened(), "start.present")
+    assert story.LARGE in page(at)
+    assert story.LARGE in page(click(at, "story.next"))
+    at.toggle(key="story.presents").set_value(False)
+    assert story.LARGE not in page(run(at))
+
+
+def test_the_bars_of_a_word_are_its_coordinates_and_similarities(words):
+    at = opened(step="3")
+    at.selectbox(key="story.word").set_value("river")
+    text = page(run(at))
+    similar = represent(words, "relative", steps.RULERS, ProjectionSpec())
+    row = words.source.rows(["river"])[0]
+    sections = text.split('<section class="relscope-bars">')[1:]
+    for section, values in zip(
+        sections,
+        (
+            [space.vectors[row, :8] / space.norms[row] for space in (words.source, words.target)],
+            [space[row] for space in similar],
+        ),
+        strict=True,
+    ):
+        printed = [float(part.split("<")[0].replace("−", "-")) for part in section.split("</em><b>")[1:]]
+        assert pytest.approx(np.array(values), abs=0.0051) == np.reshape(printed, (8, 2)).T
+
+
+def test_the_plane_changes_its_coordinates_and_keeps_its_similarities():
+    at = opened(step="3")
+    at.button_group(key="story.ruler").set_value("plane")
+    run(at)
+    at.slider(key="story.turn").set_value(45)
+    text = page(run(at))
+    coordinates, similarities = (
+        [part.split("<")[0] for part in section.split("</em><b>")[1:]]
+        for section in text.split('<section class="relscope-bars">')[1:]
+    )
+    assert coordinates[::2] != coordinates[1::2]
+    assert similarities[::2] == similarities[1::2]
+
+
+def test_the_slider_scores_and_remembers(words):
+    at = opened(step="4")
+    for n in (2, 40):
+        at.select_slider(key="story.anchors").set_value(n)
+        run(at)
+        anchors = select_anchors(words.source, n, "random", random_state=0)
+        score = top1(words, "relative", anchors)
+        assert f"{shown(score)} of the words" in page(at)
+        assert f"Measured with {score.n_queries:,} of {score.n:,} words." in page(at)
+    assert page(at).count('<i style="height:0.0%">') == len(steps.STOPS) - 2
+    click(at, "story.reset")
+    assert at.query_params["step"] == "1"
+    at.query_params["step"] = "4"
+    assert run(at).select_slider(key="story.anchors").value == 10
+
+
+def test_each_failure_has_the_cores_score_and_what_cannot_match_is_at_chance_level(words):
+    at = opened(step="5")
+    usual = tuple(select_anchors(words.source, steps.SOME, "random", random_state=0))
+    few = tuple(select_anchors(words.source, steps.FEW, "random", random_state=0))
+    crowd = lesson.crowded_anchors(words.source, "senate", steps.SOME)
+    pairs = {
+        "50 anchors": (words, usual),
+        "5 anchors": (words, few),
+        "One cluster": (words, crowd),
+        "Wrong pairs": (lesson.with_wrong_pairs(words, usual), usual),
+        "Unrelated data": (lesson.with_unrelated_target(words), usual),
+    }
+    assert set(pairs) == set(steps.CASES)
+    found = {}
+    for name, (pair, anchors) in pairs.items():
+        at.button_group(key="story.case").set_value(name)
+        found[name] = top1(pair, "relative", anchors)
+        assert f"{shown(found[name])} of the words" in page(run(at)), name
+    assert found["50 anchors"] > 1.5 * found["One cluster"] > 10 * found["5 anchors"]
+    for name in ("Wrong pairs", "Unrelated data"):
+        assert found[name].null.low <= found[name] <= found[name].null.high
+
+
+def test_a_map_has_its_middle_in_the_middle_and_up_is_up():
+    one = SmallMap("", np.array([[1.0, 2.0], [3.0, 2.0], [1.0, 4.0]]), np.array([1.0, 2.0]), 4.0, "")
+    assert one.places(one.xy) == [500, 500, 750, 500, 500, 250]
