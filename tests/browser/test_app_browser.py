@@ -249,7 +249,7 @@ def test_zoom_brush_anchors_and_settings_outlive_changes_pages_and_a_reload(comp
     field.fill("wolves, qzxqzx")
     field.press("Enter")
     n += 1
-    wait_for(page, "anchors", n)
+    n_anchors(page, n)
     settle(page)
     assert field.evaluate("field => field === document.activeElement"), "the next word could be typed"
     for title in ("Migrate", "Explore"):

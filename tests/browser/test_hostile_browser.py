@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from app.places import DATA, PLACES
 from app.plain_text import plain
 from app.workspace import to_session_file
 from relcore.base.text import visible
@@ -19,12 +20,6 @@ from tests.browser.panes import settle
 from tests.relcore.figures.test_hostile_labels import FIGURES
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("Compare", "Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")
-TABS = {
-    "Anchors": ("Named sets and lists", "Diagnostics"),
-    "Spaces": ("Encode",),
-    "Invert": ("Translate",),
-}
 # What Markdown or HTML would have made of the texts; the inspector's own pictures are data.
 RENDERED = (
     "img[src='x'], img[src*='evil'], a[href*='evil'], main script, section script, .katex, img[alt='Streamlit"
@@ -68,33 +63,35 @@ def test_no_page_renders_or_fetches_anything_of_a_hostile_session(watched, serve
     workspace = hostile_workspace(tmp_path)
     workspace = replace(workspace, spaces=workspace.spaces[:-1])  # a session whose file is gone is not opened
     (tmp_path / "session.json").write_text(to_session_file(workspace, {}), encoding="utf-8")
-    page, sidebar = watched, watched.locator("[data-testid=stSidebar]")
+    page = watched
     monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
-    page.goto(servers.script(ROOT / "app" / "serve.py"))
+    page.goto(servers.script(ROOT / "app" / "serve.py") + "/?panes=own")
     page.wait_for_selector(".ls-root[data-drawn]")
-    sidebar.get_by_text("Session", exact=True).click()
-    sidebar.locator("input[type=file]").set_input_files(tmp_path / "session.json")
-    sidebar.get_by_role("button", name="Open the session").click()
-    sidebar.get_by_text("60 rows in both").wait_for()
+    page.locator(".st-key-toolbar-session button").click()
+    menu = page.get_by_test_id("stPopoverBody")
+    menu.locator("input[type=file]").set_input_files(tmp_path / "session.json")
+    menu.get_by_role("button", name="Open the session").click()
+    page.get_by_text("60 rows in both").wait_for()
+    page.keyboard.press("Escape")
     settle(page)
     assert (
         "<img src=x onerror=alert(1)>" in page.locator(".relscope-word").inner_text()
     )  # the texts are there, as they are
-    for name in PAGES:
-        page.get_by_role("link", name=name).click()
+    for place in PLACES.values():
+        page.get_by_role("button" if place is DATA else "link", name=place.title).first.click()
         settle(page)
-        for tab in (None, *TABS.get(name, ())):
+        for tab in (None, *place.tabs):
             if tab:
                 page.get_by_role("tab", name=tab, exact=True).click()
                 settle(page)
-            assert page.locator(RENDERED).count() == 0, (name, tab)
-            assert page.locator("[data-testid=stException]").count() == 0, (name, tab)
+            assert page.locator(RENDERED).count() == 0, (place, tab)
+            assert page.locator("[data-testid=stException]").count() == 0, (place, tab)
 
 
 def test_the_app_lets_the_browser_ask_no_other_host(page, app):
     complaints = []
     page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
-    page.goto(app)
+    page.goto(f"{app}/?panes=own")
     page.wait_for_selector(".ls-root[data-drawn]")
     settle(page)
     assert complaints == []  # what the app itself loads is allowed
