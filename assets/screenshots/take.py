@@ -1,7 +1,7 @@
-"""``python assets/screenshots/take.py``: pictures of every page, from a first start, into this folder or
+"""``python assets/screenshots/take.py``: pictures of every place, from a first start, into this folder or
 another one.
 
-Without arguments, those of the README. ``--all FOLDER`` takes every page in three sizes, light and dark, to
+Without arguments, those of the README. ``--all FOLDER`` takes every place in three sizes, light and dark, to
 be looked at. Needs Playwright and a Chromium (RELSCOPE_CHROMIUM).
 """
 
@@ -26,26 +26,29 @@ from tests.installed.test_notebook import KERNEL_IDLE, serve_lab  # noqa: E402
 SIZES = {"1440x900": (1440, 900), "1280x720": (1280, 720), "390x844": (390, 844)}
 DRAWN = "!document.querySelector('[data-testid=stSkeleton]') && !document.querySelector('[data-stale=true]')"
 SCHEMES = ("light", "dark")
-PAGES = ("Compare", "Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")
-OF_README = (
-    ("Compare", "light"),
-    ("Anchors", "dark"),
-    *(
-        (page, "light")
-        for page in ("Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")
-    ),
-)
+SCENES = {
+    "start": "",
+    "explore": "explore?panes=own",
+    "connect": "connect",
+    "migrate": "migrate",
+    "research": "research",
+    "data": "data",
+    "invert": "invert",
+    "bootstrap": "bootstrap",
+    "papers": "papers",
+}
+OF_README = {"start": "light", "explore": "light", "connect": "light", "migrate": "light"}
 
 
-def take(browser: Any, url: str, page_name: str, size: tuple[int, int], scheme: str, path: Path) -> None:
-    """One page, in a session of its own, at rest."""
+def take(browser: Any, url: str, scene: str, size: tuple[int, int], scheme: str, path: Path) -> None:
+    """One place, in a session of its own, at rest."""
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(120_000)
-    page.goto(f"{url}/{'' if page_name == 'Compare' else page_name.lower()}?panes=absolute,relative")
+    page.goto(f"{url}/{SCENES[scene]}")
     page.wait_for_selector("[data-testid=stMainBlockContainer] >> visible=true")
     page.evaluate(SETTLED)
-    if page_name in ("Compare", "Anchors", "Invert"):
+    if scene in ("explore", "invert"):
         page.wait_for_selector(".ls-root[data-drawn]")
     page.wait_for_function(DRAWN)
     page.mouse.move(0, 0)
@@ -54,7 +57,7 @@ def take(browser: Any, url: str, page_name: str, size: tuple[int, int], scheme: 
 
 
 def take_digits(browser: Any, url: str, path: Path) -> None:
-    """Compare with two networks of the digits, the cursor on a point."""
+    """Explore with two networks of the digits, the cursor on a point."""
     context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
     page = context.new_page()
     page.set_default_timeout(120_000)
@@ -63,11 +66,11 @@ def take_digits(browser: Any, url: str, path: Path) -> None:
     page.get_by_role("button", name="Add to the session").click()
     page.evaluate(SETTLED)
     page.keyboard.press("Escape")
-    page.get_by_test_id("stTopNavLink").get_by_text("Compare", exact=True).click()
+    page.get_by_test_id("stTopNavLink").get_by_text("Explore", exact=True).click()
     page.wait_for_selector(".ls-root[data-drawn]")
-    for side, name in (("Source", "MLP"), ("Target", "CNN")):
+    for side, name in (("source", "MLP"), ("target", "CNN")):
         page.evaluate(SETTLED)
-        page.get_by_test_id("stSidebar").get_by_role("combobox", name=re.compile(side)).first.click()
+        page.locator(f".st-key-choose-{side} input").first.click()
         page.get_by_role("option", name=re.compile(rf"^{name}")).first.click()
     page.evaluate(SETTLED)
     page.wait_for_function(DRAWN)
@@ -111,9 +114,11 @@ def take_notebook(browser: Any, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--all", type=Path, metavar="FOLDER", help="every page, size and scheme, into this folder"
+        "--all", type=Path, metavar="FOLDER", help="every place, size and scheme, into this folder"
     )
-    parser.add_argument("--pages", nargs="+", default=PAGES, choices=PAGES, help="with --all: only these")
+    parser.add_argument(
+        "--scenes", nargs="+", default=list(SCENES), choices=SCENES, help="with --all: only these"
+    )
     chosen = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
@@ -123,19 +128,14 @@ def main() -> None:
         try:
             if chosen.all:
                 chosen.all.mkdir(parents=True, exist_ok=True)
-                for page, size, scheme in product(chosen.pages, SIZES, SCHEMES):
+                for scene, size, scheme in product(chosen.scenes, SIZES, SCHEMES):
                     take(
-                        browser,
-                        url,
-                        page,
-                        SIZES[size],
-                        scheme,
-                        chosen.all / f"{page.lower()}-{size}-{scheme}.png",
+                        browser, url, scene, SIZES[size], scheme, chosen.all / f"{scene}-{size}-{scheme}.png"
                     )
-                    print(page, size, scheme, flush=True)
+                    print(scene, size, scheme, flush=True)
             else:
-                for page, scheme in OF_README:
-                    take(browser, url, page, SIZES["1440x900"], scheme, HERE / f"{page.lower()}-{scheme}.png")
+                for scene, scheme in OF_README.items():
+                    take(browser, url, scene, SIZES["1440x900"], scheme, HERE / f"{scene}-{scheme}.png")
                 take_digits(browser, url, HERE / "digits-light.png")
                 take_notebook(browser, HERE / "notebook-light.png")
         finally:

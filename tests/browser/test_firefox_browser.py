@@ -1,4 +1,4 @@
-"""One walk through all pages in Firefox: every page is drawn without an error, and a lasso reaches the
+"""One walk through all places in Firefox: each is drawn without an error, and a lasso reaches the
 inspector.
 """
 
@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.app_in_chromium import SETTLED
 from tests.browser.firefox import Firefox, find_firefox, without_screen
-from tests.browser.panes import PAGES
+from tests.browser.panes import PLACES
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def firefox(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_walk_through_all_pages(firefox, app):
-    firefox.open(app)
+def test_a_walk_through_all_places(firefox, app):
+    firefox.open(f"{app}/?panes=own")
     firefox.wait_for("document.querySelector('.ls-root[data-drawn]')")
     firefox.evaluate(f"({SETTLED})()")
     box = firefox.evaluate("JSON.stringify(document.querySelector('.ls-plot').getBoundingClientRect())")
@@ -38,7 +38,7 @@ def test_a_walk_through_all_pages(firefox, app):
     firefox.wait_for(
         "[...document.querySelectorAll('.relscope-word')].some(one => one.innerText.includes('selected'))"
     )
-    for title in PAGES:
+    for title in PLACES:
         named = f"one => one.innerText.trim().endsWith({json.dumps(title)})"
         firefox.evaluate(
             f"[...document.querySelectorAll('[data-testid=stTopNavLink]')].find({named}).click()"
