@@ -1,4 +1,4 @@
-"""Every figure in the README and in SECURITY.md has a row in CLAIMS.md, whose words and sources are there; findings of studies are
+"""Every figure in the README, in docs and in SECURITY.md has a row in CLAIMS.md, whose words and sources are there; findings of studies are
 written from their runs."""
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ CODE = re.compile(
     r"```.*?```|^\| `.*?$|`[^`]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE
 )  # and rows of tables of names
 YEARS_AND_NAMES = re.compile(r"\b(19|20)\d\d\b|\b\d*[A-Za-z_]\w*")  # such as Word2Vec
+
+
+TEXTS = ["README.md", "SECURITY.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 
 
 def read(name: str) -> str:
@@ -34,18 +37,18 @@ def uncovered(text: str, words: list[str]) -> list[str]:
     return re.findall(r".{0,30}\d.{0,30}", YEARS_AND_NAMES.sub("…", text))
 
 
-@pytest.mark.parametrize("name", ["README.md", "SECURITY.md"])
+@pytest.mark.parametrize("name", TEXTS)
 def test_every_figure_has_a_row(name):
     assert uncovered(read(name), [row[0].strip("`") for row in claims()]) == []
 
 
 def test_a_figure_changed_by_hand_has_none():
     words = [row[0].strip("`") for row in claims()]
-    assert uncovered(read("README.md").replace("438 everyday", "439 everyday"), words) != []
+    assert uncovered(read("docs/new.md").replace("438 everyday", "439 everyday"), words) != []
 
 
 def test_the_words_and_sources_of_every_row_are_there():
-    texts = re.sub(r"\s+", " ", read("README.md") + read("SECURITY.md"))
+    texts = re.sub(r"\s+", " ", "".join(map(read, TEXTS)))
     assert len(claims()) > 30
     assert [row[0] for row in claims() if row[0].strip("`") not in texts] == []
     sources = [path for row in claims() for path in re.findall(r"`([^`]+)`", row[1])]

@@ -5,7 +5,7 @@ with a picture.
 
 Groups: digits, sentences, bootstrap, differences, migration-example, and the names of studies; default: all
 that are there. Each is what its page computes with its default settings. The groups take 10 s to an hour of
-one core. Commit first: date and commit are written beside the results. The findings in README.md and
+one core. Commit first: date and commit are written beside the results. The findings in docs/places.md and
 CLAIMS.md are then written from the runs that come with Relscope; with --only-texts nothing else is.
 """
 
@@ -42,7 +42,7 @@ from relcore.tasks.task import Task
 
 _LARGEST = 6_000_000  # bytes of a file
 _LONG = 20_000  # letters of metadata, above which an entry has a file of its own
-README, CLAIMS = (Path(__file__).parents[2] / name for name in ("README.md", "CLAIMS.md"))
+PLACES, CLAIMS = (Path(__file__).parents[2] / name for name in ("docs/places.md", "CLAIMS.md"))
 _HEADER = "| study | finding | date, commit |\n|---|---|---|\n"
 
 
@@ -157,10 +157,10 @@ def findings() -> dict[str, tuple[str, str]]:
 
 
 def texts() -> dict[Path, str]:
-    """CLAIMS.md with a row for each study, and README.md with the same for those that it names."""
+    """CLAIMS.md with a row for each study, and docs/places.md with the same for those that it names."""
     rows, texts = findings(), {}
-    texts[README] = re.sub(
-        r"(?m)^\| `([a-z-]+)`: .*$", lambda row: rows[row[1]][0], README.read_text("utf-8")
+    texts[PLACES] = re.sub(
+        r"(?m)^\| `([a-z-]+)`: .*$", lambda row: rows[row[1]][0], PLACES.read_text("utf-8")
     )
     before, header, rest = CLAIMS.read_text("utf-8").partition(_HEADER)
     texts[CLAIMS] = before + header + "\n".join(map("".join, rows.values())) + rest[rest.index("\n\n") :]

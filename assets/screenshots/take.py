@@ -37,7 +37,6 @@ SCENES = {
     "bootstrap": "bootstrap",
     "papers": "papers",
 }
-OF_README = {"start": "light", "explore": "light", "connect": "light", "migrate": "light"}
 
 
 def take(browser: Any, url: str, scene: str, size: tuple[int, int], scheme: str, path: Path) -> None:
@@ -134,8 +133,8 @@ def main() -> None:
                     )
                     print(scene, size, scheme, flush=True)
             else:
-                for scene, scheme in OF_README.items():
-                    take(browser, url, scene, SIZES["1440x900"], scheme, HERE / f"{scene}-{scheme}.png")
+                for scene in SCENES:
+                    take(browser, url, scene, SIZES["1440x900"], "light", HERE / f"{scene}-light.png")
                 take_digits(browser, url, HERE / "digits-light.png")
                 take_notebook(browser, HERE / "notebook-light.png")
         finally:

@@ -35,9 +35,9 @@ def files(tmp_path):
     return tmp_path
 
 
-def readme_example():
+def documented_example():
     (example,) = re.findall(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL
+        r"```python\n(.*?)```", (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8"), flags=re.DOTALL
     )
     return example
 
@@ -45,7 +45,7 @@ def readme_example():
 def check(environment, files):
     assert "torch" not in {path.name for path in environment.glob("lib/python*/site-packages/*")}
     python, relscope = environment / "bin" / "python", environment / "bin" / "relscope"
-    told = run(python, "-c", readme_example(), folder=files)
+    told = run(python, "-c", documented_example(), folder=files)
     score = re.fullmatch(r"mrr (\S+) \(k = 10, n = 300; chance (\S+) … (\S+)\)\n", told)
     assert float(score[1]) > 0.95
     assert float(score[3]) < 0.05

@@ -125,4 +125,6 @@ def test_the_script_of_the_readme_scores_each_lasso(tmp_path):
         check=True,
     )
     assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["1.000", "0.500", "0.000", "0.000"]
-    assert f"python {SCRIPT.relative_to(ROOT)} first.npy" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"python {SCRIPT.relative_to(ROOT)} first.npy" in (ROOT / "docs" / "scripts.md").read_text(
+        encoding="utf-8"
+    )
