@@ -27,7 +27,7 @@ from benchmarks.app_in_chromium import FLAGS, SETTLED, find_chromium, serve
 
 PANES = ".ls-root[data-drawn]"
 PICTURES = {
-    "": "svg.relscope-map, .relscope-maps svg, .ls-root[data-drawn], canvas",
+    "": ".maps circle",
     "explore": PANES,
     "connect": ".js-plotly-plot .main-svg",
     "migrate": ".js-plotly-plot .main-svg",
