@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,10 +16,12 @@ import streamlit as st
 from app import compute, exports, messages, session
 from app.jobs import engine
 from app.page_settings import kept, segments
-from app.places import FORMER, Place, go
+from app.places import FORMER, RESEARCH, Place, go
+from app.plain_text import plain
 from app.session import fit_to_pair
 from app.studies import panel
 from app.workspace import BUNDLED, Workspace
+from relcore.base.names import STUDIES
 from relcore.base.numbers import general, short
 from relcore.papers.rows import (
     DOES_NOT,
@@ -40,6 +43,7 @@ from relcore.papers.rows import (
     find_row,
     load_rows,
     spread_of,
+    studies_of,
     verdicts_of,
 )
 from relcore.papers.runs import RUNS, PaperRun, result_of
@@ -177,7 +181,8 @@ def _value(value: Any) -> str:
 
 
 STYLE = Path(__file__).parents[2] / "assets" / "papers.css"
-_ALL = "All"
+_ALL, _UNMEASURED = "All", "not measured here"
+_COLORS = {HOLDS: "green", PARTLY: "orange", DOES_NOT: "red"}
 _GOING = "relscope.papers-going"
 
 
@@ -191,22 +196,29 @@ def draw() -> None:
     n_ours = sum(claim.claim.ours for verdict in found for claim in verdict.claims)
     messages.lead(
         f"<b>{len(rows)}</b> tables and figures of three papers; <b>{n_measured}</b> have numbers measured"
-        f" here. The papers’ patterns were tried in <b>{len(found)}</b> experiments, a table or figure on one"
-        f" data set, each counted once: they {_counted(found)}. Of the"
-        f" {sum(len(verdict.claims) for verdict in found)} comparisons, {n_ours} rest on a threshold of ours."
-        f" Without these, {len(own)} experiments are left: the patterns {_counted(own)}. Published numbers"
-        " come from the papers’ data and models, ours from the data and models at hand: compare the patterns,"
-        " not the values."
+        f" here. In <b>{len(found)}</b> experiments, a table or figure on one data set, the papers’ patterns"
+        f" {_counted(found)}. Compare the patterns, not the values: published numbers come from the papers’"
+        " data and models, ours from those at hand."
+        '<details class="relscope-details"><summary>How this is counted</summary>Each experiment'
+        f" counts once. Of the {sum(len(verdict.claims) for verdict in found)} comparisons, {n_ours} rest on"
+        f" a threshold of ours. Without these, {len(own)} experiments are left: the patterns {_counted(own)}."
+        f" {RULE}</details>"
     )
-    chosen = _filtered(rows, results)
-    _exports(chosen, results)
+    verdicts = {row.id: _verdict(row, results) for row in rows}
+    chosen = _filtered(rows, verdicts, results)
     if not chosen:
-        st.info(
-            "No row matches. Choose another paper, or also show rows without numbers.",
-            icon=":material/filter_alt_off:",
+        messages.info(
+            "No table or figure matches. Change the search or the choices above.", ":material/search_off:"
         )
-    for row in chosen:
-        _row(row, results)
+    for paper in dict.fromkeys(row.paper for row in chosen):
+        st.markdown(f"#### {paper.short}")
+        st.caption(f"{paper.authors}, [{paper.title}]({paper.url})")
+        with st.container(gap="xxsmall"):
+            for row in chosen:
+                if row.paper == paper:
+                    _row(row, verdicts[row.id], results)
+    if going := st.session_state.pop(_GOING, None):
+        go(*_place(find_row(going)))
 
 
 def _counted(found: Sequence[ClaimVerdict]) -> str:
@@ -217,20 +229,58 @@ def _counted(found: Sequence[ClaimVerdict]) -> str:
     )
 
 
-def _filtered(rows: tuple[PaperRow, ...], results: dict[str, Ours]) -> list[PaperRow]:
-    papers = {row.paper.id: row.paper for row in rows}
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        titles = {_ALL: _ALL} | {name: paper.short for name, paper in papers.items()}
-        paper = segments("Paper", titles, "papers.paper", label_visibility="collapsed")
-        only = kept(st.toggle, "With numbers measured here", key="papers.only")
-    if paper in papers:
-        chosen = papers[paper]
-        st.caption(f"{chosen.authors}, [{chosen.title}]({chosen.url})")
-    return [
-        row
-        for row in rows
-        if paper in (_ALL, row.paper.id) and (not only or any(name in results for name in row.run_names()))
-    ]
+def _verdict(row: PaperRow, results: dict[str, Ours]) -> dict[str, list[str]]:
+    """The data of the row's experiments by their verdict, or why there is none, with nothing."""
+    if row.repeats:
+        return {f"counted as {find_row(row.repeats).name}": []}
+    by_word: dict[str, list[str]] = {}
+    for on, verdict in verdicts_of(row, results).items():
+        by_word.setdefault(verdict.word, []).append(on)
+    measured = any(name in results for name in row.run_names())
+    return by_word or {"measured, nothing compared" if measured else _UNMEASURED: []}
+
+
+def _in_line(verdict: dict[str, list[str]]) -> str:
+    parts = []
+    for word, on in verdict.items():
+        short_word = word.removeprefix("pattern ")
+        data = f" :small[on {plain('; '.join(on))}]" if len(verdict) > 1 else ""
+        parts.append(f":{_COLORS.get(word, 'gray')}[{short_word}]{data}")
+    return " · ".join(parts)
+
+
+def _filtered(
+    rows: tuple[PaperRow, ...], verdicts: dict[str, dict[str, list[str]]], results: dict[str, Ours]
+) -> list[PaperRow]:
+    papers = {row.paper.id: row.paper.short for row in rows}
+    words = [HOLDS, PARTLY, DOES_NOT, UNDECIDED, _UNMEASURED]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="papers-choosers"):
+        paper = segments("Paper", {_ALL: _ALL} | papers, "papers.paper")
+        look = {"format_func": str.capitalize, "width": 220}
+        verdict = kept(st.selectbox, "Verdict", [_ALL, *words], key="papers.verdict", **look)
+        look = {"placeholder": "Table 1, digits, anchors …", "icon": ":material/search:", "width": 260}
+        asked = kept(st.text_input, "Search", key="papers.search", max_chars=80, **look)
+        chosen = [
+            row
+            for row in rows
+            if paper in (_ALL, row.paper.id)
+            and (verdict == _ALL or verdict in verdicts[row.id])
+            and _fits(row, asked.lower().split())
+        ]
+        _exports(chosen, results)
+    return chosen
+
+
+def _fits(row: PaperRow, asked: list[str]) -> bool:
+    """Whether the row has that name, or each of these words or parts of them; a number is a word."""
+    if re.fullmatch(r"(table|figure) \d+", name := " ".join(asked)):
+        return row.name.lower() == name
+    studies = [STUDIES[kind].title for kind in studies_of(row)]
+    told = [row.name, row.title, row.shows, row.paper.authors, row.paper.short, *studies]
+    told += [RUNS[name].data for name in row.run_names()]
+    text = " ".join(told).lower()
+    words = set(re.findall(r"\w+", text))
+    return all(word in words if word.isdecimal() else word in text for word in asked)
 
 
 def _exports(rows: list[PaperRow], results: dict[str, Ours]) -> None:
@@ -238,39 +288,44 @@ def _exports(rows: list[PaperRow], results: dict[str, Ours]) -> None:
         "csv": ("CSV", as_csv, "text/csv", "One number per line, published and measured"),
         "tex": ("LaTeX", as_latex, "application/x-tex", "A longtable, for a paper that uses booktabs"),
     }
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    with st.popover("Export", icon=":material/download:", type="tertiary", key="papers.export"):
         for suffix, (label, make, media, explanation) in files.items():
             look = {"help": f"{explanation}: the rows shown", "type": "tertiary", "disabled": not rows}
             content = partial(make, rows, results)
             exports.download(label, content, f"papers.{suffix}", media, f"papers.{suffix}", **look)
 
 
-def _row(row: PaperRow, results: dict[str, Ours]) -> None:
-    with st.container(border=True, key=f"papers-{row.id}"):
-        st.html(
-            f'<div class="relscope-paper"><h3>{escape(f"{row.name} · {row.title}")}'
-            f"<small>{escape(row.paper.authors)}</small></h3><p>{escape(row.shows)}</p></div>"
-        )
-        parts = [here(results[name], row.groups(name)) for name in row.run_names() if name in results]
-        left, right = st.columns(
-            [1, 2.2] if not row.published else [1, 1] if parts else [2.2, 1], gap="large"
-        )
-        needs = small_print(row.needs, "Their data and models:") if row.needs else ""
-        left.html(published(row) + needs)
-        verdicts = verdicts_of(row, results) if parts else {}
-        parts = [verdict_html(on, verdict) for on, verdict in verdicts.items()] + parts
-        if row.repeats:
-            parts.insert(0, small_print(f"Counted as {find_row(row.repeats).name}.", "The same experiment:"))
-        if parts and row.differs:
-            parts.append(small_print(row.differs, "Differences from the paper:"))
-        missing = row.why_not or "No result with the row's settings."
-        right.html("".join(parts) or small_print(missing, "Not measured here:"))
-        _explore(row)
+def _row(row: PaperRow, verdict: dict[str, list[str]], results: dict[str, Ours]) -> None:
+    """One line with the verdict; the rest is drawn where it is open."""
+    title = f"**{row.name}** · {plain(row.title)} · {_in_line(verdict)}"
+    with st.expander(title, key=panel.open_key(row), on_change="rerun") as opened:
+        if opened.open:
+            _opened_row(row, results)
 
 
-def _explore(row: PaperRow) -> None:
-    place = study_of(row.tab).title if row.page == "studies" else _place(row)[1] or _place(row)[0].title
-    run = _opened(row)
+def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
+    st.html(f'<div class="relscope-paper"><p>{escape(row.shows)}</p></div>')
+    parts = [here(results[name], row.groups(name)) for name in row.run_names() if name in results]
+    left, right = st.columns([1, 2.2] if not row.published else [1, 1] if parts else [2.2, 1], gap="large")
+    needs = small_print(row.needs, "Their data and models:") if row.needs else ""
+    left.html(published(row) + needs)
+    verdicts = verdicts_of(row, results) if parts else {}
+    parts = [verdict_html(on, verdict) for on, verdict in verdicts.items()] + parts
+    if row.repeats:
+        parts.insert(0, small_print(f"Counted as {find_row(row.repeats).name}.", "The same experiment:"))
+    if parts and row.differs:
+        parts.append(small_print(row.differs, "Differences from the paper:"))
+    missing = row.why_not or "No result with the row's settings."
+    right.html("".join(parts) or small_print(missing, "Not measured here:"))
+    with st.container(horizontal=True, gap="small"):
+        for kind in studies_of(row):
+            _explore(row, f"Open the study: {STUDIES[kind].title}", kind)
+        if row.page != "studies":
+            _explore(row, f"Open in {_place(row)[1] or _place(row)[0].title}")
+
+
+def _explore(row: PaperRow, label: str, kind: str = "") -> None:
+    run = _run_of(row, kind)
     numbers = [
         f"{name.replace('_', ' ')} {general(value)}"
         for name, value in (run.settings if run else {}).items()
@@ -278,17 +333,14 @@ def _explore(row: PaperRow) -> None:
     ]
     measures = " Its runs measure these numbers again." if run and run.study else ""
     st.button(
-        f"Open in {place}",
-        key=f"papers.explore-{row.id}",
+        label,
+        key=f"papers.explore-{row.id}{kind and '-'}{kind}",
         type="tertiary",
         icon=":material/arrow_forward:",
         help=f"With the table's settings: {', '.join(numbers)}.{measures}" if numbers else None,
         on_click=session.guarded,
-        args=(_open, row),
+        args=(_open, row, kind),
     )
-    if st.session_state.get(_GOING) == row.id:
-        del st.session_state[_GOING]
-        go(*_place(row))
 
 
 def _place(row: PaperRow) -> tuple[Place, str]:
@@ -296,17 +348,20 @@ def _place(row: PaperRow) -> tuple[Place, str]:
     return place, row.tab if row.tab in place.tabs else tab
 
 
-def _opened(row: PaperRow) -> PaperRun | None:
+def _run_of(row: PaperRow, kind: str) -> PaperRun | None:
+    """The run whose settings are those of the study, or of the page that draws the words."""
     runs = (RUNS[name] for name in row.run_names())
-    return next((run for run in runs if run.words or (run.study and run.study == row.tab)), None)
+    return next((run for run in runs if (run.study == kind if kind else run.words)), None)
 
 
-def _open(row: PaperRow) -> None:
+def _open(row: PaperRow, kind: str) -> None:
     """Make the table's settings those of the page, and go there in the run that follows."""
-    run = _opened(row)
-    if row.page == "studies":
-        panel.open_spec(StudySpec.of(study_of(row.tab), run.settings if run else None))
-    elif run:
+    run = _run_of(row, kind)
+    if kind:
+        panel.open_spec(StudySpec.of(study_of(kind), run.settings if run else None))
+        st.session_state[RESEARCH.key] = RESEARCH.tabs[0]
+        return
+    if run:
         session.become(f"open {row.name}", _on_words(run, session.workspace()))
     st.session_state[_GOING] = row.id
 

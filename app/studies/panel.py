@@ -11,6 +11,7 @@ import streamlit as st
 from app import compute, exports, messages, session
 from app.jobs import engine, learned
 from app.page_settings import kept
+from app.places import RESEARCH
 from app.plain_text import plain, plain_name
 from app.spaces.loading import rejoined
 from app.workspace import Workspace
@@ -21,6 +22,7 @@ from relcore.base.records import parse
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
+from relcore.papers.rows import PaperRow, rows_of_study
 from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of
 
 _GIVEN = "relscope.given-"
@@ -35,7 +37,6 @@ def choose_study() -> Study:
         list(STUDIES),
         index=list(STUDIES).index(opening) if opening else 0,
         format_func=lambda kind: STUDIES[kind].title,
-        captions=[name.paper for name in STUDIES.values()],
         key="studies.kind",
     )
     return study_of(kind)
@@ -75,7 +76,29 @@ def _described(spec: SpaceSpec) -> str:
 
 def introduce(study: Study) -> None:
     st.subheader(STUDIES[study.kind].help, anchor=False)
-    st.caption(" ".join((study.__doc__ or STUDIES[study.kind].paper).split()))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"Asked by: {plain(STUDIES[study.kind].paper)}.", width="content")
+        for row in rows_of_study(study.kind):
+            st.button(
+                row.name,
+                key=f"studies.row-{row.id}",
+                type="tertiary",
+                icon=":material/menu_book:",
+                help=f"{row.title}: opens it in Papers, what is printed beside what is measured here",
+                on_click=_open_row,
+                args=(row,),
+            )
+
+
+def open_key(row: PaperRow) -> str:
+    """Of what is open of a row of Papers."""
+    return f"papers.open-{row.id}"
+
+
+def _open_row(row: PaperRow) -> None:
+    shown = {RESEARCH.key: RESEARCH.tabs[1], open_key(row): True, "papers.paper": row.paper.id}
+    for key, value in (shown | {"papers.search": row.name, "papers.verdict": "All"}).items():
+        st.session_state[key] = value
 
 
 def control(runs: StudyRuns) -> None:
@@ -101,14 +124,18 @@ def control(runs: StudyRuns) -> None:
                 f" resume.{learned([likely])}"
             )
         return
-    made = runs.made(store)  # with Relscope
+    made, n_left = runs.made(store), len(runs.missing(store, own=True))  # with Relscope
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         came = f" They come with Relscope. {made.in_words}" if made else ""
+        stopped = made and n_left < len(runs)
+        if stopped:
+            came = f" {len(runs) - n_left:,} of them here, the others came with Relscope."
         st.caption(f"{counted(len(runs), 'run')}, all done.{came}", width="content")
         if made:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, engine(), True)}
+            verb = f"Resume the other {n_left:,} here" if stopped else "Run them here"
             st.button(
-                f"Run them here · {_duration(runs.expected(store, n_workers, own=True).likely)}",
+                f"{verb} · {_duration(runs.expected(store, n_workers, own=True).likely)}",
                 help="Computes them again on this machine, and shows these runs from then on.",
                 **start,
             )
@@ -254,14 +281,15 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
 
 
 def page(workspace: Workspace) -> None:
-    choosers, answer = st.columns([1, 2.4], gap="large")
+    choosers, answer = st.columns([1, 3.4], gap="large")
     with choosers:
         study = choose_study()
-        spec = choose_options(study, workspace)
-    runs = StudyRuns(study, spec)
-    with choosers:
-        offer_files(spec)
     with answer:
         introduce(study)
+        with st.expander("Method details", icon=":material/tune:", key="studies.details"):
+            st.caption(" ".join((study.__doc__ or "").split()))
+            spec = choose_options(study, workspace)
+            offer_files(spec)
+        runs = StudyRuns(study, spec)
         control(runs)
         draw(runs)

@@ -19,6 +19,7 @@ import pandas as pd
 
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.names import STUDIES
 from relcore.base.numbers import counted
 
 FOLDER = files("relcore") / "data" / "papers"
@@ -376,6 +377,28 @@ def find_row(identifier: str) -> PaperRow:
     return rows[identifier]
 
 
+_CITED = re.compile(r"(Fig|Table)s?\.? (\d+(?:(?:, | and )\d+)*)")
+
+
+@cache
+def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
+    """The rows that a study measures: those that open it, and those that asked its question."""
+    asked = STUDIES[kind].paper
+    found = () if asked.startswith("ours") else _CITED.findall(asked)
+    cited = {(what, int(number)) for what, numbers in found for number in re.findall(r"\d+", numbers)}
+
+    def asks(row: PaperRow) -> bool:
+        return row.paper.authors in asked and (row.kind.removesuffix("ure"), row.number) in cited
+
+    return tuple(row for row in load_rows() if row.tab == kind or asks(row))
+
+
+def studies_of(row: PaperRow) -> tuple[str, ...]:
+    """The studies that measure a row, first the one that it opens."""
+    found = [kind for kind in STUDIES if row in rows_of_study(kind)]
+    return tuple(sorted(found, key=lambda kind: kind != row.tab))
+
+
 def _rows_of(name: str) -> list[PaperRow]:
     paper = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     rows = paper.pop("rows")
@@ -445,7 +468,14 @@ class ClaimVerdict:
         verb = "holds" if len(outcomes) == 1 else "hold"
         held = f"{outcomes.count(YES)} of {counted(len(outcomes), 'comparison')} {verb}"
         return ", ".join(
-            [held, *(f"{outcomes.count(word)} {word}" for word in (NO, OPEN) if word in outcomes)]
+            [
+                held,
+                *(
+                    counted(outcomes.count(word), word, several)
+                    for word, several in ((NO, "fail"), (OPEN, OPEN))
+                    if word in outcomes
+                ),
+            ]
         )
 
 

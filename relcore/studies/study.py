@@ -546,12 +546,12 @@ class StudyRuns:
                 job.cancel()
 
     def standing(self, engine: Engine) -> Standing:
-        done = sum(map(engine.store.has, self.keys))
         known = [(job, job.status()) for job in self._jobs(engine)]
         states = {state: [pair for pair in known if pair[1].state == state] for state in _STATES}
         running = [pair for pair in states["running"] if not engine.store.has(pair[0].key, own=True)]
         under_way = [job for job, _ in running + states["queued"]]
         here = any(job.here for job in under_way)
+        done = sum(engine.store.has(key, own=here) for key in self.keys)
         return Standing(
             done,
             len(running),

@@ -101,8 +101,8 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     )  # its pairing is in the store, too, but is no space
     assert load_encoding(jobs.engine().store, key).digest == renamed.digest
     assert session.button(key="bootstrap.use").disabled
-    for page in ("compare", "invert"):
-        session.open(page)
+    for place, tab in (("explore", "Scores"), ("connect", "Invert")):
+        session.open(place, tab)
         assert not session.errors
         assert any("confirm pairs on the Bootstrap page" in box.value for box in session.info)
     assert "relscope-inversion" not in session.html

@@ -3,6 +3,7 @@
 import pytest
 
 from app.jobs import whole_engine
+from relcore.papers.rows import load_rows
 
 
 @pytest.fixture
@@ -14,13 +15,37 @@ def page(make_session, monkeypatch):
     whole_engine.clear()
 
 
+def open_row(page, row):
+    page.session_state[f"papers.open-{row}"] = True
+    return page.run()
+
+
+def test_rows_are_lines_with_their_verdict_and_only_open_ones_are_drawn(page):
+    assert len(page.expander) == len(load_rows())
+    assert "Table 1** · Word embeddings · :green[holds]" in page.expander[0].label
+    assert "<table" not in page.html
+    assert open_row(page, "relative-table-1").html.count('class="relscope-papers"') > 1
+    for asked, n in (("table 1", 3), ("the common mean", 1), ("no such words", 0)):
+        assert len(page.change("text_input", "papers.search", asked).expander) == n
+
+
+def test_a_study_opens_the_row_that_it_answers_and_the_row_its_study(page):
+    open_row(page, "inverse-table-1").click("papers.explore-inverse-table-1-common-mean")
+    assert page.radio(key="studies.kind").value == "common-mean"
+    page.click("studies.row-inverse-table-1")
+    assert page.session_state["research.tab"] == "Papers"
+    assert [line.label.startswith("**Table 1**") for line in page.expander] == [True]
+    assert "translated into another language" in page.html
+
+
 def test_explore_opens_the_words_with_the_numbers_of_their_table(page):
-    page.click("papers.explore-relative-table-1")
+    open_row(page, "relative-table-1").click("papers.explore-relative-table-1")
     opened = page.session_state["relscope.history"].present
     assert (len(opened.anchors), opened.anchors_from, opened.k) == (300, "random 300 0", 10)
 
 
 def test_explore_opens_the_study_with_the_tables_settings(page):
-    page.click("papers.explore-relative-figure-6")
+    open_row(page, "relative-figure-6").click("papers.explore-relative-figure-6-anchor-count")
+    assert page.session_state["research.tab"] == "Studies"
     assert page.session_state["studies.kind"] == "anchor-count"
     assert page.session_state["studies.anchor-count.n_states"] == 5

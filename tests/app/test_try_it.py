@@ -31,9 +31,9 @@ def encoded(dataset, *encoders):
 
 
 def stitch_page(specs) -> Session:
-    session = Session(workspace=Workspace(specs, specs[0], specs[1])).open("connect", "Stitch")
-    session.at.session_state["stitch.tab"] = "Try it"
-    return session.run()
+    session = Session(workspace=Workspace(specs, specs[0], specs[1]))
+    session.at.session_state["stitch.try"] = True
+    return session.open("connect", "Stitch")
 
 
 @pytest.fixture(autouse=True)
