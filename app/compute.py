@@ -238,7 +238,7 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
         return (
             f"Bootstrap found these {n:,} pairs, so they are not scored like known ones. Only pairs that you"
             f" confirmed are, and scores need {LEAST_HELD_OUT} or more that are no anchors, not {n_scored}:"
-            " confirm pairs on the Bootstrap page."
+            " confirm pairs in Connect, Bootstrap."
         )
     remedy = "Removing anchors does not help: choose"
     if n > LEAST_HELD_OUT:

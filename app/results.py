@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, messages
 from app.jobs import asked_again, cost_in_words, engine, follow, learned
@@ -34,13 +36,15 @@ def computed(
     unasked_seconds: float = 0.0,
     icon: str = ":material/play_arrow:",
     below: Callable[[list[Job]], None] | None = None,
+    details: DeltaGenerator | None = None,
 ) -> Result | None:
     """The result of a task, or None: the page then shows its cost or its progress.
 
     A quick task runs in place. Up to `unasked_seconds` a job starts by itself, and stops the one of its kind
     before. What takes longer waits for a button with `label` and the cost; a worker is `slower` by that
-    factor. `below` draws more about a running job. Raises a SpaceError where the task runs at once and its
-    data do not fit.
+    factor. `below` draws more about a running job; a result that comes with Relscope can be computed here by
+    a button in `details`, by default above it. Raises a SpaceError where the task runs at once and its data
+    do not fit.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key, store = task.key(spaces), engine().store
@@ -48,7 +52,8 @@ def computed(
     likely = expect(store, task.kind, slower * task.seconds(spaces))
     cost = cost_in_words(likely.likely)
     if made and not here and (result := _read(key, False, task, lambda: store.get(key))) is not None:
-        _offer_here(made, key, cost)
+        with details or nullcontext():
+            _offer_here(made, key, cost)
         return result
     job = engine().job(key)
     if made and job and job.status().state == "done":  # it came with Relscope, but this session wants its own

@@ -14,8 +14,8 @@ from app.stitch import panel as stitch
 DRAWN = {
     "Stitch": stitch.page,
     "Languages": languages.draw,
-    "Invert": invert.page,
-    "Translate": translate.page,
+    "Invert": invert.draw,
+    "Translate": translate.draw,
     "Bootstrap": bootstrap.page,
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results, session
 from app.glossary.card import caption
@@ -58,6 +59,7 @@ class BootstrapSetup:
     source: LatentSpace
     target: LatentSpace
     spec: BootstrapSpec
+    details: DeltaGenerator | None = None  # where rare choices stand, of this run of the page
 
 
 def choose(workspace: Workspace) -> BootstrapSetup | None:
@@ -89,9 +91,9 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
             help=_SEEDS_HELP,
             format_func=_SEEDS.get,
         )
+        details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
+    with details:
         method = setting_widget(fields["method"], "bootstrap.method")
-        numbers = st.popover("Numbers", icon=":material/tune:")
-    with numbers:
         n = min(len(source), len(target))
         rows = number(
             "rows",
@@ -138,7 +140,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
             "The published method needs seeds. Choose some, or use self-learning.", ":material/info:"
         )
     spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", k=workspace.k, **settings)
-    return BootstrapSetup(workspace.source, workspace.target, source, target, spec)
+    return BootstrapSetup(workspace.source, workspace.target, source, target, spec, details)
 
 
 def tell_in_use() -> None:
@@ -168,7 +170,7 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
             chart = rounds_chart(setup.spec.method, curve)
             exports.chart(chart_exportable(chart).interactive(exports.theme()), "bootstrap.live")
 
-    outcome = results.computed(setup.spec, specs, label="Find the anchors", below=live)
+    outcome = results.computed(setup.spec, specs, label="Find the anchors", below=live, details=setup.details)
     if outcome is None:
         return
     result = outcome.result
@@ -269,7 +271,7 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(
         anchors, BOOTSTRAPPED
     )
-    st.session_state[_USED] = renamed, setup
+    st.session_state[_USED] = renamed, replace(setup, details=None)
     session.become(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
     session.announce(
         f"Compare, Anchors and Invert now use {counted(len(anchors), 'anchor')} and"

@@ -13,10 +13,10 @@ from app import compute, exports, messages, session
 from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
-from app.items import hover_columns, items_of, sheet_of, with_items
+from app.items import PICTURE, cut, hover_columns, items_of, sheet_of, with_items
 from app.page_settings import kept
 from app.panes import places_of_selected, select
-from app.plain_text import plain_html
+from app.plain_text import NAME, plain_html
 from app.tables import brushing_table
 from app.widgets import bound, edit_setting
 from app.workspace import Workspace
@@ -28,10 +28,12 @@ from relcore.invert.inversion import (
     COLORS,
     Inversion,
     InversionSpec,
+    Recovered,
     RecoveredRows,
     RecoveryErrors,
     inversion_scene,
     invert_pair,
+    recovered_rows,
     side_names,
 )
 from relcore.maps.views import View, ViewSpec
@@ -48,18 +50,19 @@ _BY_HELP = (
 _CHOSEN = "relscope.invert-chosen"  # numbers that held-out anchors chose last
 _HIDDEN = "invert.hidden"  # classes
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
-LISTED = 200  # worst and best rows
+LISTED = 200  # worst and best rows, of each
+_SENTENCE = 90  # characters
 
 
-def choosers(workspace: Workspace) -> None:
+def method_details(workspace: Workspace) -> None:
     spec, published = workspace.inversion, InversionSpec(workspace.inversion.route)
-    with st.container(horizontal=True, vertical_alignment="bottom", key="invert-choosers"):
-        edit_setting("inversion", _SETTINGS["route"], "invert.route", widget=st.selectbox, width=200)
+    with st.popover("Method details", icon=":material/tune:", key="invert.details"):
+        edit_setting("inversion", _SETTINGS["route"], "invert.route", widget=st.selectbox)
         edit_setting("inversion", _SETTINGS["method"], "invert.method")
         look = {"options": list(_BY), "format_func": _BY.get, "required": True, "help": _BY_HELP}
         bound(st.segmented_control, "Settings", "invert.tuned", spec.tuned, _tune, **look)
         if not spec.tuned:
-            _numbers(("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
+            numbers(("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
         if spec != published:
             st.button(
                 "As published",
@@ -73,13 +76,8 @@ def choosers(workspace: Workspace) -> None:
 
 
 def numbers(fields: tuple[str, ...]) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom", key="invert-numbers"):
-        _numbers(fields)
-
-
-def _numbers(fields: tuple[str, ...]) -> None:
     for field in fields:
-        edit_setting("inversion", _SETTINGS[field], f"invert.{field}", width=135)
+        edit_setting("inversion", _SETTINGS[field], f"invert.{field}")
 
 
 def _tune(tuned: bool) -> None:
@@ -89,6 +87,11 @@ def _tune(tuned: bool) -> None:
 
 # Original and recovered rows are the large part: 20,000 rows of 300 dimensions are 48 MB.
 inverted = compute.cached(6, "Inverting …")(invert_pair)
+
+
+@compute.cached(12)
+def examples(pair: Match, anchors: tuple[str, ...], spec: InversionSpec) -> Recovered:
+    return recovered_rows(pair, inverted(pair, anchors, spec))
 
 
 @compute.cached(12)
@@ -117,29 +120,35 @@ def draw(workspace: Workspace) -> None:
         scene = _scene(*chosen, color_by, workspace.view if color_by != "error" else ViewSpec())
     except SpaceError as error:
         messages.error(error)
-        st.caption("Choose other anchors or spaces, or other settings above, or undo the last step.")
+        st.caption("Choose other anchors or spaces, or other settings, or undo the last step.")
+        method_details(workspace)
         return
     if result.choice:
         st.session_state[_CHOSEN] = result.choice.numbers()
+    found = examples(*chosen)
+    messages.lead(lead(pair, result, found))
+    st.html(STYLE)
+    st.html(_recovered(pair, result, found, workspace))
     for note in result.notes:
         messages.warning(note)
     recipe = workspace.recipe(pair.source.digest, pair.target.digest)
     picture, side = st.columns([2.9, 1], gap="medium")
     with picture:
-        kept(
-            st.segmented_control,
-            "Colour by",
-            list(colors),
-            format_func=colors.get,
-            key="invert.color",
-            required=True,
-            help="Error: 1 − cosine of recovered and true row after centring, in fixed steps.",
-        )
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            kept(
+                st.segmented_control,
+                "Colour by",
+                list(colors),
+                format_func=colors.get,
+                key="invert.color",
+                required=True,
+                help="Error: 1 − cosine of recovered and true row after centring, in fixed steps.",
+            )
+            method_details(workspace)
         _panes(pair, result, workspace, scene, color_by)
         panes = RecoveredRows.of(recipe, inversion=result.spec, color_by=color_by)
         exports.export_bar(panes.draw((result, scene)), "invert-panes")
     with side:
-        st.html(STYLE)
         st.html(_scores(pair, result))
     rows, inspected = st.columns([2.9, 1], gap="medium")
     with rows:
@@ -218,31 +227,66 @@ def _scores(pair: Match, result: Inversion) -> str:
     )
 
 
+def lead(pair: Match, result: Inversion, found: Recovered) -> str:
+    """What inversion is for, and how far it succeeds here."""
+    source, target = map(plain_html, side_names(pair, result.spec.route))
+    becomes = "becomes a vector again" if source == target else f"becomes a vector of {target}"
+    share = f"{100 * found.first:.0f} %"
+    return (
+        f"Inversion turns similarities to the anchors back into vectors. Here each row of {source} {becomes},"
+        f" and everything that was trained on {target} can use it. Of {counted(found.n, 'held-out row')}"
+        f" recovered in this way, <b>{share}</b> are nearest to their own original among {found.among:,} (by"
+        f" chance {100 / found.among:.2g} %)."
+    )
+
+
+def _recovered(pair: Match, result: Inversion, found: Recovered, workspace: Workspace) -> str:
+    """Originals beside what is nearest to their recovered vectors, as pictures, sentences or names."""
+    places = np.unique(np.concatenate(list(found.groups.values())))
+    ids = [str(pair.ids[row]) for row in result.rows[places]]
+    items, errors = items_of(workspace), result.errors[result.spec.title]
+    pictures = items.pictures(ids, PICTURE) if items is not None and items.has_pictures else [""] * len(ids)
+    texts = items.texts(ids) if items is not None and items.has_texts else [""] * len(ids)
+    shown = {
+        place: f'<img src="{picture}" alt="{plain_html(one, NAME)}">'
+        if picture
+        else f"<b>{plain_html(cut(text, _SENTENCE) if text else one, NAME)}</b>"
+        for place, one, picture, text in zip(places, ids, pictures, texts, strict=True)
+    }
+    parts = ""
+    for title, pairs in found.groups.items():
+        lines = "".join(
+            f'<tr class="{"same" if row == other else "other"}"><td>{shown[row]}</td><td>{shown[other]}</td>'
+            f"<td>{short(1 - errors[row], 2)}</td></tr>"
+            for row, other in pairs
+        )
+        head = "<th>original</th><th>nearest to the recovered</th><th>cosine</th>"
+        parts += (
+            f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+        )
+    return f'<div class="relscope-recovered">{parts}</div>'
+
+
 def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
     source, errors = pair.source, result.errors[result.spec.title]
     order = np.flatnonzero(result.scored)
     order = order[np.argsort(-errors[order], kind="stable")]
     number = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
-    tabs = st.tabs(["Worst rows", "Best rows"])
-    for tab, chosen, key in zip(tabs, (order[:LISTED], order[::-1][:LISTED]), ("worst", "best"), strict=True):
-        rows = result.rows[chosen]
-        table = pd.DataFrame({"id": pair.ids[rows]})
-        if source.labels is not None and 2 * np.count_nonzero(source.labels[rows] != "") > len(rows):
-            table["label"] = source.labels[rows]
-        methods = {name: values[chosen] for name, values in result.errors.items() if name != "absolute copy"}
-        table = table.assign(**methods)
-        if source.counts is not None:
-            table["count"] = source.counts[rows]
-        with tab:
-            shown, look = with_items(workspace, table)
-            look["column_config"] |= dict.fromkeys(methods, number)
-            brushing_table(shown, f"invert.{key}", height=330, **look)
+    chosen = order if len(order) <= 2 * LISTED else np.concatenate([order[:LISTED], order[-LISTED:]])
+    rows = result.rows[chosen]
+    table = pd.DataFrame({"id": pair.ids[rows]})
+    if source.labels is not None and 2 * np.count_nonzero(source.labels[rows] != "") > len(rows):
+        table["label"] = source.labels[rows]
+    methods = {name: values[chosen] for name, values in result.errors.items() if name != "absolute copy"}
+    table = table.assign(**methods)
+    if source.counts is not None:
+        table["count"] = source.counts[rows]
+    st.subheader("Worst and best rows", anchor=False)
+    shown, look = with_items(workspace, table)
+    look["column_config"] |= dict.fromkeys(methods, number)
+    brushing_table(shown, "invert.extremes", height=330, **look)
     caption(
-        "1 − cosine of recovered and true row by each method, held-out rows only. Select rows to highlight"
-        " them in the panes."
+        "1 − cosine of recovered and true row by each method; of more held-out rows the"
+        f" {LISTED} worst and the {LISTED} best. Sort by a click on a column; select rows to see them in the"
+        " panes."
     )
-
-
-def page(workspace: Workspace) -> None:
-    choosers(workspace)
-    draw(workspace)

@@ -53,19 +53,21 @@ def draw(workspace: Workspace) -> None:
         placeholder="Choose two or more",
         help="Spaces over the same ids. By default, those that contain all anchors.",
     )
-    chosen = kept(
-        st.pills,
-        "Methods",
-        list(METHODS),
-        selection_mode="multi",
-        default=list(TranslationSpec().methods),
-        format_func=METHODS.get,
-        key="translate.methods",
-        help=(
-            "Absolute: vectors unchanged. The inverse methods use each space separately; the others need both"
-            " spaces. δ, ω and λ are set above."
-        ),
-    )
+    with st.expander("Method details", icon=":material/tune:", key="translate.details"):
+        chosen = kept(
+            st.pills,
+            "Methods",
+            list(METHODS),
+            selection_mode="multi",
+            default=list(TranslationSpec().methods),
+            format_func=METHODS.get,
+            key="translate.methods",
+            help=(
+                "Absolute: vectors unchanged. The inverse methods use each space separately; the others need"
+                " both spaces."
+            ),
+        )
+        numbers(("delta", "omega", "ridge"))
     if len(specs) < 2 or not chosen:
         st.info("Choose at least two spaces and one method.", icon=":material/translate:")
         return
@@ -120,8 +122,3 @@ def circumstances(result: TranslationResult, metric: str) -> str:
 
 def _has(spec: SpaceSpec, anchors: tuple[str, ...]) -> bool:
     return bool(compute.load_space(spec).index.isin(anchors).sum() == len(anchors))
-
-
-def page(workspace: Workspace) -> None:
-    numbers(("delta", "omega", "ridge"))
-    draw(workspace)

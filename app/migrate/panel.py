@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, jobs, messages, results, session
 from app.glossary.card import caption
@@ -39,6 +40,7 @@ class MigrateSetup:
     specs: tuple[SpaceSpec, ...]
     spaces: tuple[LatentSpace, ...]
     task: Migration
+    details: DeltaGenerator
 
     @property
     def digests(self) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="migrate-choosers"):
         look = {
             "width": 236,
-            "help": "Rows pair by id; the new model needs only some. The Spaces page loads your own vectors.",
+            "help": "Rows pair by id; the new model needs only some. Data, at the top left, loads your own.",
         }
         old = space("Old model's vectors", "old", index=options.index(usual[0]), **look)
         new = space("New model's vectors", "new", index=options.index(usual[1]), **look)
@@ -88,7 +90,8 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
                 for side in ("old", "new")
             ]
             queries, judgements = _judged(sides)
-        with st.popover("Settings", icon=":material/tune:"):
+        details = st.popover("Method details", icon=":material/tune:", key="migrate.details")
+        with details:
             specs = (old, new, *queries)
             settings = _settings(specs, (old, new) == example, bool(judgements))
     if old == new:
@@ -98,7 +101,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
         )
         return None
     spaces = tuple(compute.load_space(spec) for spec in specs)
-    return MigrateSetup(specs, spaces, Migration(**settings, judgements=judgements))
+    return MigrateSetup(specs, spaces, Migration(**settings, judgements=judgements), details)
 
 
 def _judged(queries: Sequence[SpaceSpec | None]) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
@@ -152,6 +155,7 @@ def measured(setup: MigrateSetup) -> MigrationResult | None:
         label="Compare the four options",
         unasked_seconds=STARTS_ITSELF,
         spaces=setup.spaces,
+        details=setup.details,
     )
 
 

@@ -182,7 +182,7 @@ def _sentences(columns: Columns, place: str) -> tuple[list[SpaceSpec], Pairs] | 
                 key=f"languages.encoder-{number}-{place}",
                 help=(
                     "TF-IDF + SVD counts words and is fitted on this column alone. MiniLM was trained on"
-                    " English. For other encoders, encode the two columns on the Spaces page and choose them"
+                    " English. For other encoders, encode the two columns in Data and choose them"
                     " as spaces."
                 ),
             )

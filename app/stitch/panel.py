@@ -49,7 +49,8 @@ Cell = tuple[str, int, int]  # method, encoder, head
 
 UNASKED_SECONDS = 20.0  # what takes longer waits for a click
 MOST_ENCODERS = 6  # by default: thirty pairs can still be read
-_SESSION = "this session's"
+_OWN, _SESSION = "own", "this session's"
+_PAIR = "stitch.pair"
 _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")
 
 
@@ -81,24 +82,34 @@ def _fitted(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
     return Stitching(_shared(setup.spec.order, *spaces), setup.spec, setup.spec.random_states[0])
 
 
-def choose(workspace: Workspace) -> StitchSetup | None:
-    """All choosers, of an example where the session has nothing to stitch; None where incomplete."""
-    specs = _candidates(workspace)
-    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers")
-    if len(specs) < 2:
-        specs = _example(row)
+def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
+    """All choosers, of the session's spaces or of an example, and where rare ones stand; None where
+    incomplete.
+    """
+    own = _candidates(workspace)
+    titles = ({_OWN: "Spaces of this session"} if len(own) > 1 else {}) | EXAMPLES
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers"):
+        key = f"stitch.example{'-own' * (len(own) > 1)}"
+        name = segments("Encoders of", titles, key, help="Load or encode labelled data of your own by Data.")
+        details = st.popover("Method details", icon=":material/tune:", key="stitch.details")
+    example = EXAMPLES.get(name)
+    st.caption(
+        "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it"
+        f" still work? {example.explanation if example else ''}"
+    )
+    specs = example_spaces(name, jobs.engine().store.finished)[0] if example else own
     jobs.follow(encoding_jobs.awaited(), dismiss=encoding_jobs.forget)
-    if not specs:
-        return None
-    try:
-        with row, st.popover("Encoders, methods, anchors", icon=":material/tune:"):
-            setup = _setup(workspace, specs)
-    except SpaceError as error:
-        messages.error(error)
-        return None
-    if setup is None:
+    with details:
+        if example:
+            _use(name, example, specs)
+        try:
+            setup = _setup(workspace, specs) if specs else None
+        except SpaceError as error:
+            messages.error(error)
+            return None, details
+    if specs and setup is None:
         st.info("Choose at least two encoders and one method.", icon=":material/conversion_path:")
-    return setup
+    return setup, details
 
 
 def _candidates(workspace: Workspace) -> list[SpaceSpec]:
@@ -107,40 +118,26 @@ def _candidates(workspace: Workspace) -> list[SpaceSpec]:
     return [spec for spec in specs if compute.load_space(spec).labels is not None]
 
 
-def _example(row: DeltaGenerator) -> list[SpaceSpec]:
-    with row:
-        name = segments(
-            "Example",
-            EXAMPLES,
-            "stitch.example",
-            help="Labelled spaces of your own replace the examples: encode your data on the Spaces page.",
+def _use(name: str, example: Example, specs: list[SpaceSpec]) -> None:
+    """Take an example's spaces into the session, or compute them here."""
+    seconds = jobs.together([encoder.seconds(example.n) for encoder in example.encoders])
+    if specs:
+        st.button(
+            "Add to the session",
+            key=f"stitch.add-{name}",
+            icon=":material/add:",
+            help="All pages can then use these spaces.",
+            on_click=session.guarded,
+            args=(encoding_jobs.join, specs),
         )
-        example = EXAMPLES[name]
-        specs, _ = example_spaces(name, jobs.engine().store.finished)
-        seconds = jobs.together([encoder.seconds(example.n) for encoder in example.encoders])
-        with st.popover("Use it", icon=":material/add:"):
-            if specs:
-                st.button(
-                    "Add to the session",
-                    key=f"stitch.add-{name}",
-                    icon=":material/add:",
-                    help="All pages can then use these spaces.",
-                    on_click=session.guarded,
-                    args=(encoding_jobs.join, specs),
-                )
-            st.button(
-                f"{'Train' if name == 'digits' else 'Encode'} them here · {jobs.cost_in_words(seconds)}",
-                key=f"stitch.make-{name}",
-                icon=":material/play_arrow:",
-                help="Computes the spaces on this machine, in the background, and adds them to the session.",
-                on_click=session.guarded,
-                args=(_encode, example),
-            )
-    caption(
-        "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it"
-        f" still work? {example.explanation}"
+    st.button(
+        f"{'Train' if name == 'digits' else 'Encode'} them here · {jobs.cost_in_words(seconds)}",
+        key=f"stitch.make-{name}",
+        icon=":material/play_arrow:",
+        help="Computes the spaces on this machine, in the background, and adds them to the session.",
+        on_click=session.guarded,
+        args=(_encode, example),
     )
-    return specs
 
 
 def _encode(example: Example) -> None:
@@ -290,7 +287,7 @@ def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: Stitch
     )
 
 
-def draw(setup: StitchSetup | None) -> None:
+def draw(setup: StitchSetup | None, details: DeltaGenerator) -> None:
     if setup is None:
         st.caption("Choose two or more encoders to score every encoder with every head.")
         return
@@ -300,6 +297,7 @@ def draw(setup: StitchSetup | None) -> None:
         label=f"Stitch {len(setup.specs) * (len(setup.specs) - 1)} pairs",
         unasked_seconds=UNASKED_SECONDS,
         slower=1.5,
+        details=details,
     )
     if result is None:
         return
@@ -316,7 +314,11 @@ def draw(setup: StitchSetup | None) -> None:
     _heat_maps(result, metric, show, cell)
     exports.export_bar(StitchMatrix(**setup.recipe, metric=metric, show=show).draw(result), "stitch-matrix")
     if cell:
-        _one_pair(setup, result, cell)
+        with st.expander(
+            "One pair in detail", icon=":material/grid_on:", key=_PAIR, on_change="rerun"
+        ) as pair:
+            if pair.open:
+                _one_pair(setup, result, cell)
     _summary(result, metric)
 
 
@@ -346,7 +348,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     figure = matrices_figure(data, exports.theme(), width=1080, picked=picked)
     # The key names the cell: one that is selected already would not hear a second click.
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
-    exports.chart(figure, key, picked=lambda points: _pick(cell_of(points, result)), tools=False)
+    exports.chart(figure, key, picked=lambda points: _open(cell_of(points, result)), tools=False)
     _, common = short_names(result.encoders)
     common = f" All encoders: {plain_name(common)}." if common else ""
     lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""
@@ -366,6 +368,12 @@ def cell_of(points: Sequence[Mapping[str, Any]], result: StitchResult) -> Cell |
         return None
     panel, row, column = points[0]["customdata"]
     return result.spec.methods[int(panel)], int(row), int(column)
+
+
+def _open(cell: Cell | None) -> None:
+    if cell:
+        st.session_state[_PAIR] = True
+    _pick(cell)
 
 
 def _pick(cell: Cell | None) -> None:
@@ -388,7 +396,6 @@ def _chosen(result: StitchResult) -> Cell | None:
 
 
 def _one_pair(setup: StitchSetup, result: StitchResult, cell: Cell) -> None:
-    st.markdown("#### One pair")
     _pick(cell)
     method, encoder, head = cell
     every, name = list(range(len(result.encoders))), short_names(result.encoders)[0].__getitem__
@@ -450,8 +457,8 @@ def _summary(result: StitchResult, metric: str) -> None:
 def page(workspace: Workspace) -> None:
     from app.stitch import try_it  # it stands on this module
 
-    setup = choose(workspace)
-    draw(setup)
+    setup, details = choose(workspace)
+    draw(setup, details)
     if setup is not None:
         shown = st.expander(
             "Try it: type a sentence or draw a picture",

@@ -206,7 +206,7 @@ def draw(setup: StitchSetup | None) -> None:
         _answers(setup, {spec: encoder for spec, encoder in ready.items() if spec not in others})
         return
     messages.info(
-        "None of these encoders can encode new items. Encode a dataset on the Spaces page: its encoder can"
+        "None of these encoders can encode new items. Encode a dataset in Data: its encoder can"
         " then be used.",
         icon=":material/keyboard:",
     )

@@ -179,7 +179,7 @@ def _sample(store: Store, place: str, key: str) -> LatentSpace:
     SpaceError
         It is not in the store (any more), is of another folder, or the folder has changed since.
     """
-    again = f"draw it again on the Spaces page, or by relscope app {place}"
+    again = f"draw it again in Data, or by relscope app {place}"
     sample = store.summary(key)
     if sample is None:
         raise _gone(store, f"a sample of {place!r:.200}", f"none (removed to make room); {again}")
@@ -549,6 +549,6 @@ def encode_again(spec: SpaceSpec, store: Store, report: Report | None = None) ->
     if encoding_key(dataset.digest, spec.encoder, spec.option("output")) != spec.option("key"):
         raise SpaceError(
             f"{spec.name!r}: its dataset or the files of its encoder have changed since it was encoded;"
-            " encode the current data on the Spaces page, and choose that encoding"
+            " encode the current data in Data, and choose that encoding"
         )
     encode(dataset, spec.encoder, store, report)

@@ -57,7 +57,7 @@ class Queries:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += " The scores are those of the Compare page"
+    parser.description += " The scores are those of Explore"
     for metric in METRICS.values():
         parser.description += f", {metric.title}" if "pair" in metric.of else ""
     parser.description += f".{SHARDS_HELP}"

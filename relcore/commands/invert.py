@@ -28,7 +28,7 @@ _HEAD = "Mean cosine of recovered and true rows"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
-        " The numbers are those of the Invert page: for each method, the mean cosine of recovered and true"
+        " The numbers are those of Connect, Invert: for each method, the mean cosine of recovered and true"
         f" held-out rows.{SHARDS_HELP}"
     )
     output = "Write the recovered rows (.npz, .safetensors or .parquet; of shards a new folder)."

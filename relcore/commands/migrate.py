@@ -40,7 +40,7 @@ class MigrateOptions:
     answers: Path = setting(
         None,
         metavar="FILE",
-        help="Answers of the tab Judge of the app's Migrate page, which give the verdict.",
+        help="Answers of “Judge here, blind” of the app's Migrate, which give the verdict.",
     )
     threshold: float = setting(
         None, low=-1, high=1, help="A cosine of the old model; by default what ten rows per query reach."

@@ -57,7 +57,7 @@ class StitchOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
-        " The numbers are those of the Stitch page. Rows that the networks of stored encodings were trained"
+        " The numbers are those of Connect, Stitch. Rows that the networks of stored encodings were trained"
         " on are not used as test rows. Anchors are chosen among the training rows of the first space: by"
         f" default twice the dimension of the widest space, at most half of the rows.{SHARDS_HELP}"
     )

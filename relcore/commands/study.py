@@ -125,7 +125,7 @@ def list_studies(options: argparse.Namespace) -> None:
 def _described(option: Setting) -> str:
     if option.name == "spaces":
         return (
-            "  spaces  with --spec, a study file saved on the Studies page; default: the bundled word spaces"
+            "  spaces  with --spec, a study file saved in Research, Studies; default: the bundled word spaces"
         )
     choices = ", ".join(map(str, option.choices)) or "ids"
     usual = ", ".join(map(str, option.default)) if option.is_tuple else option.default

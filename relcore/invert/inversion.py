@@ -337,6 +337,49 @@ def invert_pair(
     return replace(found, notes=(*_notes(found), *long))
 
 
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """What lies nearest to recovered rows, among all true ones.
+
+    Attributes
+    ----------
+    groups : {"Best" | "Middle" | "Worst": array (m, 2)}
+        Places in the inversion's `rows` of a held-out row and of the true row nearest to what is recovered.
+    first : float
+        Share of the queries, held-out rows, to which their own row is nearest; of `n` queries among `among`
+        rows.
+    """
+
+    groups: dict[str, np.ndarray]
+    first: float
+    n: int
+    among: int
+
+
+def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries: int = 1000) -> Recovered:
+    """The best, the worst and middle rows of an inversion, as many of each as are `shown`."""
+    _, target = sides(pair, result.spec.route)
+    mean = mean_row(target.vectors)
+    scored = np.flatnonzero(result.scored)
+    order = scored[np.argsort(result.errors[result.spec.title][scored], kind="stable")]
+    shown = min(shown, -(-len(order) // 3))
+    middle = (len(order) - shown) // 2
+    groups = {
+        "Best": order[:shown],
+        "Middle": order[middle : middle + shown],
+        "Worst": order[: -shown - 1 : -1],
+    }
+    queries = np.random.default_rng(0).permutation(scored)[:most_queries]
+    asked = np.concatenate([queries, *groups.values()])
+    found = nearest(unit_rows(result.found[asked], mean), unit_rows(result.true, mean), 1)[:, 0]
+    first = float(np.mean(found[: len(queries)] == queries))
+    parts = np.split(found[len(queries) :], len(groups))
+    shown_rows = {
+        name: np.column_stack([rows, part]) for (name, rows), part in zip(groups.items(), parts, strict=True)
+    }
+    return Recovered(shown_rows, first, len(queries), len(result.rows))
+
+
 _FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score below a direct map's, a condition number
 
 

@@ -237,7 +237,7 @@ _JUDGED_BY = {
 }
 UNJUDGED = (
     "No verdict: pairs alone cannot tell which model is better; a label column (rows of the same label are"
-    " relevant), a file of judged queries, or your answers in the tab Judge of the Migrate page can."
+    " relevant), a file of judged queries, or your answers in “Judge here, blind” can."
 )
 
 

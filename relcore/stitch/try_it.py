@@ -226,8 +226,8 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
     entry = store.summary(spec.option("key"))
     if entry and entry.metadata["dataset_digest"] != dataset.digest:
         raise SpaceError(
-            f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now on the"
-            " Spaces page, and choose that"
+            f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now, and"
+            " choose that"
         )
     if isinstance(encoder, TrainedEncoder):
         weights = trained_weights(encoder, dataset, store)

@@ -413,7 +413,7 @@ class StudySpec:
         if version != study.version or isinstance(version, bool):
             raise SpaceError(
                 f"study file: expected version {study.version} of {study.kind!r}, got {version!r:.80}; choose"
-                " its options again on the Studies page, or use the Relscope that wrote it"
+                " its options again in Research, Studies, or use the Relscope that wrote it"
             )
         return cls.of(study, options)
 

@@ -95,9 +95,18 @@ def test_every_number_is_the_cores(make_encoders):
     assert summary["pairs"].tolist() == ["2 of 6", *["6 of 6"] * 5]
 
 
+def test_examples_stay_beside_spaces_of_ones_own(make_encoders):
+    session = session_on(make_encoders())
+    session.change("segmented_control", "stitch.example-own", "digits")
+    assert "12</b> stitched pairs" in session.html
+    session.change("segmented_control", "stitch.example-own", "own")
+    assert "6</b> stitched pairs" in session.html
+
+
 def test_a_cell_opens_its_confusion(make_encoders):
     specs = make_encoders()
     session = session_on(specs)
+    session.at.session_state["stitch.pair"] = True
     session.at.session_state["stitch.cell-method"] = "relative"
     session.at.session_state["stitch.cell-encoder"] = 0
     session.at.session_state["stitch.cell-head"] = 2

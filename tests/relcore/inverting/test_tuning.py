@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from relcore.encoders.words import BUNDLED, load_words
-from relcore.invert.inversion import DELTAS, OMEGAS, RIDGES, InversionSpec, choose_numbers, invert_pair
+from relcore.invert.inversion import (
+    DELTAS,
+    OMEGAS,
+    RIDGES,
+    InversionSpec,
+    choose_numbers,
+    invert_pair,
+    recovered_rows,
+)
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.spaces.space import LatentSpace, match
 
@@ -94,3 +102,15 @@ def test_rows_that_are_no_anchors_have_no_say(method):
     assert after.spec == before.spec
     assert after.choice.cosine == pytest.approx(before.choice.cosine, abs=1e-5)
     assert float(after.scores[spec.title]) < 0.2 < float(before.scores[spec.title])
+
+
+def test_recovered_rows_are_nearest_to_themselves_and_by_chance_where_spaces_are_unrelated():
+    anchors = [f"r{row}" for row in range(50)]
+    near, far = (
+        recovered_rows(pair, invert_pair(pair, anchors, InversionSpec(method="ridge")))
+        for pair in (noisy_pair(noise=0.05), noisy_pair(noise=1000))
+    )
+    assert (near.first, near.n, near.among) == (1, 450, 500)
+    assert all((rows[:, 0] == rows[:, 1]).all() for rows in near.groups.values())
+    assert [len(rows) for rows in near.groups.values()] == [5, 5, 5]
+    assert far.first < 0.02  # 1 of 500 by chance, and five standard errors
