@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qs, quote
 
+import streamlit
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -47,6 +48,14 @@ POLICY = (
     b" worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self';"
     b" frame-ancestors 'self'"
 )
+
+
+# Streamlit's script that draws charts takes a second to load: pages that begin with one name it at once.
+_CHARTS = [
+    f"<./static/js/{script.name}>; rel=modulepreload".encode()
+    for script in (Path(streamlit.__file__).parent / "static" / "static" / "js").glob("PlotlyChart.*.js")
+]
+_WITH_CHARTS = ("connect", "stitch", "migrate", "research", "studies")
 
 
 class Gate:
@@ -142,6 +151,8 @@ class Guard:
         key = key_in(asked.cookies)
         answer, sets_cookies = await self._answer(asked, receive, self._has_entered(asked, key))
         added = [(b"content-security-policy", POLICY), (b"cross-origin-resource-policy", b"same-origin")]
+        if scope["path"].rpartition("/")[2] in _WITH_CHARTS:
+            added += [(b"link", script) for script in _CHARTS]
         if sets_cookies:
             added += self._cookies(scope, key or secrets.token_hex(32))
         client = scope.get("client") or ("",)

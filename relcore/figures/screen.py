@@ -286,6 +286,7 @@ def matrices_figure(
         clickmode="event+select",
         dragmode=False,
     )
+    shapes = []  # Plotly takes a list of them in a fraction of the time of one after the other
     for number, panel in enumerate(data.panels):
         line, column = divmod(number, across)
         top = 1 - (line * (cell * most + room.head) + room.head) / total
@@ -294,11 +295,11 @@ def matrices_figure(
         x, y = _matrix_axes(data, panel, room, theme, column)
         y |= {"anchor": f"x{suffix}", "domain": reach}
         figure.update_layout({f"xaxis{suffix}": {**x, "anchor": f"y{suffix}"}, f"yaxis{suffix}": y})
-        _draw_panel(figure, data, number, (room.panel / len(panel.columns), cell), theme)
+        shapes += _draw_panel(figure, data, number, (room.panel / len(panel.columns), cell), theme)
         _title_panel(figure, panel, suffix, theme, room.names_above)
     if picked and picked[0] < len(data.panels):
-        _frame(figure, *picked, theme)
-    return figure
+        shapes.append(_frame(*picked, theme))
+    return figure.update_layout(shapes=shapes)
 
 
 class _Room:
@@ -360,21 +361,21 @@ def _matrix_axes(
 
 def _draw_panel(
     figure: go.Figure, data: Matrices, number: int, cell: tuple[float, float], theme: Theme
-) -> None:
+) -> list[dict[str, Any]]:
+    """Draw the cells; the shapes that mark and frame some."""
     panel, suffix = data.panels[number], str(number + 1) if number else ""
     (n_rows, n_columns), on = panel.values.shape, {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
     gap = 2 if min(cell) > 14 else 0
     places = {"x": list(range(n_columns)), "y": list(range(n_rows)), "xgap": gap, "ygap": gap}
     look = {"coloraxis": "coloraxis", "hoverinfo": "skip", **_cell_texts(panel, cell)}
     figure.add_heatmap(z=data.shares(panel.values), **look, **places, **on)
-    refs = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
+    refs, shapes = {"xref": f"x{suffix}", "yref": f"y{suffix}"}, []
     for i, j in panel.marked:
         ink = theme.muted if np.isnan(panel.values[i, j]) else text_on(data.color(panel.values[i, j], theme))
         corners = {"x0": j - 0.44, "x1": j + 0.44, "y0": i - 0.41, "y1": i + 0.41}
         look = {"opacity": 0.75, "line": {"color": ink, "width": 1.2, "dash": "dot"}}
-        figure.add_shape(type="rect", **corners, **refs, **look)
-    for i, j in panel.framed:
-        _frame(figure, number, i, j, theme)
+        shapes.append({"type": "rect", **corners, **refs, **look})
+    shapes += [_frame(number, i, j, theme) for i, j in panel.framed]
     cells = list(np.ndindex(n_rows, n_columns))
     figure.add_scatter(
         x=[j for _, j in cells],
@@ -387,6 +388,7 @@ def _draw_panel(
         hovertemplate=_HOVER,
         **on,
     )
+    return shapes
 
 
 def _cell_texts(panel: MatrixPanel, cell: tuple[float, float]) -> dict[str, Any]:
@@ -427,15 +429,16 @@ def _cell_hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
     return "<br>".join([*[f"<b>{plain_text(panel.title)}</b>"] * bool(panel.title), where, *lines])
 
 
-def _frame(figure: go.Figure, panel: int, row: int, column: int, theme: Theme) -> None:
+def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
     suffix = str(panel + 1) if panel else ""
     corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
     look = {"line": {"color": theme.category_colors(5)[4], "width": 3}, "fillcolor": "rgba(0,0,0,0)"}
-    figure.add_shape(type="rect", **corners, xref=f"x{suffix}", yref=f"y{suffix}", **look)
+    return {"type": "rect", **corners, "xref": f"x{suffix}", "yref": f"y{suffix}", **look}
 
 
 def _cut(name: str) -> str:
-    return plain_text(name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…")
+    """Both ends of a long name: alike ones differ at either, such as “…, absolute” and “…, relative”."""
+    return plain_text(name if len(name) <= _LONGEST else f"{name[:13]}…{name[13 - _LONGEST + 1 :]}")
 
 
 def pictures_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.stats import t as student
+from scipy.special import ndtri, stdtrit  # as `scipy.stats.t.ppf`, which takes longer to import than a page
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
@@ -521,7 +521,7 @@ class Bootstrap:
         n, rng = n_queries, np.random.default_rng(random_state)
         self._weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float32) / np.float32(n)
         # Student's t and the unbiased variance: resamples of few queries vary too little.
-        self._few = float(student.ppf(0.975, n - 1) / student.ppf(0.975, np.inf) * np.sqrt(n / (n - 1)))
+        self._few = float(stdtrit(n - 1, 0.975) / ndtri(0.975) * np.sqrt(n / (n - 1)))
         self._normal = rng.normal(size=(draws, splits)) / np.sqrt(max(splits, 1))
 
     def mean(self, one: QueryScores, least: float = 0.0) -> Interval:

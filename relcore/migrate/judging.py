@@ -176,13 +176,13 @@ class Peek(NamedTuple):
 @cache
 def looks() -> tuple[Peek, ...]:
     """After 0 to 50 answers; from all paths of a fair coin, so that p allows for the looks before."""
-    from scipy.stats import binom
+    from scipy.special import bdtr  # as `scipy.stats.binom.cdf`, which takes longer to import than a page
 
     paths, ended, found = np.ones(1), 0.0, []  # the probability of each count where the test has not ended
     for n in range(MOST + 1):
         counts = np.arange(n + 1)
         far = abs(2 * counts - n)
-        ends = 2 * binom.cdf(np.minimum(counts, n - counts), n, 0.5) <= EARLY
+        ends = 2 * bdtr(np.minimum(counts, n - counts).astype(float), n, 0.5) <= EARLY
         found.append(Peek(ends, ended + np.array([paths[far >= one].sum() for one in far])))
         ended += paths[ends].sum()
         paths = np.convolve(np.where(ends, 0, paths), [0.5, 0.5])

@@ -514,7 +514,11 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     """
     need_one_of("metric", metric, result.metrics)
     need_one_of("show", show, SHOWN)
-    panels = tuple(_panel(result, method, metric, show) for method in result.spec.methods)
+    lines = summary_table(result, metric).iterrows()
+    panels = tuple(
+        _panel(result, method, metric, show, row)
+        for method, (_, row) in zip(result.spec.methods, lines, strict=True)
+    )
     title = STITCH_METRICS[metric].title
     scale = 0.0, 1.0  # of accuracy and F1 always, so that figures compare
     if show == "gap":
@@ -550,7 +554,7 @@ def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
     return kept, " ".join(words[0][-n:]).lstrip(" ,·")
 
 
-def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixPanel:
+def _panel(result: StitchResult, method: str, metric: str, show: str, row: pd.Series) -> MatrixPanel:
     mean, deviation = result.matrix(method, metric)
     lost, several = gaps(result, method, metric), len(result.runs) > 1
     values = mean if show == "score" else lost
@@ -573,12 +577,11 @@ def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixP
         )
 
     cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, hover))
-    diagonal, note = tuple((i, i) for i in every), _note(result, method, metric, show)
+    diagonal, note = tuple((i, i) for i in every), _note(result, method, metric, show, row)
     return MatrixPanel(METHODS[method].title, names, names, values, *cells, note, diagonal)
 
 
-def _note(result: StitchResult, method: str, metric: str, show: str) -> str:
-    row = summary_table(result, metric).iloc[result.spec.methods.index(method)]
+def _note(result: StitchResult, method: str, metric: str, show: str, row: pd.Series) -> str:
     if not row.pairs:
         return "no two encoders of equal dimension"
     some = f" ({row.pairs} of {counted(row.of, 'pair')})" if row.pairs < row.of else ""
