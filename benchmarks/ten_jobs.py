@@ -324,7 +324,7 @@ def time_jobs(browser: Any, url: str, folder: Path, only: str | None, pictures: 
         try:
             job(user)
             seconds = f"{time.perf_counter() - began:.1f}"
-        except Exception as error:  # the other jobs go on
+        except Exception as error:  # the other jobs are timed all the same
             seconds = f"failed: {' '.join(str(error).split())[:160]}"
         print(f"| {job.__name__.replace('_', ' ')} | {user.clicks} | {seconds} |", flush=True)
         if pictures:
