@@ -30,7 +30,7 @@ _DRAW = "Draw"
 
 
 def draw() -> None:
-    says, pad, answers = st.columns([1.3, 1, 1.5], gap="large")
+    says, pad, answers = st.columns([1.3, 1, 1.5], gap="medium")
     with says:
         st.html(
             '<p class="relscope-says">Two networks learned to read digits, each by itself. Take the encoder'
@@ -40,7 +40,7 @@ def draw() -> None:
         if st.button("Every pair of four networks", icon=":material/conversion_path:", key="story.stitch"):
             go(CONNECT, "Stitch")
     with answers:
-        look = {"default": _DRAW, "required": True, "key": "story.digit"}
+        look = {"default": _DRAW, "required": True, "wrap": True, "key": "story.digit"}
         chosen = st.pills("Draw a digit, or take a scan", [_DRAW, *"0123456789"], **look)
     setup, item = _setup(), None
     encoders, _ = try_it.encoders(setup.specs)

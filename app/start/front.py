@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.places import CONNECT, DATA, EXPLORE, MIGRATE, Place, go
+from app.glossary.terms import term_html
+from app.places import DATA, EXPLORE, MIGRATE, go
 from app.start.words import N_ANCHORS, anchors, chance, draw_maps, percent, score, words
+from app.widgets import choose_pair
+from app.workspace import BUNDLED
 from relcore.maps.pane_maps import OWN
 
 _IDEAS = {
@@ -16,29 +20,11 @@ _IDEAS = {
     "absolute": "but different coordinates.",
     "relative": "Similarities to anchors ★ agree.",
 }
-_EXAMPLES: tuple[tuple[str, str, str, Place, str], ...] = (
-    (
-        "match_word",
-        "Compare two models of words",
-        "Word2Vec and FastText, 20,000 words. Pick anchors, see the scores follow.",
-        EXPLORE,
-        "",
-    ),
-    (
-        "draw",
-        "Draw a digit, another model answers",
-        "The encoder of one network, the classifier of another, and no training between them.",
-        CONNECT,
-        "Stitch",
-    ),
-    (
-        "move_up",
-        "Change an embedding model",
-        "Keep the old vectors, translate new queries, or embed all again? See what each costs.",
-        MIGRATE,
-        "",
-    ),
-)
+_STITCHING = 6  # step of the story
+
+
+def _compare_words() -> None:
+    choose_pair(*BUNDLED, step="compare the bundled words")
 
 
 def draw(begin: Callable[..., None]) -> None:
@@ -47,8 +33,9 @@ def draw(begin: Callable[..., None]) -> None:
     by = anchors(of.pair)
     st.html(
         '<div class="relscope-hero"><p>Relscope compares the latent spaces of embedding models.</p><p>Train'
-        " the same encoder twice: both spaces have the <b>same shape</b>, but <b>different coordinates</b>."
-        " <b>Similarities to anchors</b> make them comparable.</p></div>"
+        f" the same encoder twice: both {term_html('space', 'spaces')} have the <b>same shape</b>, but"
+        f" <b>different coordinates</b>. <b>Similarities to {term_html('anchor', 'anchors')}</b> make them"
+        " comparable.</p></div>"
     )
     with st.container(horizontal=True, gap="small", key="start-buttons"):
         if st.button("Open your data", key="start.data", icon=":material/folder_open:", type="primary"):
@@ -71,7 +58,7 @@ def draw(begin: Callable[..., None]) -> None:
         "Two models learned the same words from the same novels, separately. Each in its own axes, they draw"
         " nearly the same picture.",
     )
-    _examples()
+    _examples(begin)
     # Streamlit sends the maps before these scores, which take half a second the first time.
     shared, relative = score(of.pair, "absolute"), score(of.pair, "relative", by)
     _tell(
@@ -93,12 +80,24 @@ def _tell(place: DeltaGenerator, text: str, number: str = "") -> None:
     place.html(f'<div class="relscope-told">{figure}<p>{text}</p></div>')
 
 
-def _examples() -> None:
+def _examples(begin: Callable[..., None]) -> None:
     with st.container(key="start-examples"):
         st.caption("Or begin with an example")
-        for column, (icon, title, text, place, tab) in zip(st.columns(3), _EXAMPLES, strict=True):
-            with column, st.container(border=True):
-                look = {"icon": f":material/{icon}:", "type": "tertiary"}
-                if st.button(f"**{title}**", key=f"start.{place.name}", **look):
-                    go(place, tab)
-                st.caption(text)
+        words, digits, models = st.columns(3)
+        with words, st.container(border=True):
+            if _example("explore", "match_word", "Compare two models of words", on_click=_compare_words):
+                go(EXPLORE)
+            st.caption("Word2Vec and FastText, 20,000 words. Choose anchors, and the scores follow.")
+        with digits, st.container(border=True):
+            title = "Draw a digit, another model answers"
+            _example("stitch", "draw", title, on_click=begin, args=(_STITCHING,))
+            st.caption("The encoder of one network, the classifier of another, no training in between.")
+        with models, st.container(border=True):
+            if _example("migrate", "move_up", "Change an embedding model"):
+                go(MIGRATE)
+            st.caption("Keep the old vectors, translate queries, or embed all again? See what each costs.")
+
+
+def _example(key: str, icon: str, title: str, **does: Any) -> bool:
+    look = {"icon": f":material/{icon}:", "type": "tertiary"}
+    return st.button(f"**{title}**", key=f"start.{key}", **look, **does)

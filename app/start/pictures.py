@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from app.glossary.terms import linked_html
 from app.plain_text import plain_html
 from app.start.words import MODELS, chance, percent
 from relcore.base.numbers import short
@@ -14,9 +15,10 @@ from relcore.scores.score import Score
 
 def number(found: Score, meaning: str) -> str:
     """The share of rows that match, large, with its chance level and on how many rows it was measured."""
+    measured = f"By chance {chance(found)}. Measured with {found.n_queries:,} of {found.n:,} words."
     return (
-        f'<p class="relscope-number"><b>{percent(found.top1)}</b> {meaning}</p><p class="relscope-chance">By'
-        f" chance {chance(found)}. Measured with {found.n_queries:,} of {found.n:,} words.</p>"
+        f'<p class="relscope-number"><b>{percent(found.top1)}</b> <span>{linked_html(meaning)}</span></p>'
+        f'<p class="relscope-chance">{linked_html(measured)}</p>'
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,11 +11,13 @@ import streamlit as st
 
 from app import compute, exports
 from app.components.small_maps import SmallMap, small_maps
+from app.glossary.terms import linked_html
 from app.start.pictures import bars, columns, number
 from app.start.words import anchors, draw_maps, score, words
 from relcore.compare import lesson
 from relcore.maps.pane_maps import OWN
 from relcore.scores.comparison import ProjectionSpec
+from relcore.scores.score import Score
 from relcore.spaces.space import Match
 
 RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter")  # eight anchors
@@ -34,11 +36,11 @@ class Step:
 
 
 def _halves() -> tuple:
-    return st.columns([2.1, 1], gap="large")
+    return st.columns([2.1, 1], gap="medium")
 
 
 def _say(*paragraphs: str) -> None:
-    st.html("".join(f'<p class="relscope-says">{text}</p>' for text in paragraphs))
+    st.html("".join(f'<p class="relscope-says">{linked_html(text)}</p>' for text in paragraphs))
 
 
 def two_trainings() -> None:
@@ -62,9 +64,8 @@ def same_shape() -> None:
     maps, says = _halves()
     with says:
         titles = {OWN: "Each in its own axes", "absolute": "Both in the same axes"}
-        form = st.segmented_control(
-            "Axes", list(titles), default="absolute", format_func=titles.get, required=True, key="story.axes"
-        )
+        look = {"format_func": titles.get, "required": True, "default": "absolute"}
+        form = st.segmented_control("Axes", list(titles), key="story.axes", **look)
         _say(
             "In its own axes each model shows the same shape. In the same axes they have nothing in common:"
             " the first number of a word means one thing in Word2Vec and another in FastText.",
@@ -78,16 +79,14 @@ def same_shape() -> None:
 
 def ruler() -> None:
     titles = {"words": "Real words, 100 dimensions", "plane": "Turn a plane yourself"}
-    shown = st.segmented_control(
-        "Shown", list(titles), format_func=titles.get, required=True, default="words", key="story.ruler",
-        label_visibility="collapsed",
-    )  # fmt: skip
+    look = {"format_func": titles.get, "required": True, "default": "words", "label_visibility": "collapsed"}
+    shown = st.segmented_control("Shown", list(titles), key="story.ruler", **look)
     (_word_by_anchors if shown == "words" else _plane)()
 
 
 def _word_by_anchors() -> None:
     pair = words().pair
-    says, left, right = st.columns([1, 1, 1], gap="large")
+    says, left, right = st.columns([1, 1, 1], gap="medium")
     with says:
         word = st.selectbox(
             "A word", pair.ids[:_CHOICES], index=int(pair.source.rows(["bread"])[0]), key="story.word"
@@ -126,7 +125,7 @@ def _similarities(pair: Match, row: int) -> np.ndarray:
 
 
 def _plane() -> None:
-    says, maps, numbers = st.columns([1, 1.7, 1], gap="large")
+    says, maps, numbers = st.columns([1, 1.7, 1], gap="medium")
     with says:
         degrees = st.slider("Turn by", 0, 360, 130, 5, format="%d°", key="story.turn")
         scale = st.slider("Scale by", 0.5, 1.3, 0.8, 0.1, key="story.scale")
@@ -171,18 +170,19 @@ def how_many() -> None:
         n = st.select_slider("Number of anchors", STOPS, value=10, key="story.anchors")
         found = score(of.pair, "relative", anchors(of.pair, n))
         st.html(number(found, f"{_SAME}, by their similarities to {n} anchors."))
-        st.html(columns(_tried(f"{n}", found.top1, map(str, STOPS)), f"{n}"))
-        _say("Each anchor adds one number to the description of a word. Move the slider: with enough of them,"
-             " nearly every word is described like no other, in both models alike.")  # fmt: skip
+        st.html(columns(_tried("story.numbers", f"{n}", found, map(str, STOPS)), f"{n}"))
+        _say(
+            "Each anchor adds one number to the description of a word. Move the slider: with enough of them,"
+            " nearly every word is described like no other, in both models alike."
+        )
     with maps:
         draw_maps(of, "relative", "story.maps", by=anchors(of.pair, n))
 
 
-def _tried(name: str, share: float, names) -> dict[str, float | None]:
+def _tried(key: str, name: str, found: Score, names: Iterable[str]) -> dict[str, float | None]:
     """The shares of the settings of this step that were tried, None for the others."""
-    names = list(names)
-    tried = st.session_state.setdefault(f"story.tried-{names[-1]}", {})
-    tried[name] = share
+    tried = st.session_state.setdefault(key, {})
+    tried[name] = found.top1
     return {name: tried.get(name) for name in names}
 
 
@@ -234,7 +234,7 @@ def when_it_fails() -> None:
         pair, by, second = case(of.pair)
         found = score(pair, "relative", by)
         st.html(number(found, f"{_SAME}."))
-        st.html(columns(_tried(name, found.top1, CASES), name))
+        st.html(columns(_tried("story.cases", name, found, CASES), name))
         _say(meaning)
     with maps:
         draw_maps(of, "relative", "story.maps", pair, by, second)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from app.glossary.terms import linked
 from app.saving import STEP
 from app.start import front, steps
 from app.widgets import bound
@@ -29,7 +30,7 @@ def page() -> None:
         st.html(f'<h3 class="relscope-step">{number} · {one.title}</h3>')
         one.draw()
         with st.expander(f"Exercise: {one.question}", icon=":material/quiz:"):
-            st.markdown(one.answer)
+            st.markdown(linked(one.answer))
 
 
 def step() -> int:

@@ -1,5 +1,7 @@
 """Start: the first screen and the story show what the core computes; each step has an address and keys."""
 
+import re
+
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -7,9 +9,14 @@ from streamlit.testing.v1 import AppTest
 from app.components.small_maps import SmallMap
 from app.start import steps, story
 from relcore import load_words, match, select_anchors
+from relcore.base.numbers import short
+from relcore.catalog.catalog import held_out_ids, load
+from relcore.catalog.examples import example_spaces
 from relcore.compare import lesson
 from relcore.maps.pane_maps import OWN
+from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, held_out, represent, score_pair
+from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 from tests.app.conftest import MAIN
 
 
@@ -60,7 +67,7 @@ def test_the_first_screen_shows_what_the_core_finds(words):
         assert f'<div class="relscope-told">{shown(score)}' in text
     places = {button.key: button for button in at.button if button.key.startswith("start.")}
     assert set(places) == {
-        f"start.{one}" for one in ("data", "story", "present", "explore", "connect", "migrate")
+        f"start.{one}" for one in ("data", "story", "present", "explore", "stitch", "migrate")
     }
 
 
@@ -141,7 +148,7 @@ def test_the_slider_scores_and_remembers(words):
         run(at)
         anchors = select_anchors(words.source, n, "random", random_state=0)
         score = top1(words, "relative", anchors)
-        assert f"{shown(score)} of the words" in page(at)
+        assert f"{shown(score)} <span>of the words" in page(at)
         assert f"Measured with {score.n_queries:,} of {score.n:,} words." in page(at)
     assert page(at).count('<i style="height:0.0%">') == len(steps.STOPS) - 2
     click(at, "story.reset")
@@ -167,7 +174,7 @@ def test_each_failure_has_the_cores_score_and_what_cannot_match_is_at_chance_lev
     for name, (pair, anchors) in pairs.items():
         at.button_group(key="story.case").set_value(name)
         found[name] = top1(pair, "relative", anchors)
-        assert f"{shown(found[name])} of the words" in page(run(at)), name
+        assert f"{shown(found[name])} <span>of the words" in page(run(at)), name
     assert found["50 anchors"] > 1.5 * found["One cluster"] > 10 * found["5 anchors"]
     for name in ("Wrong pairs", "Unrelated data"):
         assert found[name].null.low <= found[name] <= found[name].null.high
@@ -176,3 +183,20 @@ def test_each_failure_has_the_cores_score_and_what_cannot_match_is_at_chance_lev
 def test_a_map_has_its_middle_in_the_middle_and_up_is_up():
     one = SmallMap("", np.array([[1.0, 2.0], [3.0, 2.0], [1.0, 4.0]]), np.array([1.0, 2.0]), 4.0, "")
     assert one.places(one.xy) == [500, 500, 750, 500, 500, 250]
+
+
+def test_stitched_networks_answer_as_the_core_does():
+    """A scan that is encoded again on the page has the answers of its stored row."""
+    at = opened(step="6")
+    at.button_group(key="story.digit").set_value("4")
+    shown = re.findall(r"</span><b>(.*?)</b><small>(.*?)</small>", page(run(at)))
+    specs = example_spaces("digits", Store().finished)[0][1:3]
+    shared = share_rows([load(spec) for spec in specs])
+    tested = held_out_ids(specs, shared.spaces, shared.ids)
+    stitching = Stitching(shared, StitchSpec(("relative",), test_ids=tested), 0)
+    row = next(row for row in stitching.split.test if shared.classes[shared.targets[row]] == "4")
+    answers = stitching.probabilities("relative", [space.vectors[[row]] for space in shared.spaces])[
+        ..., 0, :
+    ]
+    expected = [answers[pair] for pair in ((0, 0), (0, 1), (1, 1), (1, 0))]
+    assert shown == [(shared.classes[one.argmax()], short(one.max(), 2)) for one in expected]

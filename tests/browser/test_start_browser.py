@@ -1,0 +1,41 @@
+"""Start in a real Chromium: the story by keys alone, and maps in which one word is ringed everywhere."""
+
+from app.start.steps import STEPS
+
+
+def at_step(page, number):
+    page.locator(".relscope-step").get_by_text(f"{number} · {STEPS[number - 1].title}").wait_for()
+
+
+def test_the_story_by_keyboard_alone(watched, app):
+    watched.goto(f"{app}/?step=1")
+    for number in range(1, len(STEPS)):
+        at_step(watched, number)
+        watched.keyboard.press("ArrowRight")
+    at_step(watched, len(STEPS))
+    for number in (5, 4):
+        watched.keyboard.press("ArrowLeft")
+        at_step(watched, number)
+    slider = watched.get_by_role("slider")
+    slider.focus()
+    watched.keyboard.press("End")  # the arrows move the slider, too, and then not the story
+    watched.locator(".relscope-number").get_by_text("300 anchors").wait_for()
+    watched.keyboard.press("ArrowLeft")
+    watched.locator(".relscope-number").get_by_text("200 anchors").wait_for()
+    at_step(watched, 4)
+
+
+def test_a_word_under_the_pointer_is_ringed_in_every_map(watched, app):
+    watched.emulate_media(reduced_motion="reduce")
+    watched.goto(app)
+    maps = watched.locator("svg[role=img]")
+    maps.nth(5).wait_for()
+    point = maps.nth(0).locator("circle:not(.ring)").nth(100)
+    assert point.evaluate("point => getComputedStyle(point).transitionDuration") == "0s"
+    point.hover(force=True)
+    watched.locator(".ring.on").nth(5).wait_for()
+    names = set(watched.locator(".tip.on").all_inner_texts())
+    assert len(names) == 1
+    assert maps.count() == watched.locator(".tip.on").count() == 6
+    watched.mouse.move(2, 2)
+    watched.locator(".ring.on").first.wait_for(state="detached")
