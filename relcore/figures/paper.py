@@ -612,9 +612,9 @@ def _title_pane(
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    """The legend of each colouring: the classes that occur, after the rows of none.
+    """The legend of each colouring: the classes that occur, after the rows of none; then the anchors.
 
-    Of a scale only the latter, as it has a colour bar.
+    Of a scale only the rows of none, as it has a colour bar.
     """
     dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
     for side, coloring in zip(scene.sides, scene.colorings(), strict=True):
@@ -629,4 +629,7 @@ def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
         handles += [Line2D([], [], color=color, label=name, **dot) for name, color in entries[:NAMED]]
         if len(entries) > NAMED:
             handles.append(Line2D([], [], ls="", label=f"and {len(entries) - NAMED} more"))
+    if len(drawn_anchors(scene)[0]):
+        star = {"marker": "*", "ls": "", "ms": 0.85 * style.font_size, "mew": 0.5, "mec": style.theme.text}
+        handles.append(Line2D([], [], color=style.theme.neutral, label="anchor", **star))
     return handles

@@ -43,9 +43,10 @@ class Discs {
     if (ink.length < 4 * width * height) ink = new Float32Array(4 * width * height);
     else ink.fill(0, 0, 4 * width * height);
     drop(rows, content, look, opacitiesOf(look, content.order.length, rows.length), width, height);
-    const image = this.pen.createImageData(width, height);
-    for (let line = 0; line < height; line++) dry(image.data, 4 * line * width, 4 * (line + 1) * width);
-    this.pen.putImageData(image, 0, 0);
+    if (this.image?.width === width && this.image.height === height) this.image.data.fill(0);
+    else this.image = this.pen.createImageData(width, height); // kept: one for each frame of a moving picture is work to throw away
+    for (let line = 0; line < height; line++) dry(this.image.data, 4 * line * width, 4 * (line + 1) * width);
+    this.pen.putImageData(this.image, 0, 0);
   }
 
   dispose() {
@@ -117,7 +118,7 @@ function dry(colors, start, end) {
 /* The opacity of a row among others that are selected: `brushed`, whether any is. */
 function lit(opacity, selected, lift, brushed) {
   if (!brushed) return opacity;
-  return selected ? opacity + (0.3 + 0.7 * lift) * (1 - opacity) : 0.14 * opacity;
+  return selected ? opacity + (0.3 + 0.7 * lift) * (1 - opacity) : PALE * opacity;
 }
 
 function smooth(low, high, value) {

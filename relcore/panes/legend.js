@@ -5,13 +5,15 @@ const CHIP_LETTERS = 40; // the title says the whole name
 const DOUBLE_CLICK = 240; // milliseconds that a click waits for a second one
 
 class Legend {
-  /* `act`: { toggle, isolate, select }(colouring, class), and showAll(). */
+  /* `act`: { toggle, isolate, select }(colouring, class), showAll(), and stars(), which shows or hides the anchors. */
   constructor(act) {
     this.act = act;
-    this.lists = element("div", "ls-legends");
+    this.lists = element("div", "ls-lists");
+    this.star = element("button", "ls-chip", { type: "button", title: "Click to show or hide the anchors (A)", "aria-label": "anchor", hidden: "" }, element("span", "ls-star-key", { "aria-hidden": "true" }, "★"), "anchor");
+    this.star.addEventListener("click", () => act.stars());
     this.all = element("button", "ls-all", { type: "button", hidden: "" });
     this.all.addEventListener("click", () => act.showAll());
-    this.root = this.lists;
+    this.root = element("div", "ls-legends", {}, this.lists, this.star);
   }
 
   /* `most`: so many names, and how many more there are. */
@@ -37,6 +39,9 @@ class Legend {
     root.append(...named.slice(0, most).map((number) => this.chip(coloring, i, number)));
     if (named.length > most) root.append(element("span", "ls-more", {}, `and ${named.length - most} more`));
     if (coloring.mixed) root.append(this.chip(coloring, i, none));
+    const cut = () => root.classList.toggle("ls-cut", root.scrollLeft + root.clientWidth < root.scrollWidth - 1);
+    root.addEventListener("scroll", cut, { passive: true });
+    new ResizeObserver(cut).observe(root);
     root.addEventListener(
       "wheel",
       (event) => {
@@ -89,6 +94,12 @@ class Legend {
       event.stopPropagation();
     });
     return node;
+  }
+
+  /* The entry of the anchors, if there are any, and whether they are shown. */
+  showStars(any, shown) {
+    this.star.hidden = !any;
+    this.star.setAttribute("aria-pressed", shown);
   }
 
   /* Which classes are shown, and how many rows are not. */

@@ -35,6 +35,7 @@ class LinkedScatter {
       isolate: (coloring, number) => this.hide(() => coloring.isolate(number)),
       select: (coloring, number) => this.brushed(coloring.rowsOf(number).filter((row) => !this.colorings.hides(row)), true),
       showAll: () => this.hide(() => this.colorings.showAll()),
+      stars: () => this.stars.toggle(),
     });
     this.status = element("span", "ls-status", { role: "status", "aria-live": "polite" });
     this.stars = new StarControl((look, settled) => this.starred(look, settled));
@@ -72,6 +73,7 @@ class LinkedScatter {
     this.toolbar.buttons.stars.hidden = !header.arrays.anchors[1];
     const settled = !this.unanswered.some((event) => event.kind === "stars");
     if (settled && JSON.stringify(past?.stars) !== JSON.stringify(header.stars)) this.stars.show(header.stars);
+    this.legend.showStars(header.arrays.anchors[1] > 0, this.stars.look.shown);
     if (past?.linkZoom !== header.linkZoom) this.setLinked(header.linkZoom);
 
     const other = fresh("ids"); // other rows: what was selected among the old ones means nothing now
@@ -201,6 +203,7 @@ class LinkedScatter {
       pane.redraw();
     }
     this.root.dataset.stars = look.shown;
+    this.legend.showStars(true, look.shown);
     if (!settled) return;
     this.unanswered = this.unanswered.filter((event) => event.kind !== "stars");
     this.report({ kind: "stars", ...look });

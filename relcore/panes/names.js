@@ -139,7 +139,7 @@ class Names {
     });
     for (const row of chosen) put(row, shortened(owner.idOf(row)), "chosen");
     if (owner.named) {
-      if (pane.regroup) this.regroup(pane, owner);
+      if (pane.regroup && !pane.glide) this.regroup(pane, owner);
       for (const { row, text, color, few } of this.groups) put(row, shortened(text), "group", color, few);
       if (!chosen.length) this.placeRows(pane, owner, put, width, height);
     }

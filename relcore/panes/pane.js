@@ -7,6 +7,7 @@ const REACH = 9; // pixels within which the pointer takes a point
 const DRAWING = new Set(["lasso", "box"]); // tools that draw the edge of a selection
 const GLIDING = 450; // milliseconds in which points move to another map
 const MOST_GLIDING = 60000; // rows; of more, a processor without a graphics card draws too few frames
+const SAMPLE_GLIDING = 4000; // of these rows, without such a card: all that move at once are too many for 30 frames a second
 const STILL = "(prefers-reduced-motion: reduce)";
 const HOME = Object.freeze({ x: 0, y: 0, zoom: 1 });
 
@@ -67,6 +68,8 @@ class Pane {
   setTitle({ title, note }) {
     if (this.title.textContent && this.title.textContent !== title) this.showAnother();
     this.title.textContent = title;
+    const form = title.lastIndexOf(" · ");
+    if (form > 0) this.title.replaceChildren(element("span", "ls-named", {}, title.slice(0, form)), element("span", "ls-form", {}, title.slice(form)));
     this.note.textContent = note;
     this.label = [title, note].filter(Boolean).join(", ");
   }
@@ -127,7 +130,11 @@ class Pane {
     const share = Math.min((time - began) / GLIDING, 1);
     const eased = share * share * (3 - 2 * share);
     this.glide = share < 1 ? { before, after, began } : null;
-    this.units = share < 1 ? after.map((unit, i) => before[i] + eased * (unit - before[i])) : after;
+    if (share === 1) this.units = after;
+    else {
+      if (this.units === before || this.units === after) this.units = new Float32Array(after.length);
+      for (let i = 0; i < after.length; i++) this.units[i] = before[i] + eased * (after[i] - before[i]);
+    }
     this.points.upload("position", this.units);
   }
 
@@ -185,7 +192,7 @@ class Pane {
     const scale = this.scales(width, height);
     const offset = [-this.view.x * scale[0], -this.view.y * scale[1]];
     this.dense?.draw(width, height, ratio, time);
-    const most = this.moving.most(time);
+    const most = this.glide && this.points.inSoftware ? SAMPLE_GLIDING : this.moving.most(time);
     this.key.show(this.dense, this.moving.told, this.points.lost);
     const label = [this.label, this.key.said].filter(Boolean).join(", ");
     if (this.root.getAttribute("aria-label") !== label) this.root.setAttribute("aria-label", label);

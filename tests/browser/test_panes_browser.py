@@ -293,9 +293,9 @@ def test_a_selection_of_python_is_ringed_named_and_zoomed_to(page):
     assert events(page, 0) == []
 
 
-def test_anchors_are_hidden_by_a_key_and_sized_by_their_control(page):
+def test_anchors_are_hidden_by_a_key_or_their_entry_in_the_legend_and_sized_by_their_control(page):
     draw(page, scene())
-    shown = page.locator(".ls-stars").first
+    shown, entry = page.locator(".ls-stars").first, page.get_by_role("button", name="anchor", exact=True)
     page.locator(ROOT).focus()
     page.keyboard.press("a")
     assert events(page, 1) == [{"kind": "stars", "size": 1, "opacity": 1, "shown": False}]
@@ -307,6 +307,10 @@ def test_anchors_are_hidden_by_a_key_and_sized_by_their_control(page):
     page.get_by_label("Size of the anchors").fill("0.5")
     assert events(page, 3)[2] == {"kind": "stars", "size": 0.5, "opacity": 1, "shown": True}
     assert shown.locator(".ls-star").first.bounding_box()["width"] < large / 2
+    for pressed in ("false", "true"):
+        entry.click()
+        assert entry.get_attribute("aria-pressed") == pressed
+        assert shown.is_visible() == (pressed == "true")
     # A transform on each of 1,200 stars takes Chromium most of the time of a frame.
     transforms = (
         "all => all.filter(one => one.transform.baseVal.length || getComputedStyle(one).transform !=="

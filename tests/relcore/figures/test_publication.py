@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from mpl_toolkits.mplot3d import proj3d
 from relcore.figures import paper
 from relcore.figures.charts import histogram_lines, spectrum_lines
 from relcore.figures.paper import write
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.scene import Pane, Scene, StarLook
 from relcore.figures.style import COLUMN, LIGHT, PAGE, Style
 
 
@@ -69,6 +70,15 @@ def test_distances_are_kept_in_every_direction(make_scene):
     figure.canvas.draw()
     (x0, y0), (x1, y1) = figure.axes[0].transData.transform([(0, 0), (1, 1)])
     assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
+
+
+def test_the_legend_of_the_panes_names_the_star(make_scene):
+    def entries(scene):
+        return [text.get_text() for text in paper.panes_figure(scene, Style(dpi=72)).legends[0].get_texts()]
+
+    scene = make_scene(n_panes=1)
+    assert entries(scene)[-1] == "anchor"
+    assert "anchor" not in entries(replace(scene, stars=StarLook(shown=False)))
 
 
 def test_charts_draw_their_table(scores, named_values):
