@@ -29,7 +29,7 @@ from relcore.encoders.dataset import dataset_place
 from relcore.files.reading import files_in
 from relcore.maps import pane_maps
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import COLUMN, View, sample_view
+from relcore.maps.views import COLUMN, View, same_rows, sample_view
 from relcore.represent import anchors
 from relcore.runs.digest import digest_of
 from relcore.scores import comparison
@@ -324,6 +324,12 @@ def view(pair: Match, workspace: Workspace) -> View:
     spec = workspace.view
     drawn = scene.drawn_view(pair.source, spec, _drawn_anchors(workspace), workspace.reduction)
     return columns.colored(pair, drawn, spec, _cells(workspace))
+
+
+def view_of_rows(pair: Match, workspace: Workspace, rows: np.ndarray) -> View:
+    """These rows in the colours of labels, a number or a column; none has that of a pivot."""
+    spec = replace(workspace.view, pivots=())
+    return columns.colored(pair, same_rows(pair.source, spec, rows), spec, _cells(workspace))
 
 
 def _second_key(pair: Match, drawn: View, workspace: Workspace) -> tuple:

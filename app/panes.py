@@ -17,7 +17,7 @@ from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
 from relcore.figures.scene import Scene, StarLook
-from relcore.maps.pane_maps import OWN, drawn_panes, orient_pairs
+from relcore.maps.pane_maps import OWN, drawn_panes, orient_pairs, placed_on
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
 from relcore.panes.payload import PaneEvent, Sheet
@@ -25,6 +25,7 @@ from relcore.runs.jobs import Job
 from relcore.spaces.space import Match
 
 _MOST_MAPS = 8  # finished ones that a session remembers; of 20,000 rows they take 3 MB
+_MOST_FOUND = 200  # selected rows that the view lacks and the panes draw
 _KEPT = "relscope.selected-rows"
 
 
@@ -107,12 +108,16 @@ def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The panes' current scene, its rows, its recipe, and its maps, some of which may wait for a job."""
+    """The panes' current scene, its rows, its recipe, and its maps, some of which may wait for a job.
+
+    `found` are the scene and the rows with those that are selected but not in the view, as by a search.
+    """
 
     scene: Scene
     view: View
     recipe: Panes
     maps: tuple[DrawnMap, ...]
+    found: tuple[Scene, View]
     sheet: Sheet | None = None
 
     @property
@@ -126,7 +131,7 @@ def _all_by_pca(maps: Sequence[DrawnMap]) -> bool:
 
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
-    view, look = compute.view(pair, workspace), workspace.look
+    view = compute.view(pair, workspace)
     widths = [space.dimension for space in (pair.source, pair.target)]
     forms = drawn_panes(workspace.panes, widths, workspace.reduction)
     forms = [form for form in forms if form in AXES or workspace.anchors] or [OWN]
@@ -140,17 +145,61 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
             pane: _oriented(pair, pane, note, workspace.reduction, pca[0][0], *coordinates)
             for pane, (coordinates, note) in results.items()
         }
-    scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
+    scene = _scene(pair, workspace, view, results)
+    settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
+    stars = None if workspace.stars == StarLook() else workspace.stars
+    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
+    found = scene, view
+    others = np.setdiff1d(selected(pair)[1], view.rows)[:_MOST_FOUND]
+    if len(others) and workspace.reduction.method == "pca":
+        shown = _with_rows(pair, workspace, view, others)
+        placed = {
+            pane: (_with_places(pair, workspace, pane, view, shown, others, maps), note)
+            for pane, (maps, note) in results.items()
+        }
+        found = _scene(pair, workspace, shown, placed), shown
+    return Drawing(scene, view, recipe, maps, found, sheet_of(pair, found[1], items_of(workspace)))
+
+
+def _scene(
+    pair: Match, workspace: Workspace, view: View, results: dict[str, tuple[Sequence[np.ndarray], str]]
+) -> Scene:
+    scene, look = assemble_scene((pair.source, pair.target), view, results, workspace.anchors), workspace.look
     items, second = items_of(workspace), compute.second_view(pair, view, workspace)
     clusters = clusters_of(pair, view, second, scene.panes[0].coordinates, look, items)
     texts, notes = hover_columns(pair, view, items, workspace.view.color_by != "labels")
     prominence = compute.prominence(pair, view)
     scene = dressed(scene, look, second, clusters)
-    scene = replace(scene, texts=texts, notes=notes, stars=workspace.stars, prominence=prominence)
-    settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
-    stars = None if workspace.stars == StarLook() else workspace.stars
-    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=look)
-    return Drawing(scene, view, recipe, maps, sheet_of(pair, view, items))
+    return replace(scene, texts=texts, notes=notes, stars=workspace.stars, prominence=prominence)
+
+
+def _with_rows(pair: Match, workspace: Workspace, view: View, others: np.ndarray) -> View:
+    rows = np.union1d(view.rows, others)
+    if workspace.view.color_by != "pivots":
+        return compute.view_of_rows(pair, workspace, rows)
+    categories = np.full(len(rows), -1)
+    categories[np.searchsorted(rows, view.rows)] = view.categories
+    return replace(view, rows=rows, categories=categories)
+
+
+def _with_places(
+    pair: Match,
+    workspace: Workspace,
+    pane: str,
+    view: View,
+    shown: View,
+    others: np.ndarray,
+    maps: Sequence[np.ndarray],
+) -> list[np.ndarray]:
+    """The maps with the `others`: those that are drawn stay where they are."""
+    settings = pane, workspace.anchors, workspace.projection
+    both = []
+    for known, new in zip(maps, placed_on(pair, view.rows, others, *settings, maps), strict=True):
+        coordinates = np.empty((len(shown.rows), known.shape[1]), dtype=known.dtype)
+        coordinates[np.searchsorted(shown.rows, view.rows)] = known
+        coordinates[np.searchsorted(shown.rows, others)] = new
+        both.append(coordinates)
+    return both
 
 
 @compute.cached(24)
@@ -165,15 +214,16 @@ def _oriented(
 
 
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
+    scene, view = drawing.found
     with st.container(key="panes"):
         linked_scatter(
-            drawing.scene,
+            scene,
             key=key,
-            selected=places_of_selected(pair, drawing.view.rows),
+            selected=places_of_selected(pair, view.rows),
             height=height,
             old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
             sheet=drawing.sheet,
-            on_event=lambda event: _receive(event, pair, drawing.view),
+            on_event=lambda event: _receive(event, pair, view),
         )
         if waiting := [drawn.job for drawn in drawing.maps if drawn.job]:
             with st.container(key="panes-jobs"):  # over the panes that will change

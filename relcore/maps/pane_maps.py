@@ -161,6 +161,32 @@ def pca_pair(
     return aligned(pictures, spec), reduction_note(spec, forms[0].n_sampled)
 
 
+def placed_on(
+    matched: Match,
+    rows: np.ndarray,
+    others: np.ndarray,
+    pane: str,
+    anchors: Sequence[str],
+    projection: ProjectionSpec,
+    maps: Sequence[np.ndarray],
+) -> list[np.ndarray]:
+    """Coordinates (e, c) of `others` on the maps of `rows`, where these are affine in the rows, as PCA's are.
+
+    The affine map is found by least squares from the coordinates (m, c), however these were turned.
+    """
+    pane, _ = on_maps(pane, ReductionSpec())
+    spaces, found = (matched.source, matched.target), []
+    brings = representation_maps(matched, pane, anchors, projection)
+    for space, bring, coordinates in zip(spaces, brings, maps, strict=True):
+        new = bring(space.vectors[others]).astype(np.float64)
+        few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 2 * new.shape[1] + 50)).astype(int))
+        known = bring(space.vectors[rows[few]]).astype(np.float64)
+        middle, centre = known.mean(axis=0), coordinates[few].mean(axis=0)
+        axes, *_ = np.linalg.lstsq(known - middle, coordinates[few] - centre)
+        found.append(((new - middle) @ axes + centre).astype(np.float32))
+    return found
+
+
 def map_pair(
     matched: Match,
     rows: np.ndarray,

@@ -1,5 +1,6 @@
 """What the browser gets first: the picture, then its scores, then what to choose."""
 
+import numpy as np
 import pytest
 from streamlit.delta_generator import DeltaGenerator
 
@@ -33,6 +34,31 @@ def order(monkeypatch):
 def test_a_first_visit_gets_the_panes_then_their_scores_then_the_choosers(order, make_session):
     make_session()
     assert order == ["panes", "scores", "headline", "toolbar", "above"]
+
+
+def test_a_selected_row_that_is_not_among_the_drawn_ones_is_drawn_and_the_others_stay(
+    make_session, monkeypatch
+):
+    drawn = []
+    monkeypatch.setattr(
+        "app.panes.linked_scatter", lambda scene, **given: drawn.append((scene, given["selected"]))
+    )
+    session = make_session()
+    (before, _), missing = drawn[-1], sorted({f"r{row}" for row in range(120)} - set(drawn[-1][0].ids))
+    assert missing
+    session.select(missing[0], str(before.ids[0]))
+    scene, selected = drawn[-1]
+    assert {*scene.ids} == {*before.ids, missing[0]}
+    assert {*scene.ids[selected]} == {missing[0], before.ids[0]}
+    assert scene.coloring(0).categories[list(scene.ids).index(missing[0])] == -1
+    kept = np.isin(scene.ids, before.ids)
+    for now, then in zip(scene.panes, before.panes, strict=True):
+        assert np.array_equal(now.coordinates[kept], then.coordinates)
+        assert np.abs(now.coordinates).max() < 3 * np.abs(then.coordinates).max()
+    session.change("selectbox", "view.color_by", "agreement")
+    assert missing[0] in drawn[-1][0].ids
+    session.select()
+    assert missing[0] not in drawn[-1][0].ids
 
 
 def test_after_an_unexpected_error_the_last_step_can_be_undone(make_session, monkeypatch):

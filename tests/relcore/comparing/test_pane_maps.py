@@ -11,7 +11,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.names import SIMILARITIES
 from relcore.maps import pane_maps, reduction
-from relcore.maps.pane_maps import Directions, pane_matrices, pca_pair, reduce_pair
+from relcore.maps.pane_maps import Directions, pane_matrices, pca_pair, placed_on, reduce_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import LatentSpace, match
@@ -70,6 +70,28 @@ def test_of_many_rows_the_axes_come_from_a_sample_and_the_note_says_so(pair, sim
     absolute, note = pca_pair(pair, rows, "absolute", (), projection, spec)
     assert note == "PCA, each space fitted apart, by a sample of 300 rows"
     assert [len(one) for one in absolute] == [N, N]
+
+
+@pytest.mark.parametrize("pane", ["own", "absolute", "relative", "whitened"])
+@pytest.mark.parametrize("step", [7, 50])  # more and fewer rows than anchors
+def test_other_rows_are_placed_where_the_map_itself_puts_them(pair, pane, step):
+    projection, spec = ProjectionSpec(), ReductionSpec(n_components=3)
+    rows, others = np.arange(0, N, step), np.array([1, 9, 200])
+    matrices = pane_matrices(pair, np.arange(N), MANY, projection, "absolute" if pane == "own" else pane)
+    for turn in (np.eye(3), np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]):
+        found, expected = [], []
+        for X in matrices:
+            middle = X[rows].mean(axis=0)
+            axes = np.linalg.svd(X[rows] - middle, full_matrices=False)[2][:3].T @ turn
+            found.append((X[rows] - middle) @ axes)
+            expected.append((X[others] - middle) @ axes)
+        placed = placed_on(pair, rows, others, pane, MANY, projection, found)
+        for ours, theirs, drawn in zip(placed, expected, found, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(drawn).max())
+    maps, _ = pca_pair(pair, rows, pane, MANY, projection, spec)
+    again = placed_on(pair, rows, rows[[0, 3]], pane, MANY, projection, maps)
+    for ours, theirs in zip(again, maps, strict=True):
+        np.testing.assert_allclose(ours, theirs[[0, 3]], atol=1e-3 * np.abs(theirs).max())
 
 
 def test_rows_far_from_zero_without_centring_keep_their_picture():
