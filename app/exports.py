@@ -31,7 +31,6 @@ def chart(
     figure: Any,
     key: str,
     picked: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
-    tools: bool = True,
 ) -> None:
     """A Plotly figure with its text alternative; `picked` is called with the points that are clicked."""
     alt = str((figure.layout.meta or {}).get("alt", ""))
@@ -41,13 +40,13 @@ def chart(
             "on_select": lambda: picked(st.session_state[key].selection.points),
             "selection_mode": "points",
         }
-    config = {"displaylogo": False} | ({} if tools else {"displayModeBar": False})
-    st.plotly_chart(figure, theme=None, key=key, config=config, alt=alt, **clicks)
+    # Its tools would cover the titles; a double click still shows everything again.
+    st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt, **clicks)
 
 
-def figure(drawn: Exportable, key: str, bar: str = "", tools: bool = True) -> None:
+def figure(drawn: Exportable, key: str, bar: str = "") -> None:
     """A figure and its export bar, by default named as the first part of the key."""
-    chart(drawn.interactive(theme()), key, tools=tools)
+    chart(drawn.interactive(theme()), key)
     export_bar(drawn, bar or key.partition(".")[0])
 
 

@@ -90,7 +90,7 @@ def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairS
             session.guarded(choose_pair, *chosen, step)
 
     # The key names the pair, because Streamlit ignores a second click on a selected cell.
-    exports.chart(figure, f"all-pairs.map-{results.place_of(pair)}", picked=pick, tools=False)
+    exports.chart(figure, f"all-pairs.map-{results.place_of(pair)}", picked=pick)
 
 
 def pair_of(

@@ -64,7 +64,7 @@ def _differences(workspace: Workspace, pair: Match) -> None:
         return
     result = _with_anchors(task.key(spaces), workspace.anchors, result, pair)
     messages.lead(plain_html(_lead(result, task)))
-    exports.figure(recipe.draw(result), "differences.chart", tools=False)
+    exports.figure(recipe.draw(result), "differences.chart")
     caption(_circumstances(result, task))
     st.button(
         "Colour the panes by agreement",

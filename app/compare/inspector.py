@@ -204,16 +204,15 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     def entry(identifier: str, cosine: float, shared: bool) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))
         return (
-            f'<li class="{"shared" if shared else ""}" title="{plain_html(title)}"'
-            f' data-row="{rows[identifier]}" role="button" '
-            f'tabindex="0">{image}<b>{plain_html(name)}</b>'
-            f"<span>{short(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
+            f'<li class="{"shared" if shared else ""}" title="{plain_html(title)}">'
+            f'<button type="button" data-row="{rows[identifier]}">{image}<b>{plain_html(name)}</b>'
+            f"<span>{short(cosine, 2)}{IN_BOTH if shared else ''}</span></button></li>"
         )
 
     def side(name: str, title: str) -> str:
         columns = (table[name], table[f"{name} cosine"], table[f"{name} shared"])
         entries = "".join(entry(*row) for row in zip(*columns, strict=True))
-        return f"<div><h4>{plain_html(title)}</h4><ol>{entries}</ol></div>"
+        return f"<div><h3>{plain_html(title)}</h3><ol>{entries}</ol></div>"
 
     sides = "".join(map(side, ("source", "target"), distinct_names((pair.source, pair.target))))
     kind = " relscope-texts" if items is not None and items.has_texts else ""

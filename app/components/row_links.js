@@ -1,5 +1,4 @@
-/* Rows in lists of neighbours are links: a click, Enter or Space on one goes to Python. The lists are HTML of the page; one listener serves
-   all of them. */
+/* Rows in lists of neighbours are buttons: a click on one goes to Python. The lists are HTML of the page; one listener serves all of them. */
 
 const links = new WeakMap();
 
@@ -16,6 +15,5 @@ export default function ({ parentElement, setTriggerValue }) {
     setTriggerValue("picked", { row: Number(row.dataset.row), pair: list.dataset.pair });
   };
   page.addEventListener("click", pick, { signal: listening.signal });
-  page.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && pick(event), { signal: listening.signal });
   return () => listening.abort();
 }

@@ -84,7 +84,7 @@ def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
     messages.lead(f"<b>{plain_html(drift.headline(against))}</b>")
     settings = {"spaces": specs, "digests": compute.digests(specs), "series": task}
     for recipe in (DriftLines(**settings, against=against), DriftMap(**settings)):
-        exports.figure(recipe.draw(drift), f"{recipe.figure}.chart", tools=False)
+        exports.figure(recipe.draw(drift), f"{recipe.figure}.chart")
     caption(
         f"{drift.n:,} rows that all versions have, {drift.n_queries:,} of them as queries, k = {drift.k}."
         f" Churn: share of the nearest neighbours that changed, by chance {short(drift.chance_churn)}. ρ:"
@@ -127,7 +127,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     figure = recipe.draw(drift)
     chart, listed = st.columns(2, gap="medium")
     with chart:
-        exports.chart(figure.interactive(exports.theme()), "drift.chart", tools=False)
+        exports.chart(figure.interactive(exports.theme()), "drift.chart")
     with listed:
         _checks(verdict)
     caption(plain(circumstances(drift)))

@@ -348,7 +348,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     figure = matrices_figure(data, exports.theme(), width=1080, picked=picked)
     # The key names the cell: one that is selected already would not hear a second click.
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
-    exports.chart(figure, key, picked=lambda points: _open(cell_of(points, result)), tools=False)
+    exports.chart(figure, key, picked=lambda points: _open(cell_of(points, result)))
     _, common = short_names(result.encoders)
     common = f" All encoders: {plain_name(common)}." if common else ""
     lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""

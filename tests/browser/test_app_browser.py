@@ -207,11 +207,11 @@ def test_rows_are_picked_from_completions_and_lists_of_neighbours(compare):
     settle(page)
     assert inspected(page) == "mountain"
     assert undo.count() == 0
-    neighbour = page.locator(".relscope-neighbours ol").first.locator("li").first
+    neighbour = page.locator(".relscope-neighbours li button").first
     identifier = neighbour.locator("b").inner_text()
     neighbour.click()
     wait_until_inspected(page, identifier)
-    neighbour = page.locator(".relscope-neighbours ol").first.locator("li").first
+    neighbour = page.locator(".relscope-neighbours li button").first
     identifier = neighbour.locator("b").inner_text()
     neighbour.focus()
     page.keyboard.press("Enter")
