@@ -1,4 +1,4 @@
-"""What the panes show: pivots or all rows, which representations, and the reduction."""
+"""What the panes show: examples or all rows, which representations, and the reduction."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from relcore.maps.pane_maps import OWN, drawn_panes
 from relcore.maps.views import COLUMN, MOST_PIVOTS
 from relcore.spaces.space import Match
 
+EXAMPLES = "Examples"  # for people; in links, recipes and code they are pivots
 _HELP = (
     "Columns of the tables that came with the spaces are on offer, too. Numbers get a colour bar, columns of"
     " classes a legend: of more than 20 classes the most frequent. Agreement: the share of a row's neighbours"
@@ -68,7 +69,9 @@ def second_color_chooser(workspace: Workspace, pair: Match) -> None:
 
 
 def color_name(color_by: str) -> str:
-    return color_by.removeprefix(COLUMN) if color_by.startswith(COLUMN) else color_by.capitalize()
+    if color_by.startswith(COLUMN):
+        return color_by.removeprefix(COLUMN)
+    return EXAMPLES if color_by == "pivots" else color_by.capitalize()
 
 
 _POSITIONS = {
@@ -136,11 +139,11 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             "view.everything",
             "all" if workspace.view.everything else "pivots",
             lambda value: session.edit_spec(
-                "show all" if value == "all" else "show pivots", "view", everything=value == "all"
+                "show all" if value == "all" else "show examples", "view", everything=value == "all"
             ),
             options=["pivots", "all"],
-            format_func={"pivots": "Pivots", "all": "All"}.get,
-            help=f"Only the pivots' neighbourhoods, or all {counted(len(pair), 'row')}",
+            format_func={"pivots": EXAMPLES, "all": "All"}.get,
+            help=f"Only the examples and their neighbourhoods, or all {counted(len(pair), 'row')}",
             required=True,
         )
         bound(
@@ -164,16 +167,17 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
 
 
 def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
+    are_words = pair.source.counts is not None
     bound(
         st.multiselect,
-        "Pivots",
+        "Example words" if are_words else EXAMPLES,
         "view.pivots",
         list(workspace.view.pivots),
         lambda value: _choose_pivots(pair, value),
         options=list(workspace.view.pivots),
         accept_new_options=True,
-        placeholder="Type a word" if pair.source.counts is not None else "Type an id",
-        help="Each pivot's neighbourhood has its own colour.",
+        placeholder="Type a word" if are_words else "Type an id",
+        help="Each with its nearest neighbours, in a colour of its own. They never change a score.",
         max_selections=MOST_PIVOTS,
     )
 
@@ -191,7 +195,7 @@ def _further_choosers(workspace: Workspace) -> None:
         title = f"{label[0].upper()}{label[1:]}"
         bound(st.number_input, title, f"view.{name}", value, change(label, of, name), **limits, step=step)
 
-    number("neighbours of each pivot", "n_nearest", 1, 2000, 50, of="view")
+    number("neighbours of each example", "n_nearest", 1, 2000, 50, of="view")
     bound(
         st.toggle,
         "Show all anchors",
@@ -243,5 +247,5 @@ def _choose_pivots(pair: Match, pivots: list[str]) -> None:
     wanted = tuple(dict.fromkeys(pivot.strip() for pivot in pivots))
     unknown = [pivot for pivot in wanted if pivot not in pair.source.index]
     if unknown:
-        raise SpaceError(f"pivots: expected ids of rows that both spaces have, got {quote(unknown)}")
-    session.edit_spec("pivots", "view", pivots=wanted)
+        raise SpaceError(f"examples: expected ids of rows that both spaces have, got {quote(unknown)}")
+    session.edit_spec("choose examples", "view", pivots=wanted)

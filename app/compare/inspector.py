@@ -162,7 +162,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
             "Show its neighbourhood",
             icon=":material/palette:",
             on_click=session.edit_spec,
-            args=(f"pivot “{identifier}”", "view"),
+            args=(f"example “{identifier}”", "view"),
             kwargs={"pivots": (*pivots, identifier), "color_by": "pivots"},
             width="stretch",
             key="inspector.pivot",

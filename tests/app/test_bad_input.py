@@ -18,7 +18,7 @@ from tests.app.conftest import save_space
 
 def test_an_unknown_pivot_is_named_and_the_pivots_stay(make_session):
     session = make_session().change("multiselect", "view.pivots", ["r1", "qzx"])
-    assert session.errors == ["pivots: expected ids of rows that both spaces have, got 'qzx'"]
+    assert session.errors == ["examples: expected ids of rows that both spaces have, got 'qzx'"]
     assert session.workspace.view.pivots == ("r1", "r2", "r3")
     assert session.multiselect(key="view.pivots").value == ["r1", "r2", "r3"]
     assert not session.can_undo
