@@ -20,7 +20,7 @@ from tests.app.hostile import FILE_MARK, MARK, hostile_workspace
 
 # What Streamlit would render; a backslash or a joiner without width before it makes it harmless.
 RENDERED = re.compile(
-    r"!\[[xy]\]\(|(?<!\\)</?(?:img|script)|(?<!\\)\$(?:\\f|x)|:(?:star|material/star|red)\b|(?<!\\)\*(?:\\?\*)?b|http://"
+    r"!\[[xy]\]\(|(?<!\\)</?(?:img|script)|(?<!\\)\$(?:\\f|x)|:(?:star|material/star)\b|:red\[r\]|(?<!\\)\*(?:\\?\*)?b|http://"
 )
 # Fields that Streamlit shows as plain text, and names that nobody sees.
 PLAIN = {
@@ -61,7 +61,9 @@ def rendered(where: str, text: str) -> bool:
         return bool(re.search(r"<(?:img src=x|script)", text))
     if where == "PlotlyChart.spec":
         return any("<img" in one or "$" in one for one in texts_of(json.loads(text)))
-    return bool(RENDERED.search(text)) and any(mark in text for mark in ("evil", "onerror", "frac", ":red"))
+    return bool(RENDERED.search(text)) and any(
+        mark in text for mark in ("evil", "onerror", "frac", ":red[r]")
+    )
 
 
 def texts_of(figure: Any, name: str = "") -> Iterator[str]:
