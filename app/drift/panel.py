@@ -39,6 +39,7 @@ from relcore.drift.reports import DriftChart, DriftLines, DriftMap, ordered
 
 _MODES = ("Two versions", "A series")
 _STARTS_ITSELF = 20.0  # seconds
+_HEIGHT = 400  # of the table of many checks
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
 _NOTED = 0.02  # share from which a rotation that also shifts is worth a sentence
 _MEANT = {
@@ -136,7 +137,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
 
 def _checks(verdict: DriftVerdict) -> None:
     columns = st.column_config
-    widths = {"situation": 125, "quantity": 90, "class": 90}
+    widths = {"situation": 115, "quantity": 130, "class": 75}
     look = {name: columns.TextColumn(width=width) for name, width in widths.items()}
     look["alarm"] = columns.CheckboxColumn(width=55)
     look |= {name: columns.NumberColumn(format="%.3f", width=65) for name in ("value", "noise", "threshold")}
@@ -152,7 +153,13 @@ def _checks(verdict: DriftVerdict) -> None:
         }
         for check in ordered(verdict)
     )
-    st.dataframe(table, hide_index=True, height=400, column_config=look, key="drift.checks")
+    st.dataframe(
+        table,
+        hide_index=True,
+        height=_HEIGHT if len(table) > 10 else "content",
+        column_config=look,
+        key="drift.checks",
+    )
 
 
 def shares_in_words(drift: Drift) -> str:

@@ -13,7 +13,7 @@ from app import compute, exports, messages, session
 from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
-from app.items import PICTURE, cut, hover_columns, items_of, sheet_of, with_items
+from app.items import PICTURE, Items, cut, hover_columns, items_of, sheet_of, with_items
 from app.page_settings import kept
 from app.panes import places_of_selected, select
 from app.plain_text import NAME, plain_html
@@ -90,8 +90,8 @@ inverted = compute.cached(6, "Inverting …")(invert_pair)
 
 
 @compute.cached(12)
-def examples(pair: Match, anchors: tuple[str, ...], spec: InversionSpec) -> Recovered:
-    return recovered_rows(pair, inverted(pair, anchors, spec))
+def examples(pair: Match, anchors: tuple[str, ...], spec: InversionSpec, shown: int) -> Recovered:
+    return recovered_rows(pair, inverted(pair, anchors, spec), shown)
 
 
 @compute.cached(12)
@@ -125,10 +125,11 @@ def draw(workspace: Workspace) -> None:
         return
     if result.choice:
         st.session_state[_CHOSEN] = result.choice.numbers()
-    found = examples(*chosen)
+    items = items_of(workspace)
+    found = examples(*chosen, 3 if items is not None and items.has_texts else 5)
     messages.lead(lead(pair, result, found))
     st.html(STYLE)
-    st.html(_recovered(pair, result, found, workspace))
+    st.html(_recovered(pair, result, found, items))
     for note in result.notes:
         messages.warning(note)
     recipe = workspace.recipe(pair.source.digest, pair.target.digest)
@@ -231,20 +232,23 @@ def lead(pair: Match, result: Inversion, found: Recovered) -> str:
     """What inversion is for, and how far it succeeds here."""
     source, target = map(plain_html, side_names(pair, result.spec.route))
     becomes = "becomes a vector again" if source == target else f"becomes a vector of {target}"
-    share = f"{100 * found.first:.0f} %"
+    share, alike = f"{100 * found.first:.0f} %", ""
+    if found.labelled:
+        labelled, chance = (f"{100 * one:.0f} %" for one in found.labelled)
+        alike = f", <b>{labelled}</b> to a row of the same label (by chance {chance})"
     return (
         f"Inversion turns similarities to the anchors back into vectors. Here each row of {source} {becomes},"
         f" and everything that was trained on {target} can use it. Of {counted(found.n, 'held-out row')}"
         f" recovered in this way, <b>{share}</b> are nearest to their own original among {found.among:,} (by"
-        f" chance {100 / found.among:.2g} %)."
+        f" chance {100 / found.among:.2g}&nbsp;%){alike}."
     )
 
 
-def _recovered(pair: Match, result: Inversion, found: Recovered, workspace: Workspace) -> str:
+def _recovered(pair: Match, result: Inversion, found: Recovered, items: Items | None) -> str:
     """Originals beside what is nearest to their recovered vectors, as pictures, sentences or names."""
     places = np.unique(np.concatenate(list(found.groups.values())))
     ids = [str(pair.ids[row]) for row in result.rows[places]]
-    items, errors = items_of(workspace), result.errors[result.spec.title]
+    errors = result.errors[result.spec.title]
     pictures = items.pictures(ids, PICTURE) if items is not None and items.has_pictures else [""] * len(ids)
     texts = items.texts(ids) if items is not None and items.has_texts else [""] * len(ids)
     shown = {
@@ -253,10 +257,16 @@ def _recovered(pair: Match, result: Inversion, found: Recovered, workspace: Work
         else f"<b>{plain_html(cut(text, _SENTENCE) if text else one, NAME)}</b>"
         for place, one, picture, text in zip(places, ids, pictures, texts, strict=True)
     }
+    labels = pair.source.labels[result.rows] if pair.source.labels is not None else None
+
+    def likeness(row: int, other: int) -> str:
+        alike = labels is not None and labels[row] and labels[row] == labels[other]
+        return "same" if row == other else "alike" if alike else "other"
+
     parts = ""
     for title, pairs in found.groups.items():
         lines = "".join(
-            f'<tr class="{"same" if row == other else "other"}"><td>{shown[row]}</td><td>{shown[other]}</td>'
+            f'<tr class="{likeness(row, other)}"><td>{shown[row]}</td><td>{shown[other]}</td>'
             f"<td>{short(1 - errors[row], 2)}</td></tr>"
             for row, other in pairs
         )

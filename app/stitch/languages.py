@@ -138,7 +138,11 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
     """
     tables = parallel_tables(sharing.open_folder())
     sources = {name: plain_name(name) for name in (_EVERYDAY, *tables, _MINE, _SPACES)}
-    source = segments("Pairs from", sources, f"languages.source-{digest_of(list(tables))[:6]}")
+    key = f"languages.source-{digest_of(list(tables))[:6]}"
+    if len(tables) > 1:  # too many for a row
+        source = kept(st.selectbox, "Pairs from", list(sources), key=key, width=320)
+    else:
+        source = segments("Pairs from", sources, key)
     if source == _SPACES:
         return _two_spaces(workspace, "languages"), ()
     if source == _EVERYDAY:
@@ -214,16 +218,18 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
         most, key = max(2, n - usual.k - 1), f"languages.anchors-{n}"
         known = min(usual.n_anchors, max(2, 2 * n // 3))
         n_anchors = int(kept(st.slider, "Known pairs", 2, most, known, key=key, width=320))
-        state = kept(
-            st.number_input,
-            "Random state",
-            0,
-            9999,
-            0,
-            key="languages.state",
-            width=140,
-            help="Draws the known pairs.",
-        )
+        with st.popover("Method details", icon=":material/tune:", key="languages.details"):
+            helps = {"help": "Draws the known pairs."}
+            state = kept(st.number_input, "Random state", 0, 9999, 0, key="languages.state", **helps)
+            if set(specs) - set(workspace.spaces):
+                st.button(
+                    "Add both to the session",
+                    key="languages.join",
+                    icon=":material/add:",
+                    help="The other pages can then compare them.",
+                    on_click=jobs.join,
+                    args=(specs,),
+                )
     k = min(usual.k, max(1, n - n_anchors - 1))
     spec = RetrievalSpec(n_anchors=n_anchors, k=k, random_state=int(state))
     result = _retrieved(pair, (pair.source.name, pair.target.name), spec)
@@ -237,15 +243,6 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
         " sentences of its column, but on no pair."
     )
     _examples(specs, dict(pairs), result)
-    if set(specs) - set(workspace.spaces):
-        st.button(
-            "Add both to the session",
-            key="languages.join",
-            icon=":material/add:",
-            help="The other pages can then compare them.",
-            on_click=jobs.join,
-            args=(specs,),
-        )
 
 
 @compute.cached(24, "Searching …")

@@ -348,12 +348,16 @@ class Recovered:
     first : float
         Share of the queries, held-out rows, to which their own row is nearest; of `n` queries among `among`
         rows.
+    labelled : (share, chance) or None
+        Share of the labelled queries to which a row of their label is nearest, and by chance; None where
+        fewer than half have labels.
     """
 
     groups: dict[str, np.ndarray]
     first: float
     n: int
     among: int
+    labelled: tuple[float, float] | None = None
 
 
 def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries: int = 1000) -> Recovered:
@@ -377,7 +381,15 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
     shown_rows = {
         name: np.column_stack([rows, part]) for (name, rows), part in zip(groups.items(), parts, strict=True)
     }
-    return Recovered(shown_rows, first, len(queries), len(result.rows))
+    labelled, labels = None, pair.source.labels
+    if labels is not None:
+        labels = labels[result.rows]
+        known = labels[queries] != ""
+        own, other = labels[queries][known], labels[found[: len(queries)]][known]
+        if 2 * len(own) > len(queries):
+            shares = pd.Series(labels).value_counts(normalize=True)
+            labelled = float(np.mean(own == other)), float(shares[own].mean())
+    return Recovered(shown_rows, first, len(queries), len(result.rows), labelled)
 
 
 _FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score below a direct map's, a condition number
@@ -395,10 +407,11 @@ def _notes(found: Inversion) -> list[str]:
     spec, notes, width = found.spec, [], found.shape[1]
     pruned, left_out = spec.method == "pruned", found.kept < 0.98 * found.n_anchors
     if found.rank < width:
-        notes.append(
-            f"Only {found.rank:,} of {width:,} directions can be recovered, because fewer anchors than"
-            f" dimensions are kept. Choose more anchors{', or lower δ' * (pruned and left_out)}."
-        )
+        why = "the anchors span no more."
+        if found.kept < width:
+            why = "fewer anchors than dimensions are kept. Choose more anchors"
+            why += f"{', or lower δ' * (pruned and left_out)}."
+        notes.append(f"Only {found.rank:,} of {width:,} directions can be recovered, because {why}")
     direct = {name: found.scores[name] for name in ("Procrustes", "least squares") if name in found.scores}
     name, own = max(direct, key=direct.get), found.scores[spec.title]
     if pruned and own < _FAR_BELOW * direct[name]:
@@ -759,7 +772,7 @@ def inversion_scene(
     origin = f"through {counted(found.n_anchors, 'anchor')}" if source == target else f"from {source}"
     panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
     caption = (
-        f"{len(found.rows):,} of the {counted(found.n, 'row')}; both panes by the PCA of the original."
+        f"{counted(len(found.rows), 'row')}, anchors among them; both panes by the PCA of the original."
         f" Recovered through {counted(found.n_anchors, 'anchor')}, {found.spec.title},"
         f" {found.spec.settings()}: mean cosine to the true rows {short(found.scores[found.spec.title])} over"
         f" {counted(found.n_scored, 'held-out row')}. Coloured by"

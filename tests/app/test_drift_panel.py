@@ -5,6 +5,7 @@ cannot be compared.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,3 +100,13 @@ def test_thresholds_decide(versions):
     for name in ("churn", "rho", "class_churn", "class_rho"):
         shown.change("number_input", f"drift.everything_new.{name}", 1.0)
     assert len(shown.alarms) == 1
+
+
+def test_it_begins_with_the_sessions_pair_and_follows_another_one(versions):
+    shown = of(versions, "v1", "noisy", "turned")
+    history = shown.at.session_state["relscope.history"]
+    for source, target in (("v1", "noisy"), ("turned", "noisy")):
+        pair = {"source": versions[source], "target": versions[target]}
+        history.present = replace(history.present, **pair)
+        shown.run()
+        assert [one.value for one in shown.at.selectbox[:2]] == [*pair.values()]
