@@ -23,7 +23,7 @@ first_imports.wait()
 
 from app import messages, places, saving, session, sharing, toolbar  # noqa: E402
 from app.compare import selection  # noqa: E402
-from app.components.history import one_entry_each  # noqa: E402
+from app.components.page import around_the_page  # noqa: E402
 from app.glossary import card  # noqa: E402
 from app.spaces import loading  # noqa: E402
 from relcore.base.errors import NoCommonId, SpaceError  # noqa: E402
@@ -48,7 +48,7 @@ st.html(ROOT / "assets" / "style.css")
 page = st.navigation(places.pages(), position="top")
 # For screen readers: the open page is marked in the navigation only; sections are third-level.
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
-one_entry_each()
+around_the_page()
 saving.begin()
 session.history(saving.first_workspace)
 session.show_notices()

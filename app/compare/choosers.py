@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import session
 from app.compute import colors_of
+from app.glossary.terms import linked
 from app.page_settings import menu
 from app.widgets import bound
 from app.workspace import Workspace
@@ -100,7 +101,7 @@ def switch(workspace: Workspace, pair: Match) -> None:
             lambda form: _show(workspace, form, *workspace.panes[1:]),
             options=list(captions),
             format_func=lambda form: _POSITIONS[form][0],
-            captions=list(captions.values()),
+            captions=list(map(linked, captions.values())),
             horizontal=True,
             label_visibility="collapsed",
             width="stretch",

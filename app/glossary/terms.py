@@ -57,7 +57,7 @@ ENTRIES = {
     ),
     "anchor": Entry(
         "Anchor",
-        "[Aa]nchors?",
+        "[Aa]nchors?|★",
         "An item that both models know, used as a point to measure from. Every other row is described by its"
         " similarities to the anchors. Shown as ★.",
         picture(

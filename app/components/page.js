@@ -1,8 +1,10 @@
-/* Streamlit adds an entry to the browser's history for each change of the address's settings, so that "back" would do nothing at first. Here
-   each place stands in it once, as it was last seen. */
+/* What Streamlit leaves undone around a page. */
 
 export default function () {
+  // Menus and tooltips stand outside of the app's element, which alone knows whether it is dark.
+  document.documentElement.style.colorScheme = getComputedStyle(document.querySelector(".stApp")).colorScheme;
   if (Object.hasOwn(history, "pushState")) return;
+  // Each change of the address's settings adds an entry to the history, so that "back" would do nothing at first.
   const push = history.pushState.bind(history);
   history.pushState = (state, unused, address) => {
     const same = new URL(address ?? location, location).pathname === location.pathname;
