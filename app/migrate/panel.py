@@ -75,7 +75,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="migrate-choosers"):
         look = {
-            "width": 236,
+            "width": 300,
             "help": "Rows pair by id; the new model needs only some. Data, at the top left, loads your own.",
         }
         old = space("Old model's vectors", "old", index=options.index(usual[0]), **look)

@@ -147,12 +147,10 @@ def _follow(runs: StudyRuns) -> None:
     if not standing.under_way:
         st.rerun()
     left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
-    message = f" · {standing.message}" if standing.message else ""
+    message = f" · {plain(standing.message)}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         total = counted(standing.total, "run")
-        st.progress(
-            standing.done / standing.total, text=f"{standing.done:,} of {total}{left}{plain(message)}"
-        )
+        st.progress(standing.done / standing.total, text=f"{standing.done:,} of {total}{left}{message}")
         st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=runs.stop, args=(engine(),))
 
 

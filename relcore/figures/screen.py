@@ -7,6 +7,7 @@ reads texts as HTML.
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from html import escape
 from textwrap import wrap
 from typing import Any
@@ -338,7 +339,7 @@ def _matrix_axes(
     look["tickfont"] = {"color": theme.text, "size": 13}
     title = {"font": {"color": theme.muted, "size": 12}}
     by_number = data.numbered(panel, room.signs)
-    names = [_cut(name_of(name)) for name in panel.columns]
+    names = _cut(panel.columns)
     longest, every, turned = max(len(name_of(name)) for name in panel.columns), 1, False
     if by_number:
         names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
@@ -351,7 +352,7 @@ def _matrix_axes(
     x |= {"tickangle": -35 if turned else 0, "title": {"text": plain_text(data.column_title), "standoff": 6}}
     x["title"] |= title
     numbers = [f"  <b>{number}</b>" if by_number else "" for number in range(1, n_rows + 1)]
-    rows = [_cut(name_of(name)) + number for name, number in zip(panel.rows, numbers, strict=True)]
+    rows = [name + number for name, number in zip(_cut(panel.rows), numbers, strict=True)]
     named, every = column == 0 or not data.same_rows, thinned(n_rows, n_rows * room.cell_height / 15)
     y = {"range": [n_rows - 0.5, -0.5], "tickvals": list(range(0, n_rows, every)), "ticktext": rows[::every]}
     y |= {"showticklabels": named, "automargin": True}
@@ -436,9 +437,18 @@ def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
     return {"type": "rect", **corners, "xref": f"x{suffix}", "yref": f"y{suffix}", **look}
 
 
-def _cut(name: str) -> str:
-    """Both ends of a long name: alike ones differ at either, such as “…, absolute” and “…, relative”."""
-    return plain_text(name if len(name) <= _LONGEST else f"{name[:13]}…{name[13 - _LONGEST + 1 :]}")
+def _cut(names: Sequence[Any]) -> list[str]:
+    """Names of at most `_LONGEST` characters, cut where different ones stay so: at the end if possible,
+    else in the middle, such as "…, absolute" and "…, relative", else at the beginning.
+    """
+    whole, n = [name_of(name) for name in names], _LONGEST
+    for head in (n - 1, n // 2, 0):
+        short = [
+            name if len(name) <= n else f"{name[:head]}…{name[len(name) - n + head + 1 :]}" for name in whole
+        ]
+        if len(set(short)) == len(set(whole)):
+            break
+    return [plain_text(name) for name in short]
 
 
 def pictures_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:

@@ -91,3 +91,25 @@ def test_what_does_not_fit_says_so(panel):
         made(panel, scale=(1.0, 1.0))
     with pytest.raises(ValueError, match="expected two positive and different values"):
         made(panel, scale=(0.0, 1.0), log=True)
+
+
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [
+        (["first encoder of all encoders", "other encoder of all encoders"], "first encoder of all en…"),
+        (
+            ["fasttext-novels by words, absolute", "fasttext-novels by words, relative"],
+            "fasttext-nov…s, absolute",
+        ),
+        (
+            ["MLP 64 · digits, turned (mean .97)", "MLP 64 · digits, mirrored (mean .97)"],
+            "MLP 64 · digits, turned…",
+        ),
+    ],
+)
+def test_long_names_are_cut_where_they_still_differ(names, first):
+    panel = MatrixPanel("", tuple(names), tuple(names), np.eye(2))
+    shown = [label.strip() for label in matrices_figure(made(panel)).layout.yaxis.ticktext]
+    assert shown[0] == first
+    assert len(set(shown)) == 2
+    assert max(map(len, shown)) <= 24
