@@ -120,20 +120,20 @@ def control(runs: StudyRuns) -> None:
             start |= {"type": "primary", "key": "studies.start", "args": (runs.start, engine())}
             st.button(f"{label} · {_duration(likely.likely)}", **start)
             st.caption(
-                f"{n_workers} at a time. Every finished run is saved, so you can leave this page, or stop and"
-                f" resume.{learned([likely])}"
+                f"{'Stopped. ' * standing.stopped}{n_workers} at a time. Every finished run is saved, so you"
+                f" can leave this page, or stop and resume.{learned([likely])}"
             )
         return
     made, n_left = runs.made(store), len(runs.missing(store, own=True))  # with Relscope
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         came = f" They come with Relscope. {made.in_words}" if made else ""
-        stopped = made and n_left < len(runs)
+        stopped = made and (standing.stopped or n_left < len(runs))
         if stopped:
-            came = f" {len(runs) - n_left:,} of them here, the others came with Relscope."
+            came = f" {len(runs) - n_left:,} computed here, the others came with Relscope."
         st.caption(f"{counted(len(runs), 'run')}, all done.{came}", width="content")
         if made:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, engine(), True)}
-            verb = f"Resume the other {n_left:,} here" if stopped else "Run them here"
+            verb = f"Resume {n_left:,} of {counted(len(runs), 'run')} here" if stopped else "Run them here"
             st.button(
                 f"{verb} · {_duration(runs.expected(store, n_workers, own=True).likely)}",
                 help="Computes them again on this machine, and shows these runs from then on.",

@@ -440,7 +440,7 @@ def study_of(kind: str) -> Study:
 
 
 AFTER_OTHERS = -1  # a grid takes minutes: what somebody waits for goes before its next run
-_STATES = ("running", "queued", "failed")
+_STATES = ("running", "queued", "failed", "cancelled")
 _MOST_SHOWN = 40  # letters of a list in the run table
 
 
@@ -489,6 +489,7 @@ class Standing:
     total: int
     seconds_left: float | None = None
     message: str = ""
+    stopped: bool = False
 
     @property
     def under_way(self) -> bool:
@@ -560,6 +561,7 @@ class StudyRuns:
             len(self),
             self.expected(engine.store, engine.n_workers, own=here).likely if under_way else None,
             running[0][1].message if running else "",
+            bool(states["cancelled"]),
         )
 
     def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:

@@ -31,6 +31,17 @@ def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
     assert whole_engine().jobs() == []
 
 
+def test_runs_that_were_stopped_here_can_be_resumed(first_start):
+    study, store = study_of("similarity-performance"), whole_engine().store
+    runs = StudyRuns(study, StudySpec.of(study))
+    entry = store.get(runs.keys[0])
+    store.put(runs.keys[0], entry.arrays, entry.metadata)
+    first_start.run()
+    assert " 1 computed here" in first_start.captions
+    (again,) = (button for button in first_start.button if button.key == "studies.here")
+    assert again.label.startswith("Resume 59 of 60 runs here · about")
+
+
 def test_what_is_missing_is_offered(page):
     """Five made-up networks of twelve, alike as far as they are good."""
     study = study_of("similarity-performance")
