@@ -18,7 +18,7 @@ from relcore.base.numbers import band, short
 from relcore.represent.anchors import coinciding_anchors
 from relcore.runs.digest import digest_of
 from relcore.scores.comparison import circumstances, long_rows, score_notes
-from relcore.scores.score import Score
+from relcore.scores.score import Null, Score
 from relcore.spaces.space import LatentSpace, Match
 
 
@@ -87,6 +87,13 @@ def _caution(space: LatentSpace, anchors: tuple[str, ...]) -> str:
     return long_rows(space) or coinciding_anchors(space, anchors)
 
 
+def chance_html(null: Null, before: str = "") -> str:
+    """``chance ≈ 0`` or ``chance .052``; its band for the pointer."""
+    about = "≈ 0" if abs(null.mean) < 0.005 else short(null.mean)
+    ends = band(null.low, null.high, null.places)
+    return f'<small title="95 % band of the chance level: {ends}">{before}chance {about}</small>'
+
+
 def _cell(score: Score | None) -> str:
     if score is None:
         return '<td class="none" title="needs spaces of equal dimension">–</td>'
@@ -94,8 +101,7 @@ def _cell(score: Score | None) -> str:
     if score.interval:
         parts.append(f"<span>± {short((score.interval[1] - score.interval[0]) / 2)}</span>")
     if score.null:
-        mean = short(score.null.mean)
-        parts.append(f"<small>chance {'≈ 0' if mean.strip('−.0') == '' else mean}</small>")
+        parts.append(chance_html(score.null))
     if score.recall:
         told = (
             f"recall {short(score.recall.value)} ({band(score.recall.low, score.recall.high)},"

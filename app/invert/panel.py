@@ -17,7 +17,7 @@ from app.items import PICTURE, Items, cut, hover_columns, items_of, sheet_of, wi
 from app.page_settings import kept
 from app.panes import places_of_selected, select
 from app.plain_text import NAME, plain_html
-from app.tables import brushing_table
+from app.tables import brushing_table, chance_html
 from app.widgets import bound, edit_setting
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -201,8 +201,8 @@ def _scores(pair: Match, result: Inversion) -> str:
     for name, score in result.scores.items():
         own, null = name == spec.title, score.null
         knows = "" if own else "unchanged vectors, " if name == "absolute copy" else "uses both spaces, "
-        chance = f"chance level {short(null.low)} … {short(null.high)}" if null else ""
-        row = f"<th>{plain_html(name)}<small>{knows}{chance}</small></th><td><b>{short(score)}</b></td>"
+        chance = chance_html(null, knows) if null else f"<small>{knows.rstrip(', ')}</small>"
+        row = f"<th>{plain_html(name)}{chance}</th><td><b>{short(score)}</b></td>"
         lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
     pruned, n_anchors = spec.method == "pruned", f"{result.n_anchors:,}"
     facts = {

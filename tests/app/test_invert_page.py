@@ -39,7 +39,7 @@ def pair_of(session: Session):
 def mean_cosines(session: Session) -> dict[str, str]:
     table = next(block for block in session.html.split("<table") if 'relscope-inversion"' in block)
     rows = [row for row in table.split("</table>")[0].split("<tr") if "<b>" in row]
-    return {row.split("<th>")[1].split("<small>")[0]: row.split("<b>")[1].split("</b>")[0] for row in rows}
+    return {row.split("<th>")[1].split("<small")[0]: row.split("<b>")[1].split("</b>")[0] for row in rows}
 
 
 @pytest.mark.parametrize("spec", [InversionSpec(), InversionSpec("within", "ridge")])
