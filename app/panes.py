@@ -151,10 +151,12 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
     recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
     found = scene, view
     others = np.setdiff1d(selected(pair)[1], view.rows)[:_MOST_FOUND]
-    if len(others) and workspace.reduction.method == "pca":
+    if len(others):
         shown = _with_rows(pair, workspace, view, others)
+        affine = workspace.reduction.method == "pca"
+        how = "" if affine else ", found rows at the mean of their 3 nearest ones"
         placed = {
-            pane: (_with_places(pair, workspace, pane, view, shown, others, maps), note)
+            pane: (_with_places(pair, workspace, pane, view, shown, others, maps, affine), f"{note}{how}")
             for pane, (maps, note) in results.items()
         }
         found = _scene(pair, workspace, shown, placed), shown
@@ -190,11 +192,12 @@ def _with_places(
     shown: View,
     others: np.ndarray,
     maps: Sequence[np.ndarray],
+    affine: bool,
 ) -> list[np.ndarray]:
     """The maps with the `others`: those that are drawn stay where they are."""
-    settings = pane, workspace.anchors, workspace.projection
+    settings = pane, workspace.anchors, workspace.projection, maps, affine
     both = []
-    for known, new in zip(maps, placed_on(pair, view.rows, others, *settings, maps), strict=True):
+    for known, new in zip(maps, placed_on(pair, view.rows, others, *settings), strict=True):
         coordinates = np.empty((len(shown.rows), known.shape[1]), dtype=known.dtype)
         coordinates[np.searchsorted(shown.rows, view.rows)] = known
         coordinates[np.searchsorted(shown.rows, others)] = new

@@ -40,6 +40,7 @@ from relcore.spaces.space import LatentSpace, MadeRows, Match
 
 _FEW = 2**23  # numbers in the directions that are kept: 32 MB
 Picture = tuple[list[np.ndarray], str]
+_NEAR = 3  # drawn rows between which another row is placed on a map that is not affine
 OWN = "own"  # the absolute rows, each space on a map of its own
 PANES = (OWN, *REPRESENTATIONS)
 
@@ -169,16 +170,25 @@ def placed_on(
     anchors: Sequence[str],
     projection: ProjectionSpec,
     maps: Sequence[np.ndarray],
+    affine: bool = True,
 ) -> list[np.ndarray]:
-    """Coordinates (e, c) of `others` on the maps of `rows`, where these are affine in the rows, as PCA's are.
+    """Coordinates (e, c) of `others` on the maps (m, c) of `rows`.
 
-    The affine map is found by least squares from the coordinates (m, c), however these were turned.
+    `affine`: the maps are affine in the rows, as PCA's are. What maps so is found by least squares, however
+    the coordinates were turned. Else each row is placed at the mean of the `_NEAR` drawn rows nearest to it.
     """
     pane, _ = on_maps(pane, ReductionSpec())
     spaces, found = (matched.source, matched.target), []
     brings = representation_maps(matched, pane, anchors, projection)
     for space, bring, coordinates in zip(spaces, brings, maps, strict=True):
         new = bring(space.vectors[others]).astype(np.float64)
+        if not affine:
+            known = bring(space.vectors[rows])
+            origin = known.mean(axis=0)
+            cosines = unit_rows(new.astype(np.float32), origin) @ unit_rows(known, origin).T
+            near = np.argsort(-cosines, axis=1, kind="stable")[:, :_NEAR]
+            found.append(coordinates[near].mean(axis=1).astype(np.float32))
+            continue
         few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 2 * new.shape[1] + 50)).astype(int))
         known = bring(space.vectors[rows[few]]).astype(np.float64)
         middle, centre = known.mean(axis=0), coordinates[few].mean(axis=0)

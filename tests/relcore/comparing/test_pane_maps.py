@@ -94,6 +94,18 @@ def test_other_rows_are_placed_where_the_map_itself_puts_them(pair, pane, step):
         np.testing.assert_allclose(ours, theirs[[0, 3]], atol=1e-3 * np.abs(theirs).max())
 
 
+def test_on_another_map_a_row_is_placed_between_the_rows_nearest_to_it(pair):
+    rows, twins = np.arange(0, N, 2), np.array([4, 90])
+    anywhere = np.random.default_rng(0).normal(size=(len(rows), 2))
+    placed = placed_on(pair, rows, twins, "own", (), ProjectionSpec(), [anywhere, anywhere], affine=False)
+    for ours, space in zip(placed, (pair.source, pair.target), strict=True):
+        X = space.vectors[rows] - space.vectors[rows].mean(axis=0)
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        near = np.argsort(-(X[twins // 2] @ X.T), axis=1)[:, :3]
+        assert np.array_equal(near[:, 0], twins // 2)  # itself first
+        np.testing.assert_allclose(ours, anywhere[near].mean(axis=1), atol=1e-5)
+
+
 def test_rows_far_from_zero_without_centring_keep_their_picture():
     rng = np.random.default_rng(1)
     near = rng.normal(size=(N, 6)).astype(np.float32) * np.array([3, 2, 1, 1, 1, 1], np.float32)
