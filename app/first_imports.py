@@ -15,7 +15,7 @@ import threading
 # With these every module of Start and Explore is there.
 MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
-    *("app.components.history", "app.saving", "app.toolbar", "app.spaces.shards"),
+    *("app.components.page", "app.saving", "app.toolbar", "app.spaces.shards"),
     *("app.anchors.effect", "app.anchors.panel"),
     *(f"app.compare.{name}" for name in ("all_pairs", "choosers", "differences", "inspector", "scores")),
     "app.start.story",

@@ -61,7 +61,7 @@ def take_digits(browser: Any, url: str, path: Path) -> None:
     page = context.new_page()
     page.set_default_timeout(120_000)
     page.goto(f"{url}/stitch?panes=absolute,relative")
-    page.get_by_role("button", name="Use it").click()
+    page.get_by_role("button", name="Method details").click()
     page.get_by_role("button", name="Add to the session").click()
     page.evaluate(SETTLED)
     page.keyboard.press("Escape")
