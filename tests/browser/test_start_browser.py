@@ -1,10 +1,12 @@
 """Start in a real Chromium: the story by keys alone, and maps in which one word is ringed everywhere."""
 
 from app.start.steps import STEPS
+from tests.browser.panes import settle
 
 
 def at_step(page, number):
     page.locator(".relscope-step").get_by_text(f"{number} · {STEPS[number - 1].title}").wait_for()
+    settle(page)  # before, keys may not be heard yet
 
 
 def test_the_story_by_keyboard_alone(watched, app):
