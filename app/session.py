@@ -13,7 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages
 from app.sharing import Member
-from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
+from app.workspace import BUNDLED, MOST_ANCHORS, USUAL_ANCHORS, History, Workspace, strategy_of
 from relcore.base.access import Asker, set_asker
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
@@ -256,7 +256,7 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     """The workspace with pivots and anchors that are in both spaces.
 
     Hand-picked anchors stay where they are in both; anchors by strategy are all chosen again if one is
-    missing. Raises a SpaceError where the pair has no rows to choose from.
+    missing, as many as `usual_anchors` gives. Raises a SpaceError where the pair has no rows to choose from.
     """
     index, labelled = pair.source.index, pair.source.labels is not None
     colors = compute.colors_of(workspace, pair)
@@ -271,10 +271,17 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
     strategy = "random" if strategy == "class-balanced" and not labelled else strategy
-    n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)  # the other half is held out
+    # Those of a link or a new session have a number, but no ids yet.
+    usual = usual_anchors(pair)
+    n_anchors = usual if workspace.anchors else min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)
     pinned = tuple(identifier for identifier in workspace.pinned if identifier in index)
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     return fitted.with_anchors(behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
+
+
+def usual_anchors(pair: Match) -> int:
+    """Of a newly opened pair: 300 as in the papers, at most half of its rows; the others are held out."""
+    return min(USUAL_ANCHORS, max(1, len(pair) // 2))
 
 
 def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:

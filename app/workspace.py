@@ -31,6 +31,7 @@ BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fastte
 PANES = (OWN, "absolute", "relative", "whitened")
 MOST_NEIGHBOURS = 200
 OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # of a new session
+USUAL_ANCHORS = 300
 MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
 UNDO_STEPS = 200
 Step = tuple[str, "Workspace"]

@@ -63,6 +63,7 @@ def _add_typed(pair: Match) -> None:
 
 def _add(pair: Match, ids: list[str], replace: bool = False) -> None:
     """Add the ids that both spaces have, or make them the anchors; what they lack is no error."""
+    ids = pair.source.as_written(ids)
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     unknown = [identifier for identifier in ids if identifier not in pair.source.index]
     listed = f"{quote(unknown[:5])}{', …' if len(unknown) > 5 else ''}"

@@ -245,7 +245,7 @@ def _further_choosers(workspace: Workspace) -> None:
 
 
 def _choose_pivots(pair: Match, pivots: list[str]) -> None:
-    wanted = tuple(dict.fromkeys(pivot.strip() for pivot in pivots))
+    wanted = tuple(dict.fromkeys(pair.source.as_written([pivot.strip() for pivot in pivots])))
     unknown = [pivot for pivot in wanted if pivot not in pair.source.index]
     if unknown:
         raise SpaceError(f"examples: expected ids of rows that both spaces have, got {quote(unknown)}")

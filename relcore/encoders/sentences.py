@@ -30,7 +30,12 @@ class TfidfSvd(TrainedEncoder):
     kind: ClassVar = "texts"
     short: ClassVar = "tfidf"
     n_components: int = setting(
-        384, label="Dimensions", option="dimensions", low=1, usual=lambda data: min(384, max(data.n // 4, 1))
+        384,
+        label="Dimensions",
+        option="dimensions",
+        low=1,
+        usual=lambda data: min(384, max(data.n // 4, 1)),
+        help="At most: few texts, or texts of few words, give fewer.",
     )
     min_texts: int = setting(
         2,
@@ -70,16 +75,17 @@ class TfidfSvd(TrainedEncoder):
                 f"{dataset.name}: expected words that occur in at least {self.min_texts} texts, got none;"
                 " lower min_texts"
             ) from error
-        if self.n_components >= min(matrix.shape):
+        width = min(self.n_components, min(matrix.shape) - 1)
+        if width < 1:
             raise SpaceError(
-                f"n_components: expected fewer than the {matrix.shape[0]} texts and the {matrix.shape[1]}"
-                f" words that occur in {self.min_texts} or more of them, got {self.n_components}; lower it,"
-                " or take more texts"
+                f"{dataset.name}: expected at least two texts and two words that occur in {self.min_texts} or"
+                f" more of them, got {matrix.shape[0]} and {matrix.shape[1]}; lower min_texts, or"
+                " take more texts"
             )
         report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
         # More threads are slower in these small products, and their number changes the last bits.
         with threadpool_limits(1, "blas"):
-            svd = TruncatedSVD(self.n_components, random_state=self.random_state).fit(matrix)
+            svd = TruncatedSVD(width, random_state=self.random_state).fit(matrix)
         report(2, 2, "ready")
         arrays = {
             "words": np.frombuffer("\n".join(vectorizer.get_feature_names_out()).encode(), np.uint8),

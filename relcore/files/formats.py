@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import shlex
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
@@ -165,9 +166,7 @@ _FREE_BYTES = 1 << 28  # what any file may unpack to
 _MOST_TIMES = 500  # vectors hardly pack; a repeated byte packs a thousand times
 _ROW_BYTES = 128  # of an id, in the list and in the index
 _NO_PICKLES = (
-    "opening a pickle can run code, so Relscope never does; where you trust the file, save it once in another"
-    ' form: gensim.models.KeyedVectors.load(path).save_word2vec_format("vectors.bin", binary=True), or'
-    ' numpy.savez("vectors.npz", vectors=…, ids=…)'
+    "opening a pickle can run code, so Relscope never does; where you trust the file, save it once as"
 )
 
 
@@ -266,7 +265,15 @@ def format_of(path: Path) -> Format:
     if suffix is not None:
         return FORMATS[suffix].load()()
     if path.name.lower().endswith((".pkl", ".pickle", ".joblib", ".kv")):
-        raise SpaceError(f"{path.name}: expected vectors, got a pickle; {_NO_PICKLES}")
+        remedy = ' .npz: numpy.savez("vectors.npz", vectors=…, ids=…)'
+        if path.name.lower().endswith(".kv"):
+            remedy = (
+                " word2vec's .bin, where gensim is installed, by one line: python -c \"import sys; from"
+                " gensim.models import KeyedVectors; KeyedVectors.load(sys.argv[1])"
+                f'.save_word2vec_format(sys.argv[2], binary=True)" {shlex.quote(path.name)}'
+                f" {shlex.quote(f'{path.stem}.bin')}"
+            )
+        raise SpaceError(f"{path.name}: expected vectors, got a pickle; {_NO_PICKLES}{remedy}")
     raise SpaceError(
         f"{path.name}: expected a file that ends in {', '.join(FORMATS)}; got"
         f" {path.suffix or 'no suffix'!r}, convert or rename it"

@@ -670,6 +670,29 @@ class LatentSpace:
             )
         return rows
 
+    @cached_property
+    def _by_folded_id(self) -> dict[str, str]:
+        """Each id by itself without regard to case; "" where several ids differ in case only."""
+        folded: dict[str, str] = {}
+        for identifier in self.ids:
+            key = identifier.casefold()
+            folded[key] = "" if key in folded else identifier
+        return folded
+
+    def as_written(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """The ids as they are written here: "Paris" becomes "paris" if just this id is equal but for case.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> space = LatentSpace(np.eye(3), ["paris", "US", "us"], name="words")
+        >>> space.as_written(["Paris", "us", "Us", "Rome"])
+        ('paris', 'us', 'Us', 'Rome')
+        """
+        return tuple(
+            one if one in self.index else self._by_folded_id.get(one.casefold()) or one for one in ids
+        )
+
     def with_columns(self, **changes: Any) -> LatentSpace:
         columns = {key: getattr(self, key) for key in ("name", "labels", "payload", "counts")}
         columns["ids"] = self._row_numbers or self.ids

@@ -66,3 +66,14 @@ def test_a_choice_needs_no_work_that_the_next_click_could_break_off(
     session.run()
     assert session.workspace.target == other
     assert not session.errors
+
+
+@pytest.mark.parametrize("before", [10, 200])
+def test_the_number_of_anchors_of_a_new_pair_depends_on_the_pair_only(make_workspace, tmp_path, before):
+    rows = np.random.default_rng(3).normal(size=(50, 6))
+    ends = tuple(save_space(tmp_path / f"{name}.npz", rows, prefix="x") for name in "ab")
+    opened = replace(
+        make_workspace(), anchors=("r0",), anchors_from=f"random {before} 0", source=ends[0], target=ends[1]
+    )
+    fitted = fit_to_pair(opened, compute.matched(*ends))
+    assert (len(fitted.anchors), fitted.anchors_from) == (25, "random 25 0")
