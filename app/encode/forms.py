@@ -227,7 +227,7 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
         options = {"options": names, "format_func": lambda column: column or "Table and row"}
         options |= {"index": names.index(columns.ids), "key": f"encode.ids-{name}"}
         ids = id_box.selectbox("Ids from", help="Rows of two spaces are paired by id.", **options, **_KEEP)
-        spec = datasets.with_ids(replace(spec, column=column, label_column=label), ids)
+        spec = datasets.with_options(replace(spec, column=column, label_column=label), id_column=ids)
     limit = limit_box.number_input(
         "Maximum number of items",
         min_value=1,

@@ -17,7 +17,15 @@ from relcore.catalog.catalog import SpaceSpec, ignored_columns, load, numbered_s
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import ItemRows, label_columns, load_dataset, table_ids
 from relcore.files.columns import OPTIONS, Choices, Columns
-from relcore.files.items import SUFFIXES, ItemTable, is_metadata, metadata_columns, open_table, rows_by_id
+from relcore.files.items import (
+    OF_TEXTS,
+    SUFFIXES,
+    ItemTable,
+    is_metadata,
+    metadata_columns,
+    open_table,
+    rows_by_id,
+)
 from relcore.files.reading import column_roles, description_of, shape_of
 from relcore.files.tables import MISSING
 from relcore.spaces.space import LatentSpace
@@ -38,7 +46,11 @@ def _n_rows(spec: SpaceSpec) -> int | None:
     if len(lengths) == 1 and not spec.option("matrix"):
         return lengths.pop()
     with suppress(SpaceError):  # told when it is read
-        return len(open_table([path])) if path.suffix.lower() in SUFFIXES else len(load(spec))
+        return (
+            len(open_table([path], spec.option("encoding") or ""))
+            if path.suffix.lower() in SUFFIXES
+            else len(load(spec))
+        )
     return None
 
 
@@ -115,7 +127,7 @@ def _described(spec: SpaceSpec) -> tuple[Path, Columns] | None:
     if path.suffix.lower() not in SUFFIXES:
         return None
     chosen: dict[str, Any] = {name: value for name, value in spec.options if name in OPTIONS.values()}
-    choices = Choices(**chosen, ignore=ignored_columns(spec))
+    choices = Choices(**chosen, ignore=ignored_columns(spec), encoding=spec.option("encoding") or "")
     return path, metadata_columns(path, choices) if spec.option("metadata") else column_roles(path, choices)
 
 
@@ -125,7 +137,8 @@ def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
     if dataset is None or dataset.source != "file":
         return None
     path = dataset_place(dataset)
-    return open_table([path]) if path.suffix.lower() in SUFFIXES else None
+    encoding = dict(dataset.options).get("encoding", "")
+    return open_table([path], encoding) if path.suffix.lower() in OF_TEXTS else None
 
 
 def _rows_encoded(dataset: DatasetSpec, table: ItemTable, ids: Sequence[str]) -> list[int]:
@@ -169,7 +182,7 @@ def more_columns(spec: SpaceSpec) -> tuple[str, ...]:
     if described is None or not described[1].places("left out"):
         return ()
     path, columns = described
-    kinds = list(open_table([path]).columns.values())
+    kinds = list(open_table([path], spec.option("encoding") or "").columns.values())
     left_out = [place for place in columns.places("left out") if kinds[place] in ("number", "text")]
     return tuple(columns.columns[place].name for place in left_out)[:_MOST]
 
@@ -188,7 +201,7 @@ def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
         rows = _rows_encoded(spec.dataset, table, space.ids)
     else:
         path, columns = _described(spec)
-        table = open_table([path])
+        table = open_table([path], spec.option("encoding") or "")
         rows = _table_rows(spec, space, table, columns)
     column = next(item for item in table.columns if item.strip() == name or item == name)
     cells = table.cells(column, max(rows) + 1)
@@ -229,7 +242,7 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     if described is None or not {"text", "pictures"} & {item.role for item in described[1].columns}:
         return []
     path, columns = described
-    table = open_table([path])
+    table = open_table([path], spec.option("encoding") or "")
     names, numbers, items = list(table.columns), _table_rows(spec, space, table, columns), []
     for role, kind in (("text", "texts"), ("pictures", "images")):
         if (place := columns.place(role)) is not None:

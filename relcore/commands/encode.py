@@ -21,7 +21,7 @@ from relcore.commands.output import need_suffix, show, write_recipe, write_space
 from relcore.commands.running import engine, follow
 from relcore.encoders.bundled import TASK
 from relcore.encoders.dataset import Dataset, DatasetSpec
-from relcore.encoders.datasets import available_datasets, columns_of, downloaded, load_dataset, with_ids
+from relcore.encoders.datasets import available_datasets, columns_of, downloaded, load_dataset, with_options
 from relcore.encoders.encoder import Encoder, encoder_class, encoder_from_json
 from relcore.runs.store import Store
 
@@ -188,7 +188,7 @@ def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
     column, stored = options.id_column, options.dataset.lower().endswith(".json")
     if column is None and not stored and spec.source in ("file", "folder"):
         column = columns_of(spec).ids
-    return with_ids(spec, column or "")
+    return with_options(spec, id_column=column or "")
 
 
 def _dataset_named(text: str, options: tuple[tuple[str, str], ...]) -> DatasetSpec:

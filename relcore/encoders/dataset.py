@@ -53,7 +53,7 @@ class DatasetSpec:
         At most n items: the first, or equally many of each class (folders of images, Wikipedia).
     options : tuple of (key, value)
         digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")``,
-        ``("id_column", name)``; see `datasets.with_ids`. Wikipedia:
+        ``("id_column", name)``, ``("encoding", name)``; see `datasets.with_options`. Wikipedia:
         ``("articles", 16)``, ``("per_article", 400)`` and ``("fewest", 250)``, see
         `bundled.wikipedia_dataset`.
         Hugging Face: ``("config", name)``. Planetoid: ``("folder", path)``.

@@ -67,7 +67,8 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
         paths = tables[_chosen(path, spec.split, list(tables))]
     else:
         paths = [path]
-    return _table_dataset(open_table(paths), spec, _table_name(paths[0]))
+    encoding = dict(spec.options).get("encoding", "")
+    return _table_dataset(open_table(paths, encoding), spec, _table_name(paths[0]), encoding="")
 
 
 # Tables.
@@ -453,36 +454,44 @@ _LOOK_AT = 200  # files, to see whether a folder holds pictures
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns of a table that can be encoded, those that can label it, and the one that is named as its
-    ids and has another one in each row.
+    """The columns of a table that can be encoded, and those that can label it; "" where there is none or
+    the file says none: `ids` is named as ids and has another one in each row, `item` holds texts or pictures,
+    `label` few values, and `encoding` is that of the text.
     """
 
     items: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     ids: str = ""
+    item: str = ""
+    label: str = ""
+    encoding: str = ""
 
 
-def with_ids(spec: DatasetSpec, column: str) -> DatasetSpec:
-    """The spec of a table with its ids from a column; "": they are `name/row`."""
-    options = dict(spec.options) | {"id_column": column}
-    return replace(spec, options=DatasetOptions(sorted(options.items()))) if column else spec
+def with_options(spec: DatasetSpec, **options: str) -> DatasetSpec:
+    """The spec with these options, without those that are ""."""
+    options = dict(spec.options) | {name: value for name, value in options.items() if value}
+    return replace(spec, options=DatasetOptions(sorted(options.items())))
 
 
 def columns_of(spec: DatasetSpec) -> ColumnNames:
     """The columns to choose from. Errors as in `load_dataset`."""
-    table, ids = None, ""
+    table, ids, found = None, "", ("", "", "")
     if spec.source == "huggingface":
         table = hub_table(spec)
     elif spec.source == "file":
-        table = open_table([dataset_place(spec)])
+        table = open_table([dataset_place(spec)], dict(spec.options).get("encoding", ""))
     elif spec.source == "folder" and (folder := dataset_place(spec)).is_dir():
         tables = _table_splits(folder)
         paths = tables.get(spec.split) or next(iter(tables.values()), None)
         table = open_table(paths) if paths else None
     if isinstance(table, ItemTable):
-        ids = _id_column(table)
+        ids, roles = _id_column(table), table.roles()
+        named = [roles.place(role) for role in ("pictures", "text", "labels")]
+        pictures, text, label = ("" if at is None else list(table.columns)[at] for at in named)
+        item = next((name for name in (pictures, text) if name in item_columns(table.columns)), "")
+        found = (item, label, table.encoding)
     columns = {} if table is None else table.columns
-    return ColumnNames(tuple(item_columns(columns)), tuple(label_columns(columns)), ids)
+    return ColumnNames(tuple(item_columns(columns)), tuple(label_columns(columns)), ids, *found)
 
 
 def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEntry]:

@@ -70,6 +70,7 @@ class Choices:
     text_column: str | None = None
     picture_column: str | None = None
     ignore: tuple[str, ...] = ()
+    encoding: str = ""
 
 
 NO_CHOICES = Choices()
@@ -96,11 +97,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table, its number of rows and the width of a column of vectors, if known."""
+    """The columns of a table, its number of rows and the width of a column of vectors, if known.
+
+    `note` says what is unusual about the file: its encoding, delimiter or decimal comma.
+    """
 
     columns: tuple[Column, ...]
     n: int | None = None
     width: int | None = None
+    note: str = ""
 
     def places(self, role: Role) -> tuple[int, ...]:
         return tuple(place for place, column in enumerate(self.columns) if column.role == role)

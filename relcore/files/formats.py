@@ -165,9 +165,6 @@ OF_TOKENS = re.compile(
 _FREE_BYTES = 1 << 28  # what any file may unpack to
 _MOST_TIMES = 500  # vectors hardly pack; a repeated byte packs a thousand times
 _ROW_BYTES = 128  # of an id, in the list and in the index
-_NO_PICKLES = (
-    "opening a pickle can run code, so Relscope never does; where you trust the file, save it once as"
-)
 
 
 @dataclass(frozen=True)
@@ -273,7 +270,10 @@ def format_of(path: Path) -> Format:
                 f'.save_word2vec_format(sys.argv[2], binary=True)" {shlex.quote(path.name)}'
                 f" {shlex.quote(f'{path.stem}.bin')}"
             )
-        raise SpaceError(f"{path.name}: expected vectors, got a pickle; {_NO_PICKLES}{remedy}")
+        raise SpaceError(
+            f"{path.name}: expected vectors, got a pickle; opening a pickle can run code, so Relscope never"
+            f" does; where you trust the file, save it once as{remedy}"
+        )
     raise SpaceError(
         f"{path.name}: expected a file that ends in {', '.join(FORMATS)}; got"
         f" {path.suffix or 'no suffix'!r}, convert or rename it"

@@ -1,4 +1,4 @@
-"""Tables of texts, pictures, numbers and metadata (.parquet, .csv, .tsv), read by rows of a column."""
+"""Tables of texts, pictures, numbers and metadata, read by rows of a column."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ from relcore.files.tables import MISSING, ColumnKind, table_of
 from relcore.spaces.space import need_distinct_ids
 
 SUFFIXES = (".parquet", ".csv", ".tsv")
+OF_TEXTS = (
+    *SUFFIXES,
+    ".jsonl",
+    ".ndjson",
+    ".txt",
+)  # these only where one is named: folders have others beside
 _AT_ONCE = 1024
 
 
@@ -26,14 +32,15 @@ class ItemTable:
     """The columns and rows of a file, or of the parts of a parquet table; thread-safe.
 
     `columns` are the kinds, `class_names` as of `relcore.files.tables.Table`; paths of images are relative to
-    `folder`.
+    `folder`. `encoding` is "" for a file that has none.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], encoding: str = "") -> None:
         first = paths[0]
         self.name, self.folder = first.name, first.parent
-        self._parts = [confined.Opened(table_of, path, ARROW) for path in paths]
+        self._parts = [confined.Opened(table_of, path, ARROW, encoding=encoding) for path in paths]
         facts = [part.facts for part in self._parts]
+        self.encoding: str = facts[0]["encoding"]
         self.columns: dict[str, ColumnKind] = facts[0]["columns"]
         self.class_names: dict[str, Sequence[str]] = facts[0]["class_names"]
         if any(list(item["columns"]) != list(self.columns) for item in facts):
@@ -74,23 +81,23 @@ class ItemTable:
         return values
 
 
-def open_table(paths: Sequence[Path]) -> ItemTable:
-    """The table in a file, or in the parts of a parquet table."""
+def open_table(paths: Sequence[Path], encoding: str = "") -> ItemTable:
+    """The table in a file, or in the parts of a parquet table; "": the likely encoding."""
     first, suffix = paths[0], paths[0].suffix.lower()
     if not first.is_file():
         raise SpaceError(
             f"expected a file, got {str(first)!r}, where there is none; check the folder and the spelling"
         )
-    if suffix not in SUFFIXES:
+    if suffix not in OF_TEXTS:
         raise SpaceError(
-            f"{first.name}: expected a table that ends in {', '.join(SUFFIXES)}, got"
+            f"{first.name}: expected a table that ends in {', '.join(OF_TEXTS)}, got"
             f" {suffix or 'no suffix'!r}"
         )
     if len(paths) > 1 and suffix != ".parquet":
         raise SpaceError(
             f"{first.name}: expected one {suffix} file, got {len(paths)} parts; join them, or write parquet"
         )
-    return ItemTable(paths)
+    return ItemTable(paths, encoding)
 
 
 def _tried(function: Callable[..., Any], path: Path, otherwise: Any, **arguments: Any) -> Any:
@@ -128,7 +135,7 @@ def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     >>> [(column.name, column.role) for column in metadata_columns(path).columns]
     [('code', 'ids'), ('genre', 'labels'), ('year', 'left out')]
     """
-    return open_table([path]).roles(choices)
+    return open_table([path], choices.encoding).roles(choices)
 
 
 def read_metadata(
@@ -150,7 +157,7 @@ def read_metadata(
     Raises SpaceError for an id that the table lacks, another number of rows, bad ids or counts, more than
     `max_bytes` of text.
     """
-    table = open_table([path])
+    table = open_table([path], choices.encoding)
     columns, names, read = table.roles(choices), list(table.columns), {}
     place, rows, note = columns.place("ids"), None, ""
     if ids is not None and place is not None:

@@ -176,7 +176,7 @@ def _files(folder: Path) -> list[Path]:
 
 # Files
 
-FILE_OPTIONS = (*OPTIONS.values(), "ignore", "matrix", "metadata", "ids", "invalid", "duplicates")
+FILE_OPTIONS = (*OPTIONS.values(), "ignore", "encoding", "matrix", "metadata", "ids", "invalid", "duplicates")
 
 
 def load_space(
@@ -192,6 +192,7 @@ def load_space(
     text_column: str | None = None,
     picture_column: str | None = None,
     ignore: Sequence[str] = (),
+    encoding: str = "",
     matrix: str | None = None,
     invalid: Literal["error", "drop"] = "error",
     duplicates: Literal["error", "first"] = "error",
@@ -236,6 +237,9 @@ def load_space(
         Columns that the app shows; they are not loaded.
     ignore : sequence of str
         Columns of the table, or of `metadata`, to leave out.
+    encoding : str
+        Of a .csv or .tsv file, or of `metadata`, see `relcore.files.tables.ENCODINGS`; else UTF-8 or the
+        likely one, which the space's `note` and a warning name.
     matrix : str, optional
         The array or tensor to read where a file has several.
     invalid : "error" or "drop"
@@ -274,7 +278,8 @@ def load_space(
     path = access.expanded(path)
     parts = parts_of(path) if path.is_dir() else []
     folder, path = path, parts[0] if parts else path
-    choices = Choices(id_column, label_column, count_column, text_column, picture_column, tuple(ignore))
+    chosen_columns = id_column, label_column, count_column, text_column, picture_column
+    choices = Choices(*chosen_columns, tuple(ignore), encoding)
     of, suffix, own = format_of(access.regular_file(path)), suffix_of(path), choices
     if path.stat().st_size == 0:
         raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
@@ -332,7 +337,7 @@ def load_space(
         own_ids = checked_ids(as_many("ids", columns["ids"]), path.name)
     elif (lines := lines_beside(path, "ids", n, limit)) is not None:
         own_ids = checked_ids(lines, f"{path.name[: -len(suffix)]}.ids.txt")
-    notes = []
+    notes = [f"{path.name}: read with {note}" for note in columns.pop("note", ())]
     if metadata is not None:
         table = access.regular_file(access.expanded(metadata))
         bounds = {"limit": limit, "max_bytes": max_bytes, "choices": choices, "duplicates": duplicates}

@@ -1,6 +1,8 @@
-"""Tables (.csv, .tsv, .parquet, .arrow, .feather), read by pyarrow in batches, in the confined process.
+"""Tables (.csv, .tsv, .parquet, .arrow, .feather, .jsonl, .txt), read by pyarrow in batches, in the confined
+process.
 
-`relcore.files.items` opens them from outside. In .csv and .tsv the first line names the columns.
+`relcore.files.items` opens them from outside. In .csv and .tsv the first line names the columns; a .txt file
+is a column `text` of its lines.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -58,7 +60,7 @@ class Table:
         Whether a column holds lists of numbers.
     """
 
-    missing, has_vectors = (), False
+    missing, has_vectors, note, encoding = (), False, "", ""
 
     def __init__(self, path: Path) -> None:
         self.path, self._held = path, OrderedDict()
@@ -85,7 +87,8 @@ class Table:
         return cells
 
     def confined_facts(self) -> dict[str, Any]:
-        return {"n": self.starts[-1], "columns": self.kinds, "class_names": self.class_names}
+        facts = {"n": self.starts[-1], "columns": self.kinds, "class_names": self.class_names}
+        return facts | {"encoding": self.encoding}
 
     def read(self, column: str, start: int, stop: int) -> list[Any]:
         values: list[Any] = []
@@ -122,7 +125,9 @@ class Table:
             return True
 
         first = self.first(some, _FIRST_ROWS)
-        return replace(assign_metadata(self.path.name, self.kinds, first, is_distinct, choices), n=n)
+        return replace(
+            assign_metadata(self.path.name, self.kinds, first, is_distinct, choices), n=n, note=self.note
+        )
 
 
 def _limited(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
@@ -145,10 +150,10 @@ class Tables(Format):
         return _class_of(path).describe(path)
 
     def columns(self, path: Path, choices: Choices) -> Columns:
-        return table_of(path).roles(choices)
+        return table_of(path, choices.encoding).roles(choices)
 
     def _open(self, path: Path, request: Request) -> tuple[Table, Columns, dict[str, int]]:
-        table = table_of(path)
+        table = table_of(path, request.choices.encoding)
         columns = table.roles(request.choices)
         columns.check(path.name)
         places = {role: columns.place(role) for role in _TEXTS}
@@ -170,6 +175,7 @@ class Tables(Format):
                 yield vectors
         if not n:
             raise _no_rows(path)
+        cells |= {"note": [table.note]} if table.note else {}
         if "labels" in cells and table.missing:
             cells["labels"] = ["" if item in table.missing else item for item in cells["labels"]]
         return cells
@@ -186,27 +192,30 @@ class Tables(Format):
 
 def _class_of(path: Path) -> type[Table]:
     suffix = path.suffix.lower()
+    if suffix in (".jsonl", ".ndjson", ".txt"):
+        return Lines
     return (
         ParquetTable if suffix == ".parquet" else ArrowTable if suffix in ARROW_SUFFIXES else DelimitedTable
     )
 
 
-def table_of(path: Path) -> Table:
-    return _class_of(path)(path)
+def table_of(path: Path, encoding: str = "") -> Table:
+    kind = _class_of(path)
+    return kind(path, encoding) if issubclass(kind, DelimitedTable | Lines) else kind(path)
 
 
-def peek(path: Path) -> tuple[dict[str, ColumnKind], bool]:
+def peek(path: Path, encoding: str = "") -> tuple[dict[str, ColumnKind], bool]:
     """The kinds of columns, and whether a table looks like vectors: lists, or a series or many of numbers."""
-    table = table_of(path)
+    table = table_of(path, encoding)
     numbers = [name for name, kind in table.kinds.items() if kind == "number"]
     series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
     many = len(numbers) >= _MANY_NUMBERS or max(series.values(), default=0) >= _SERIES
     return table.kinds, many or table.has_vectors
 
 
-def first_cells(path: Path, n: int) -> dict[str, list[str]]:
+def first_cells(path: Path, n: int, encoding: str = "") -> dict[str, list[str]]:
     """The first n cells of the first columns, as short texts."""
-    table = table_of(path)
+    table = table_of(path, encoding)
     cells = table.first(range(len(table.names[:_FIRST_COLUMNS])), n)
     return {table.names[place].strip(): [_short(item) for item in some] for place, some in cells.items()}
 
@@ -227,8 +236,61 @@ def _no_rows(path: Path) -> SpaceError:
     )
 
 
-# Delimited text. Numbers have ASCII digits and a decimal point. Cells such as "1_000", "1,5" or "1 000" are
-# errors: other readers take them as numbers.
+# Encodings. A file that is no UTF-8 is read as Windows-1252 where that is likely: all bytes have a character
+# there, and few letters are beyond ASCII, as in Western European text. Else the encoding has to be chosen.
+
+UTF8 = "utf-8"
+ENCODINGS = {
+    UTF8: "UTF-8",
+    "cp1252": "Windows-1252, Western European",
+    "cp1250": "Windows-1250, Central European",
+    "cp1251": "Windows-1251, Cyrillic",
+    "iso8859-15": "ISO 8859-15, Western European",
+    "mac-roman": "Mac Roman",
+    "koi8-r": "KOI8-R, Cyrillic",
+    "shift_jis": "Shift JIS, Japanese",
+    "gb18030": "GB 18030, Chinese",
+    "big5": "Big5, Chinese",
+    "euc-kr": "EUC-KR, Korean",
+    "utf-16": "UTF-16",
+}
+_LOOKED_AT = 1 << 24  # bytes
+_BEYOND_ASCII = 0.25  # of the letters: at most .1 in Western European languages, nearly all in others
+
+
+def encoding_of(path: Path, chosen: str = "") -> str:
+    """The chosen encoding, else the likely one. Raises a SpaceError for an unknown one, and where none is
+    likely.
+    """
+    if chosen:
+        if chosen not in ENCODINGS:
+            raise SpaceError(f"{path.name}: encoding: expected one of {quote(ENCODINGS)}, got {chosen!r:.40}")
+        return chosen
+    with path.open("rb") as stream:
+        content = stream.read(_LOOKED_AT)
+    try:
+        content.decode(UTF8)
+        return UTF8
+    except UnicodeDecodeError as error:
+        if error.end == len(content) == _LOOKED_AT and error.reason == "unexpected end of data":
+            return UTF8
+        place = error.start
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")) and len(content) % 2 == 0:
+        return "utf-16"
+    letters = sum(content.count(bytes([one])) for one in (*range(65, 91), *range(97, 123)))
+    beyond = sum(content.count(bytes([one])) for one in range(128, 256))
+    with suppress(UnicodeDecodeError):
+        if b"\0" not in content and beyond <= _BEYOND_ASCII * (letters + beyond) and content.decode("cp1252"):
+            return "cp1252"
+    line = content.count(b"\n", 0, place) + 1
+    raise SpaceError(
+        f"{path.name}, line {line}: expected text in UTF-8, got a byte 0x{content[place]:02x}; choose its"
+        f" encoding ({quote(ENCODINGS)}), or save it as UTF-8"
+    )
+
+
+# Delimited text. Numbers have ASCII digits and a decimal point, between semicolons also a decimal comma.
+# Cells such as "1_000" or "1 000" are errors: other readers take them as numbers.
 
 Holds = Literal["number", "nothing", "text", "odd number"]
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN", "-nan", "-NaN")
@@ -240,7 +302,9 @@ _ODD = re.compile(
     r"([eE][+\-−]?\d+)?\s?[%€f]?"
     r"|[+-]?0[xX][0-9a-fA-F.]+([pP][+-]?\d+)?|[+-]?\d+\.?\d*[dD][+-]?\d+"
 )
-_DELIMITERS = {";": "a semicolon", "\t": "a tab", ",": "a comma", "|": "a bar"}
+_DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars"}
+_COMMA = re.compile(r"[+-]?([0-9]+,[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?")
+_MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _MOST_COLUMNS = 120_000
 csv.field_size_limit(1 << 23)  # Python's limit, 128 kB, is less than a document
 
@@ -259,36 +323,49 @@ def is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell.strip()) is not None
 
 
-def _delimiter(path: Path) -> str:
+def _usual_delimiter(path: Path) -> str:
     return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
-def _first_lines(path: Path, most: int, size: int = 1 << 20) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Line number and cells of the first lines that are not blank, and whether these are all."""
+def _first_lines(
+    path: Path, most: int, encoding: str, delimiter: str = "", size: int = 1 << 20
+) -> tuple[list[tuple[int, list[str]]], bool, str]:
+    """Line number and cells of the first lines that are not blank, whether these are all, and the delimiter.
+
+    It is the usual one of the suffix, unless the line of names has none of it, and all lines have equally
+    many of another one.
+    """
     lines: list[tuple[int, list[str]]] = []
     reader = csv.reader(())
+    usual = _usual_delimiter(path)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
+        with path.open(encoding="utf-8-sig" if encoding == UTF8 else encoding, newline="") as stream:
             text = stream.read(size)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(path))
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter or usual)
         if "\0" in text:
             raise csv.Error("a zero byte")
         for cells in reader:
             if cells and len(lines) == most:
-                return lines, False
+                whole = False
+                break
             lines += [(reader.line_num, cells)] if cells else []
-    except (UnicodeDecodeError, csv.Error) as error:
+        else:
+            whole = len(text) < size
+            if not whole and size < _CHARACTERS_TO_LOOK_AT:
+                return _first_lines(path, most, encoding, delimiter, _CHARACTERS_TO_LOOK_AT)
+            lines = lines if whole else lines[:-1]
+    except (UnicodeError, csv.Error) as error:
         raise SpaceError(
-            f"{path.name}, after line {reader.line_num}: expected a row of cells in UTF-8, got"
-            f" {getattr(error, 'reason', error)}; save it as UTF-8, or mend the line"
+            f"{path.name}, after line {reader.line_num}: expected a row of cells in {ENCODINGS[encoding]},"
+            f" got {getattr(error, 'reason', error)}; choose its encoding, save it as UTF-8, or mend the line"
         ) from None
-    if len(text) < size:
-        return lines, True
-    return (
-        (lines[:-1], False)
-        if size == _CHARACTERS_TO_LOOK_AT
-        else _first_lines(path, most, _CHARACTERS_TO_LOOK_AT)
-    )
+    if not delimiter and lines and len(lines[0][1]) == 1:
+        for other in (one for one in _DELIMITERS if one != usual and one in lines[0][1][0]):
+            with suppress(SpaceError):
+                found = _first_lines(path, most, encoding, other)
+                if len({len(cells) for _, cells in found[0]}) == 1 < len(found[0]):
+                    return found
+    return lines, whole, delimiter or usual
 
 
 class DelimitedTable(Table):
@@ -299,9 +376,10 @@ class DelimitedTable(Table):
 
     missing = MISSING
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, encoding: str = "") -> None:
         super().__init__(path)
-        lines, whole = _first_lines(path, 1 + _ROWS_TO_LOOK_AT)
+        self.encoding = encoding_of(path, encoding)
+        lines, whole, self._delimiter = _first_lines(path, 1 + _ROWS_TO_LOOK_AT, self.encoding)
         self._header, names = lines[0] if lines else (0, [])
         self.names, self.class_names = [item.strip() for item in names], {}
         self._check_header()
@@ -313,6 +391,24 @@ class DelimitedTable(Table):
                     f"{path.name}, line {line}: expected {len(names)} cells as in line {self._header}, got"
                     f" {len(cells)}; mend or remove the line"
                 )
+        self._decimal = "," if self._delimiter == ";" and self._has_decimal_commas() else "."
+        other = self._delimiter * (self._delimiter != _usual_delimiter(path))
+        self.note = _read_as(self.encoding, other, self._decimal)
+
+    def _bytes(self) -> BinaryIO:
+        """The file, in an encoding whose bytes below 128 are ASCII."""
+        content = self.path.open("rb")
+        return io.BytesIO(content.read().decode("utf-16").encode()) if self.encoding == "utf-16" else content
+
+    def _has_decimal_commas(self) -> bool:
+        cells = [cell.strip() for _, row in self._sample for cell in row]
+        with_comma = [cell for cell in cells if _COMMA.fullmatch(cell)]
+        fractions = [cell for cell in cells if "." in cell and is_number(cell)]
+        return not fractions and not all(map(_MAYBE_THOUSANDS.fullmatch, with_comma))
+
+    def _pointed(self, cell: str) -> str:
+        comma = self._decimal == "," and _COMMA.fullmatch(cell.strip())
+        return cell.replace(",", ".") if comma else cell
 
     def _check_header(self) -> None:
         names, where = self.names, f"{self.path.name}, line {self._header}"
@@ -322,14 +418,6 @@ class DelimitedTable(Table):
             raise SpaceError(
                 f"{where}: expected at most {_MOST_COLUMNS:,} columns, got {len(names):,}; save vectors as"
                 " .npy"
-            )
-        delimiter = _delimiter(self.path)
-        other = next((item for item in _DELIMITERS if item != delimiter and item in names[0]), None)
-        if len(names) == 1 and other:
-            raise SpaceError(
-                f"{where}: expected columns of numbers, got {quote(names)} without one; is the delimiter"
-                f" right? Cells of a {self.path.suffix.lower()} file are separated by"
-                f" {_DELIMITERS[delimiter]}, and these by {_DELIMITERS[other]}"
             )
         whole = [int(name) for name in names if name.isascii() and name.isdigit()]
         counted = whole in (list(range(len(whole))), list(range(1, len(whole) + 1)))
@@ -341,20 +429,22 @@ class DelimitedTable(Table):
 
     @classmethod
     def describe(cls, path: Path) -> Description:
-        lines, _ = _first_lines(path, 2)
-        numbers = len(lines) == 2 and sum(map(is_number, lines[1][1])) >= 2
+        table = cls(path)
+        numbers = (
+            bool(table._sample) and sum(is_number(table._pointed(cell)) for cell in table._sample[0][1]) >= 2
+        )
         return Description({"": (None, None)}, "") if numbers else Description()
 
     def roles(self, choices: Choices) -> Columns:
         if not self._sample:
             raise _no_rows(self.path)
         values = [self._values(name, place) for place, name in enumerate(self.names)]
-        return replace(assign(self.path.name, values, choices), n=self.n)
+        return replace(assign(self.path.name, values, choices), n=self.n, note=self.note)
 
     def _values(self, name: str, place: int) -> ColumnValues:
         # Numbers if all cells that are not nothing are numbers, text if none is.
         cells = [(line, row[place]) for line, row in self._sample]
-        kinds = [what_is(cell) for _, cell in cells]
+        kinds = [what_is(self._pointed(cell)) for _, cell in cells]
         n_numbers, n_odd = kinds.count("number"), kinds.count("odd number")
         n_texts = kinds.count("text") + n_odd
         odd = n_odd and (n_odd == n_texts or n_numbers)
@@ -369,7 +459,11 @@ class DelimitedTable(Table):
             return ColumnValues(name, "text")
         if not n_numbers and not any(cell.strip() for _, cell in cells):
             return ColumnValues(name, "nothing")
-        numbers = [cell.strip() for (_, cell), kind in zip(cells, kinds, strict=True) if kind == "number"]
+        numbers = [
+            self._pointed(cell).strip()
+            for (_, cell), kind in zip(cells, kinds, strict=True)
+            if kind == "number"
+        ]
         whole = bool(numbers) and all(item.lstrip("+-").isdigit() for item in numbers)
         return ColumnValues(name, "numbers", whole=whole)
 
@@ -382,10 +476,19 @@ class DelimitedTable(Table):
         reader = arrow_csv.open_csv(
             self.path,
             arrow_csv.ReadOptions(
-                use_threads=False, block_size=BLOCK_BYTES, skip_rows=self._header, column_names=names
+                use_threads=False,
+                block_size=BLOCK_BYTES,
+                skip_rows=self._header,
+                column_names=names,
+                encoding="utf8" if self.encoding == UTF8 else self.encoding,
             ),
-            arrow_csv.ParseOptions(delimiter=_delimiter(self.path), newlines_in_values=True),
-            arrow_csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=MISSING),
+            arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=MISSING,
+                decimal_point=self._decimal,
+            ),
         )
         for batch in reader:
             yield dict(zip(map(int, types), batch.columns, strict=True))
@@ -423,14 +526,14 @@ class DelimitedTable(Table):
             if self._sample
             else [()] * len(self.names)
         )
-        filled = [[cell for cell in cells if cell.strip()] for cells in columns]
+        filled = [[self._pointed(cell) for cell in cells if cell.strip()] for cells in columns]
         kinds = ["number" if some and all(map(is_number, some)) else "text" for some in filled]
         return dict(zip(self.names, kinds, strict=True))
 
     @cached_property
     def starts(self) -> list[int]:
         name, names = self.path.name, self.names
-        with self.path.open("rb") as stream:
+        with self._bytes() as stream:
             if sum(block.count(b'"') for block in iter(lambda: stream.read(1 << 20), b"")) % 2:
                 raise SpaceError(
                     f"{name}: expected cells in pairs of quotes, got an open one; mend the table, or write it"
@@ -448,6 +551,57 @@ class DelimitedTable(Table):
 
         place = self.names.index(column)
         return pa.chunked_array([batch[place] for batch in self.batches([place], 0)], pa.string())
+
+
+def _read_as(encoding: str, delimiter: str = "", decimal: str = ".") -> str:
+    found = [f"the encoding {ENCODINGS[encoding]}"] * (encoding != UTF8)
+    found += [f"cells between {_DELIMITERS[delimiter]}"] if delimiter else []
+    found += ["decimal commas"] * (decimal == ",")
+    return ", ".join(found)
+
+
+class Lines(Table):
+    """A .txt file, each line that is not blank a text, or a .jsonl file of objects; held in memory."""
+
+    def __init__(self, path: Path, encoding: str = "") -> None:
+        import pyarrow as pa
+
+        super().__init__(path)
+        if path.suffix.lower() == ".txt":
+            self.encoding = encoding_of(path, encoding)
+            try:
+                text = path.read_text(encoding="utf-8-sig" if self.encoding == UTF8 else self.encoding)
+            except UnicodeError as error:
+                raise SpaceError(
+                    f"{path.name}: expected text in {ENCODINGS[self.encoding]}, got"
+                    f" {getattr(error, 'reason', error)}; choose its encoding"
+                ) from None
+            if "\0" in text:
+                raise SpaceError(f"{path.name}: expected lines of text, got a zero byte; is it a text file?")
+            rows = pa.table(
+                {"text": pa.array([line for line in text.splitlines() if line.strip()], pa.string())}
+            )
+        else:
+            import pyarrow.json as arrow_json
+
+            self.encoding = UTF8
+            options = arrow_json.ReadOptions(
+                use_threads=False, block_size=max(1 << 20, path.stat().st_size + 1)
+            )
+            rows = arrow_json.read_json(path, options)
+        self.note = _read_as(self.encoding)
+        self._rows, self.names, self.class_names = rows.combine_chunks(), rows.column_names, {}
+        self.kinds = {field.name: _arrow_kind(field.type) for field in rows.schema}
+        self.has_vectors = any(is_vectors(field.type) for field in rows.schema)
+        self.starts = [0, rows.num_rows]
+        if not rows.num_rows:
+            raise _no_rows(path)
+
+    def batches(self, places: Sequence[int], rows: int) -> Iterator[Batch]:
+        yield {place: self._rows.column(place) for place in places}
+
+    def group(self, column: str, group: int) -> Any:
+        return self._rows.column(column)
 
 
 def _number_in_text(cell: str) -> str:

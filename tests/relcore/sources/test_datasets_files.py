@@ -11,7 +11,7 @@ from PIL import Image
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.datasets import available_datasets, columns_of, load_dataset, with_ids
+from relcore.encoders.datasets import available_datasets, columns_of, load_dataset, with_options
 
 PAIRS = pd.DataFrame(
     {
@@ -140,10 +140,10 @@ def test_ids_come_from_the_column_of_ids(tmp_path):
     assert columns_of(spec).ids == "id"
     spec = replace(spec, options=(("empty", "drop"),))
     with pytest.raises(SpaceError, match="id_column: expected another id in each row of 'n', got '2'"):
-        load_dataset(with_ids(spec, "n"))
+        load_dataset(with_options(spec, id_column="n"))
     with pytest.raises(SpaceError, match="id_column: expected one of 'id', 'text', 'n', got 'key'"):
-        load_dataset(with_ids(spec, "key"))
-    assert load_dataset(with_ids(spec, "id")).ids.tolist() == ["a", "c"]
+        load_dataset(with_options(spec, id_column="key"))
+    assert load_dataset(with_options(spec, id_column="id")).ids.tolist() == ["a", "c"]
     for name in ("n", "text"):  # neither repeated nor empty ids are proposed
         renamed = frame.drop(columns="id").rename(columns={name: "item_id"})
         assert columns_of(write(renamed, tmp_path / "t.csv")).ids == ""

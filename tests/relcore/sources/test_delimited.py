@@ -3,12 +3,16 @@ read as pandas does.
 """
 
 import io
+import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset, with_options
 from relcore.files.columns import Choices
 from relcore.files.reading import column_roles, load_space
 
@@ -87,13 +91,7 @@ def test_roles_before_reading(tmp_path, text, choices, expected):
             r"expected distinct column names, got 'x' more than once \(columns 2, 3\); rename",
         ),
         ("w,x\na,10%\n", r"got '10%'"),
-        (
-            "w;x;y\na;1,5;2\n",
-            (
-                r"line 1: expected columns of numbers, got 'w;x;y' .* separated by a comma, and these by a"
-                r" semicolon"
-            ),
-        ),
+        ("w;x;y\na;1,500;2\nb;2,250;3\n", r"expected a number, with a decimal point .*got '1,500'"),
         (
             "a,5,17\nb,1,2\n",
             r"line 1: expected the names of the columns, got numbers: 'a', '5', '17'; add a line",
@@ -120,3 +118,56 @@ def test_ids_that_are_mostly_numbers_further_down_are_not_guessed(tmp_path):
         tmp_path, "w,x\n" + "".join(f"{f'w{row}' if row != 300 else 1984},{row}\n" for row in range(400))
     )
     assert load_space(few).ids[300] == "1984"
+
+
+@pytest.mark.parametrize(
+    ("content", "chosen", "ids", "note"),
+    [
+        (
+            "Wört;x;y\nBär;1,5;2\nKühe;0,123;-3\n".encode("cp1252"),
+            "",
+            ["Bär", "Kühe"],
+            "Windows-1252.*semicolons.*commas",
+        ),
+        ("word|x|y\nВесна|1.5|2\nлето|.123|-3\n".encode("cp1251"), "cp1251", ["Весна", "лето"], "1251.*bars"),
+        ("word\tx\ty\nöl\t1.5\t2\nb\t.123\t-3\n".encode("utf-16"), "", ["öl", "b"], "UTF-16.*tabs"),
+        ("word,x,y\nßa,1.5,2\nb,.123,-3\n".encode(), "", ["ßa", "b"], ""),
+    ],
+)
+@pytest.mark.parametrize("confined", ["0", "1"])
+def test_encoding_delimiter_and_decimal_comma_are_found_and_told(
+    tmp_path, monkeypatch, content, chosen, ids, note, confined
+):
+    monkeypatch.setenv("RELSCOPE_CONFINED", confined)
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        space = load_space(path, encoding=chosen)
+    assert space.ids.tolist() == ids
+    np.testing.assert_allclose(space.vectors, [[1.5, 2], [0.123, -3]], rtol=1e-6)
+    assert re.search(note, space.note)
+    assert bool(space.note) == bool(note)
+
+
+def test_text_of_no_likely_encoding_is_refused_until_it_is_chosen(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("слово,x,y\nвесна,1,2\n".encode("cp1251"))
+    with pytest.raises(
+        SpaceError, match=r"t\.csv, line 1: expected text in UTF-8.*choose its encoding .*'cp1251'"
+    ):
+        load_space(path)
+    with pytest.raises(SpaceError, match=r"encoding: expected one of .*'rot13'"):
+        load_space(path, encoding="rot13")
+
+
+def test_lines_and_objects_are_texts(tmp_path):
+    (tmp_path / "a.txt").write_bytes("Zwölf Boxkämpfer\n\njagen\n".encode("cp1252"))
+    (tmp_path / "b.jsonl").write_text(
+        '{"id": "x", "text": "one", "n": 3}\n{"id": "y", "text": "two", "n": 4}\n'
+    )
+    lines = load_dataset(DatasetSpec("file", str(tmp_path / "a.txt")))
+    assert (lines.items(0, 2), lines.ids.tolist()) == (["Zwölf Boxkämpfer", "jagen"], ["a/0", "a/1"])
+    spec = with_options(DatasetSpec("file", str(tmp_path / "b.jsonl")), id_column="id")
+    objects = load_dataset(spec)
+    assert (objects.items(0, 2), objects.ids.tolist()) == (["one", "two"], ["x", "y"])

@@ -9,7 +9,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import more_columns, read_column
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.datasets import with_ids
+from relcore.encoders.datasets import with_options
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_an_encoding_offers_the_other_columns_of_its_table(tmp_path, make_space)
     assert more_columns(spec) == ("year",)
     space = make_space(np.eye(2), ids=["news/1", "news/0"])
     assert read_column(spec, space, "year").to_dict() == {"news/1": "1991", "news/0": "1990"}
-    options["dataset"] = json.dumps(with_ids(dataset, "text").to_json())
+    options["dataset"] = json.dumps(with_options(dataset, id_column="text").to_json())
     spec, space = (
         SpaceSpec("encoding", "news", options=tuple(options.items())),
         space.with_columns(ids=["more words", "first words"]),
