@@ -304,6 +304,7 @@ ENCODERS = {
         ".encoders.vision:SmallVision",
         "or mlp, cnn, residual, vit: of this architecture",
     ),
+    "pixels": Named("Pixels and edges", ".encoders.pixels:PixelComponents"),
     "swept-vision": Named("Swept networks, trained here", ".encoders.vision:SweptVision"),
     "pretrained-vision": Named(
         "Pretrained model", ".encoders.transformers:PretrainedVision", "or its folder or hub name"

@@ -237,7 +237,8 @@ def _no_rows(path: Path) -> SpaceError:
 
 
 # Encodings. A file that is no UTF-8 is read as Windows-1252 where that is likely: all bytes have a character
-# there, and few letters are beyond ASCII, as in Western European text. Else the encoding has to be chosen.
+# there, few letters are beyond ASCII and nearly all else is punctuation, as in Western European text, and no
+# bytes are a letter of UTF-8, as in a damaged file. Else the encoding has to be chosen.
 
 UTF8 = "utf-8"
 ENCODINGS = {
@@ -255,6 +256,10 @@ ENCODINGS = {
     "utf-16": "UTF-16",
 }
 _LOOKED_AT = 1 << 24  # bytes
+_OF_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
+_LIKELY = {one for one in range(0xC0, 256) if one not in (0xD7, 0xF7)} | set(
+    "€‚„…‰Š‹ŒŽ‘’“”•–—™š›œžŸ¡£§©ª«®°µ·º»¿\xa0".encode("cp1252")
+)
 _BEYOND_ASCII = 0.25  # of the letters: at most .1 in Western European languages, nearly all in others
 
 
@@ -279,8 +284,11 @@ def encoding_of(path: Path, chosen: str = "") -> str:
         return "utf-16"
     letters = sum(content.count(bytes([one])) for one in (*range(65, 91), *range(97, 123)))
     beyond = sum(content.count(bytes([one])) for one in range(128, 256))
+    unlikely = beyond - sum(content.count(bytes([one])) for one in _LIKELY)
+    is_text = b"\0" not in content and not _OF_UTF8.search(content)
     with suppress(UnicodeDecodeError):
-        if b"\0" not in content and beyond <= _BEYOND_ASCII * (letters + beyond) and content.decode("cp1252"):
+        if is_text and beyond <= _BEYOND_ASCII * (letters + beyond) and 4 * unlikely <= beyond:
+            content.decode("cp1252")
             return "cp1252"
     line = content.count(b"\n", 0, place) + 1
     raise SpaceError(

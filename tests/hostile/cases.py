@@ -5,6 +5,7 @@ gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,26 @@ def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> I
     yield "shifted by a byte", b"\0" + content
     yield "another file after it", content + content
     yield "half of it missing in the middle", content[: size // 3] + content[2 * size // 3 :]
+
+
+def decoded(content: bytes) -> str:
+    """The text of a table; Windows-1252 only where no character of UTF-8 tells of a damaged file."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        western = content.decode("cp1252")
+        high = [at for at, byte in enumerate(content) if byte > 127]
+        if any(_is_text(content[at : at + n]) for at in high for n in (2, 3)):
+            raise
+        return western
+
+
+def _is_text(content: bytes) -> bool:
+    with suppress(UnicodeDecodeError):
+        return len(content.decode()) == 1
+    return False
 
 
 def encodings(plain: bytes) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from tests.hostile.cases import Case, encodings, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import Case, decoded, encodings, good, hole, places, rows, space, spoiled
 from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import COUNTS, IDS, LABELS
@@ -39,7 +39,7 @@ def is_number(cell: str) -> bool:
 def truth(content: bytes, comma: str = ",") -> dict | None:
     """A column is numbers or text by all of its cells; one of both is nothing that may be guessed."""
     try:
-        text = content.decode("utf-8-sig")
+        text = decoded(content)
         csv.field_size_limit(1 << 30)
         lines = [
             line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from tests.hostile.cases import Case, encodings, hole, link, pipe, places, spoiled
+from tests.hostile.cases import Case, decoded, encodings, hole, link, pipe, places, spoiled
 from tests.hostile.corpus import changes
 from tests.hostile.parquet import parquet
 from tests.hostile.picture_bytes import picture, pixels
@@ -63,7 +63,7 @@ def dataset(name: str, **spec: Any) -> Callable[[Path], dict]:
 def truth(content: bytes, comma: str = ",") -> dict | None:
     """The column "text", else the first that is not the labels, of a table without empty texts."""
     try:
-        text = content.decode("utf-8-sig")
+        text = decoded(content)
         lines = [
             line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line
         ]
