@@ -138,7 +138,8 @@ def test_it_encodes_by_command_and_is_in_the_recipe_of_a_figure(toy, store, tmp_
 def test_it_is_on_the_spaces_page_with_a_form_and_its_cost(toy, store, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     session = Session()
-    session.at.session_state["spaces.tab"] = "Encode"
+    session.at.session_state["data.kind"] = "Bundled"
+    session.at.session_state["bundled.kind"] = "Texts, pictures and graphs"
     session.open("data")
     session.change("button_group", "encode.forms-images", ["toy"])
     assert not session.errors

@@ -285,6 +285,7 @@ WRITERS = {
     "relcore.sharded.space": "to addresses, which show an object once it is closed",
     "app.compare.selection": "to the pipe of the command's stdout",
     "app.saving": "renames files that are whole",
+    "relcore.files.archives": "into a folder that gets its name once it is whole",
 }
 _OF_A_NAME = {"write_text", "write_bytes", "os.rename", "os.replace", "shutil.move", "shutil.copytree"}
 _OF_A_NAME |= {"shutil.copyfile", "shutil.copy", "tempfile.mkstemp", "tempfile.NamedTemporaryFile", "tofile"}

@@ -23,7 +23,7 @@ from relcore.scores.pair_scores import PairScores
 def all_pairs(workspace: Workspace) -> None:
     st.subheader("All pairs", anchor=False)
     if len(workspace.spaces) < 3:
-        st.caption("Add a third space on the Spaces page to compare every pair here.")
+        st.caption("Add a third space in *Data* to compare every pair here.")
         return
     specs, spaces = [], []
     for spec in workspace.spaces:

@@ -1,20 +1,22 @@
-"""The forms of the Encode tab: the dataset with a preview, and every encoder that fits it."""
+"""Forms of what is encoded: the dataset with a preview, and every encoder that fits it."""
 
 from __future__ import annotations
 
 import base64
-import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from app import messages, session, sharing
+from app import messages, sharing
 from app.compute import cached
 from app.items import cut
-from app.jobs import engine
+from app.jobs import cost_in_words, engine
 from app.plain_text import plain, plain_html
+from app.spaces import sources
 from app.widgets import setting_widget
 from relcore.base import access
 from relcore.base.errors import SpaceError
@@ -90,54 +92,37 @@ def preview(spec: DatasetSpec) -> Preview:
     return Preview(dataset.name, dataset.kind, dataset.digest, n, classes, items, sizes)
 
 
-def data_folder() -> str | None:
-    """The folder whose files appear in the lists of datasets and spaces; None for that of RELSCOPE_DATA."""
-    usual = "A folder inside the data folder" if access.shared() else os.environ.get(access.DATA)
-    folder = st.text_input(
-        "Data folder",
-        value=None,
-        placeholder=usual or "A folder on the machine that runs Relscope; RELSCOPE_DATA sets the default",
-        help=sharing.help_with_paths(
-            "Datasets and spaces in it appear in the lists of “Encode” and “Load more”."
-        ),
-        key="spaces.folder",
-        width=640,
-        **_KEEP,
-    )
-    if access.shared():
-        st.caption(sharing.paths())
-    try:
-        if not folder or access.allowed(folder).is_dir():
-            return folder or None
-        problem = f"“{folder}” is not a folder on the machine that runs Relscope."
-    except SpaceError as error:
-        folder, problem = None, str(error)
-    messages.warning(problem, icon=":material/folder_off:")
-    return folder
-
-
-def choose_dataset(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
+def choose_dataset(kind: sources.Kind) -> tuple[DatasetSpec, Preview] | None:
     """The chosen dataset with a preview; None while none is chosen, or it cannot be read."""
-    origins = {"From the list": _from_list, "A path": _from_path, "Hugging Face": _from_hub}
-    if access.shared():
-        origins["Upload"] = _from_upload  # its paths lead to the data folder only
-    look = {"default": "From the list", "required": True, "label_visibility": "collapsed"}
-    origin = st.segmented_control("Dataset", list(origins), key="encode.way", **look, **_KEEP)
+    paths, name = sources.chosen(kind)
     try:
-        spec, here = origins[origin](folder)
-        if spec is None or not (here or _may_download(spec)):
+        found = sources.of_kind(kind, paths)
+        if name:
+            return read_dataset(*_from_hub(name))
+        if not found:
+            sources.offer_others(kind, paths)
             return None
-        spec = _with_columns_and_limit(spec)
-        return spec, preview(spec)
+        path = found[0]
+        if len(found) > 1:
+            path = st.selectbox(
+                "Which to encode", found, format_func=lambda one: one.name, key="encode.which"
+            )
+        if path.is_dir():
+            return read_dataset(_from_folder(path), here=True)
+        encoding = sources.choose_encoding(path)
+        if encoding is None:
+            return None
+        return read_dataset(
+            datasets.with_options(DatasetSpec("file", str(path)), encoding=encoding), here=True
+        )
     except SpaceError as error:
         messages.error(error)
         return None
 
 
-_Chosen = tuple[DatasetSpec | None, bool]  # whether it is on this machine
+def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
+    """A dataset that comes with Relscope, lies in the data folder, or is one of the hub's."""
 
-
-def _from_list(folder: str | None) -> _Chosen:
     def line(entry: DatasetEntry) -> str:
         many = "" if entry.n is None else f", {entry.n:,}"
         network = "" if entry.where == "here" else " · needs the network"
@@ -147,59 +132,37 @@ def _from_list(folder: str | None) -> _Chosen:
     look = {"format_func": line, "label_visibility": "collapsed"}
     entry = st.selectbox("Dataset", entries, key="encode.entry", **look, **_KEEP)
     st.caption(f"{plain(entry.description[0].upper() + entry.description[1:])}.")
-    return entry.spec, entry.where == "here"
+    try:
+        return read_dataset(entry.spec, entry.where == "here")
+    except SpaceError as error:
+        messages.error(error)
+        return None
 
 
-def _from_path(folder: str | None) -> _Chosen:
-    path = st.text_input(
-        "Folder or file",
-        placeholder="photographs, or sentences.csv" if access.shared() else "~/photographs, or sentences.csv",
-        key="encode.path",
-        help=sharing.help_with_paths(
-            "A folder of pictures whose sub-folders are the classes; a parquet, csv or tsv file; or a folder"
-            " of such files."
-        ),
-        **_KEEP,
-    )
-    if not path:
-        st.caption("The path is on the machine that runs Relscope. Nothing is copied or changed.")
-        return None, True
-    place = access.allowed(path)
-    if not place.exists():
-        raise SpaceError(f"expected a folder or a file, got {path!r:.200}, where there is none")
-    if place.is_file():
-        return DatasetSpec("file", str(place)), True
-    hint = "train, test, … if there are several"
-    split = st.text_input("Split", placeholder=hint, key="encode.path-split", **_KEEP)
-    saved = (place / "dataset_dict.json").is_file() or (place / "state.json").is_file()
-    return DatasetSpec("huggingface" if saved else "folder", str(place), split.strip()), True
+def read_dataset(spec: DatasetSpec, here: bool) -> tuple[DatasetSpec, Preview] | None:
+    """With its columns chosen; None until the user allows a download. Errors as in `load_dataset`."""
+    if not (here or _may_download(spec)):
+        return None
+    spec = _with_columns_and_limit(spec)
+    return spec, preview(spec)
 
 
-def _from_hub(folder: str | None) -> _Chosen:
-    boxes = (
-        ("Name", "owner/dataset, or a folder", "hub"),
-        ("Split", "test", "hub-split"),
-        ("Configuration", "if it has several", "hub-config"),
-    )
-    name, split, config = (
+def _from_folder(path: Path) -> DatasetSpec:
+    saved = (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
+    splits = [] if saved else datasets.splits_of(path)
+    split = st.selectbox("Split", splits, key="encode.split", width=240) if len(splits) > 1 else ""
+    return DatasetSpec("huggingface" if saved else "folder", str(path), split)
+
+
+def _from_hub(name: str) -> tuple[DatasetSpec, bool]:
+    boxes = ("Split", "test", "hub-split"), ("Configuration", "if it has several", "hub-config")
+    split, config = (
         column.text_input(label, placeholder=hint, key=f"encode.{key}", **_KEEP).strip()
-        for column, (label, hint, key) in zip(st.columns([3, 1, 1]), boxes, strict=True)
+        for column, (label, hint, key) in zip(st.columns(2), boxes, strict=True)
     )
-    if not name:
-        st.caption("Datasets that were loaded on this machine before need no network.")
-        return None, True
     here = hub_folder(name) is not None or datasets.downloaded(name)
     options = (("config", config),) if config else ()
     return DatasetSpec("huggingface", name, split, options=options), here
-
-
-def _from_upload(folder: str | None) -> _Chosen:
-    kinds = ["parquet", "csv", "tsv"]
-    file = st.file_uploader("A table of texts or pictures", type=kinds, key="encode.upload")
-    if file is None:
-        st.caption("Only this session reads it. It is removed when the session ends.")
-        return None, True
-    return DatasetSpec("file", str(sharing.keep_upload(file, session.uploads_folder()))), True
 
 
 def _may_download(spec: DatasetSpec) -> bool:
@@ -217,27 +180,44 @@ def _may_download(spec: DatasetSpec) -> bool:
 
 def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
     columns, name = columns_of(spec), digest_of(spec)  # another dataset has choosers of its own
-    item_box, label_box, id_box, limit_box = st.columns(4) if columns.items else (*[None] * 3, st.container())
-    if columns.items:
-        options = {"options": ["", *columns.items], "format_func": lambda column: column or "Automatic"}
-        column = item_box.selectbox("Encode the column", key=f"encode.column-{name}", **options, **_KEEP)
-        options["options"] = ["", *(label for label in columns.labels if label != column)]
-        label = label_box.selectbox("Labels from", key=f"encode.label-{name}", **options, **_KEEP)
-        names = ["", *filter(None, columns.labels)]
-        options = {"options": names, "format_func": lambda column: column or "Table and row"}
-        options |= {"index": names.index(columns.ids), "key": f"encode.ids-{name}"}
-        ids = id_box.selectbox("Ids from", help="Rows of two spaces are paired by id.", **options, **_KEEP)
-        spec = datasets.with_options(replace(spec, column=column, label_column=label), id_column=ids)
-    limit = limit_box.number_input(
-        "Maximum number of items",
-        min_value=1,
-        value=None,
-        step=100,
-        placeholder="all",
-        key=f"encode.limit-{name}",
-        help="Takes the first items, or equally many of each class if the items are sorted by class.",
-        **_KEEP,
-    )
+
+    def choose(label: str, options: Sequence[str], usual: str, key: str, none: str, **look: Any) -> str:
+        options = ["", *options]
+        look |= {
+            "format_func": lambda one: one or none,
+            "index": options.index(usual) if usual in options else 0,
+        }
+        return st.selectbox(label, options, key=f"encode.{key}-{name}", **look, **_KEEP)
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if columns.items:
+            column = choose(
+                "Encode the column", columns.items, columns.item, "column", "Automatic", width=200
+            )
+            others = [one for one in columns.labels if one != column]
+            label = choose("Labels from", others, columns.label, "label", "Automatic", width=200)
+            help_ = "Rows of two spaces are paired by id."
+            look = {"help": help_, "width": 200}
+            ids = choose(
+                "Ids from",
+                [one for one in columns.labels if one],
+                columns.ids,
+                "ids",
+                "Table and row",
+                **look,
+            )
+            spec = datasets.with_options(replace(spec, column=column, label_column=label), id_column=ids)
+        with st.popover("More", icon=":material/tune:"):
+            limit = st.number_input(
+                "Maximum number of items",
+                min_value=1,
+                value=None,
+                step=100,
+                placeholder="all",
+                key=f"encode.limit-{name}",
+                help="Takes the first items, or equally many of each class if the items are sorted by class.",
+                **_KEEP,
+            )
     return replace(spec, limit=limit)
 
 
@@ -269,17 +249,33 @@ def show_preview(preview: Preview) -> None:
 
 
 def choose_encoders(preview: Preview) -> list[Encoder]:
-    """The encoders that the forms describe, each once; a form with an error gives none."""
+    """The encoders that are chosen, each once, with their settings behind a click; those of a form with an
+    error are left out. At first those that take least time, which give two spaces or more.
+    """
     classes = {name: entry.load() for name, entry in ENCODERS.items()}
     classes = {name: kind for name, kind in classes.items() if kind.kind == preview.kind and kind.offered()}
+    usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
+    times = {name: _seconds(encoders, preview) for name, encoders in usual.items()}
+    titles = {
+        name: f"{ENCODERS[name].title} · {'name a model' if time is None else cost_in_words(time)}"
+        for name, time in times.items()
+    }
+    fit = [name for name in classes if times[name] is not None and not classes[name].unfit(preview)]
+    quick: list[str] = []
+    for name in sorted(fit, key=times.get):
+        if sum(len(usual[one]) for one in quick) < 2:
+            quick.append(name)
     shown = list(classes)
     if len(classes) > 1:
-        look = {"selection_mode": "multi", "default": shown[:1], "label_visibility": "collapsed"}
-        look |= {"format_func": lambda name: ENCODERS[name].title, "key": f"encode.forms-{preview.kind}"}
-        shown = st.pills("Encoders", shown, **look, **_KEEP)
+        look = {"selection_mode": "multi", "default": quick or shown[:1], "format_func": titles.get}
+        shown = st.pills("Encoders", shown, key=f"encode.forms-{preview.kind}", **look, **_KEEP)
     encoders: list[Encoder] = []
+    asked = [name for name in shown if times[name] is None or classes[name].unfit(preview)]
+    settings = st.expander(
+        "Settings of the encoders", icon=":material/tune:", expanded=bool(asked), key="encode.settings"
+    )
     for name in shown:
-        with st.container(border=True):
+        with settings:
             st.markdown(f"**{ENCODERS[name].title}**")
             if reason := classes[name].unfit(preview):
                 messages.warning(reason, icon=":material/label_off:")
@@ -289,6 +285,23 @@ def choose_encoders(preview: Preview) -> list[Encoder]:
             except SpaceError as error:
                 messages.error(error)
     return list(dict.fromkeys(encoders))
+
+
+def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
+    """Those that a form begins with; none where a model has to be named."""
+    settings = settings_of(kind).values()
+    starts = {setting.name: setting.start(preview) for setting in settings}
+    if UNSET in starts.values():
+        return []
+    several = next((setting.name for setting in settings if setting.several), None)
+    choices = starts.get(several)
+    choices = choices if isinstance(choices, tuple) else (choices,)
+    return [kind(**starts | ({several: choice} if several else {})) for choice in choices]
+
+
+def _seconds(encoders: Sequence[Encoder], preview: Preview) -> float | None:
+    costs = [expected(encoder, preview) for encoder in encoders]
+    return sum(cost.likely for cost in costs) if costs and None not in costs else None
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -87,11 +88,28 @@ def joined() -> list[SpaceSpec]:
 
 
 def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
-    """What joined last, and the encoding of the same items before it; None if they are compared already."""
+    """The last layers of what joined last and of the encoder of the same items before it, or the last two
+    layers of one encoder; None if they are compared already.
+    """
     new, workspace = joined(), session.workspace()
     alike = [spec for spec in workspace.spaces if new and _items(spec) == _items(new[-1])]
-    pair = alike[-1:-3:-1]
+    last: dict[tuple, SpaceSpec] = {}
+    for spec in sorted(alike, key=_layer):  # stable
+        last[_encoder(spec)] = spec
+    pair = sorted(last.values(), key=alike.index)[:-3:-1]
+    pair = pair if len(pair) == 2 else sorted(alike, key=_layer)[:-3:-1]
     return tuple(pair) if len(pair) == 2 and {workspace.source, workspace.target} != set(pair) else None
+
+
+def _layer(spec: SpaceSpec) -> float:
+    layer = max(getattr(spec.encoder, "layers", (0,)))
+    return layer if layer >= 0 else math.inf
+
+
+def _encoder(spec: SpaceSpec) -> tuple:
+    """What tells encoders apart, whichever layers they give."""
+    settings = {**vars(spec.encoder), "layers": ()}
+    return type(spec.encoder), *settings.items()
 
 
 def _items(spec: SpaceSpec) -> DatasetSpec | None:

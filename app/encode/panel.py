@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -23,28 +24,45 @@ from relcore.figures.export import training_exportable
 from relcore.runs.jobs import Job
 from relcore.runs.progress import Expected
 
+_COMPARE = "relscope.compare-when-encoded"
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def draw(folder: str | None) -> None:
+def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None:
+    """Choose a dataset, encode it, and open Explore with the pair once all have joined."""
     st.html(_ROOT / "assets" / "encode.css")
-    items, encoders = st.columns([5, 6], gap="large")
-    with items:
-        st.markdown("#### What to encode")
-        chosen = forms.choose_dataset(folder)
-        if chosen:
+    chosen = choose()
+    encoders = st.container()
+    if chosen:
+        items, encoders = st.columns([5, 6], gap="large")
+        with items:
             forms.show_preview(chosen[1])
     with encoders:
-        st.markdown("#### With what")
         if chosen:
             _encode(*chosen)
-        else:
-            st.caption("Choose a dataset first. The encoders for it appear here.")
         running = _follow()
-        specs = [] if running else jobs.joined()
-        if specs:
-            _offer_comparison(specs)
+    specs = [] if running else jobs.joined()
+    if specs and not jobs.awaited() and not _go_on():
+        _offer_comparison(specs)
     _curves(specs)
+
+
+def _go_on() -> bool:
+    """Open Explore with what was encoded, once, unless there is nothing to compare."""
+    if not st.session_state.pop(_COMPARE, False) or not (pair := jobs.pair_to_compare()):
+        return False
+    _compare(pair)
+    return True
+
+
+def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
+    choose_pair(*pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
+    go(EXPLORE)
+
+
+def _start(*given: Any) -> None:
+    st.session_state[_COMPARE] = True
+    jobs.submit(*given)
 
 
 def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
@@ -52,16 +70,17 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
     costs = {encoder: _cost(encoder, preview) for encoder in encoders}
     missing = [cost for cost in costs.values() if cost != 0.0]
     expected = {encoder: cost for encoder, cost in costs.items() if cost}
-    add = encoders and not missing
     with st.container(horizontal=True, vertical_alignment="center"):
+        several = sum(len(encoder.outputs) for encoder in encoders) > 1
+        verb = "Encode and compare" if missing else "Compare" if several else "Add to the session"
         st.button(
-            "Add to the session" if add else "Encode",
-            type="primary" if missing else "secondary",
-            icon=":material/add:" if add else ":material/play_arrow:",
+            verb if several or not missing else "Encode",
+            type="primary",
+            icon=":material/play_arrow:",
             key="encode.start",
             disabled=not encoders,
             on_click=session.guarded,
-            args=(jobs.submit, dataset, preview.digest, preview.name, encoders, expected),
+            args=(_start, dataset, preview.digest, preview.name, encoders, expected),
         )
         known = [cost.likely for cost in missing if cost]
         in_all = f"{cost_in_words(together(known)).capitalize()} in all." if len(known) > 1 else ""
@@ -108,8 +127,7 @@ def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
         help_ = "Makes them source and target, with anchors from their shared rows."
         look = {"icon": ":material/join_inner:", "type": "primary", "help": help_}
         if st.button(f"Compare {names}", key="encode.compare", **look):
-            choose_pair(*pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
-            go(EXPLORE)
+            _compare(pair)
 
 
 def _curves(specs: Sequence[SpaceSpec]) -> None:

@@ -1,11 +1,10 @@
-"""Load spaces and pair their rows: uploads, the catalogue, and two spaces without a common id."""
+"""Load files as spaces, and pair the rows of two spaces without a common id."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,18 +13,16 @@ import streamlit as st
 
 from app import compute, messages, session
 from app.places import CONNECT, EXPLORE, go
-from app.plain_text import plain_name
-from app.sharing import keep_upload
-from app.tables import chosen_rows
+from app.plain_text import plain, plain_name
+from app.spaces import sources
 from app.widgets import bound, space_labels, space_name
 from app.workspace import Workspace
 from relcore.base import access, records
 from relcore.base.errors import SpaceError, quote
-from relcore.base.names import FORMATS
 from relcore.base.numbers import counted
 from relcore.base.portable import candidates, is_absolute, last_part, with_paths
-from relcore.catalog import catalog, row_tables
-from relcore.catalog.catalog import CatalogEntry, SpaceSpec
+from relcore.catalog import row_tables
+from relcore.catalog.catalog import SpaceSpec
 from relcore.files import items, reading
 from relcore.files.columns import (
     NO_CHOICES,
@@ -57,31 +54,16 @@ _CHOOSERS = {
     ),
 }
 _ROLES = {option: role for role, option in OPTIONS.items()}
+_FAILED = "relscope.spaces-failed"  # spaces that could not be loaded, and why
 _MOST_NAMES = 2_000  # columns in a chooser
-_MOST_TABLES = 50  # in one folder
 _FEW = 8  # number columns that could still be ids
 _MOST_NAMED = 3  # spaces in the name of a step
-
-
-@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
-def _available(folder: str | None) -> list[CatalogEntry]:
-    return catalog.available(folder)
-
-
-def available(folder: str | None) -> list[CatalogEntry]:
-    return _available(str(access.allowed(folder)) if folder else None)
 
 
 @compute.cached(128, key=lambda read, path, *settings: (read, path, compute.file_stamps([path]), *settings))
 def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Result:
     """What a function reads of a file that this session may open; read again when the file has changed."""
     return read(access.regular_file(access.allowed(path)), *settings)
-
-
-@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
-def _tables_in(folder: str) -> list[str]:
-    tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in items.SUFFIXES)
-    return [str(path) for path in islice(tables, _MOST_TABLES) if items.is_metadata(path)]
 
 
 @compute.cached(32, "Looking at the files …", key=lambda paths: (paths, compute.file_stamps(paths)))
@@ -177,9 +159,12 @@ def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
     Of metadata all roles become options, so that a later guess changes nothing.
     """
     read = items.metadata_columns if of_metadata else reading.column_roles
+    encoding = sources.choose_encoding(path)
+    if encoding is None:
+        return None
 
     def roles(choices: Choices = NO_CHOICES) -> Columns:
-        return read_about(read, path, choices)
+        return read_about(read, path, replace(choices, encoding=encoding))
 
     try:
         choices = _column_choosers([column.name for column in roles().columns], path, roles)
@@ -187,7 +172,9 @@ def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
     except SpaceError as error:
         messages.error(error)
         return None
-    _draw_columns(columns, path)
+    if columns.note:
+        st.caption(f"Read with {plain(columns.note)}.")
+    _draw_columns(columns, path, encoding)
     if of_metadata:
         places = {option: columns.place(role) for option, role in _ROLES.items()}
         chosen = {option: columns.columns[at].name for option, at in places.items() if at is not None}
@@ -200,6 +187,8 @@ def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
         chosen = {option: value for option in _CHOOSERS if (value := getattr(choices, option)) is not None}
     if choices.ignore:
         chosen["ignore"] = json.dumps(list(choices.ignore), ensure_ascii=False)
+    if encoding:
+        chosen["encoding"] = encoding
     return columns, tuple(chosen.items())
 
 
@@ -207,7 +196,7 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
     key = f"columns.{digest_of([str(path), list(names)])[:12]}"
     offered = list(names[:_MOST_NAMES])
     chosen: dict[str, Any] = {}
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.popover("Change columns", icon=":material/view_column:"):
         for option, (label, help_) in _CHOOSERS.items():
             none = "Row numbers" if option == "id_column" else _NONE
             chosen[option] = st.selectbox(
@@ -216,7 +205,6 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
                 format_func=lambda choice: choice if isinstance(choice, str) else shown_name(offered[choice]),
                 key=f"{key}.{option}",
                 help=help_,
-                width=150,
             )
         left_out = st.multiselect(
             "Leave out",
@@ -225,7 +213,6 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
             key=f"{key}.ignore",
             placeholder="No column",
             help="Columns that have none of these roles and are no dimensions.",
-            width=240,
         )
     named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
     choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
@@ -241,9 +228,12 @@ def _taken(columns: Columns, option: str) -> list[str]:
     return [item.name for item in columns.columns if item.role == role or (ids and item.reason == TEXT_OR)]
 
 
-def _draw_columns(columns: Columns, path: Path) -> None:
+def _draw_columns(columns: Columns, path: Path, encoding: str) -> None:
     table = pd.DataFrame(overview(columns), columns=["column", "read as", "why"])
-    cells, names = read_about(items.first_cells, path), {column.name for column in columns.columns}
+    cells, names = (
+        read_about(items.first_cells, path, 3, encoding),
+        {column.name for column in columns.columns},
+    )
     # A line of the overview may hold several columns: then the first is shown.
     firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
     for row in range(max(map(len, cells.values()), default=0)):
@@ -254,57 +244,68 @@ def _draw_columns(columns: Columns, path: Path) -> None:
     st.dataframe(table, hide_index=True, height=height, column_config=look)
 
 
-def draw_upload() -> None:
-    uploaded = st.file_uploader(
-        "Vectors, and tables of metadata that belong to them",
-        accept_multiple_files=True,
-        key="spaces.upload",
-        help=(
-            f"Vectors: {', '.join(sorted(FORMATS))}. Metadata: a .csv, .tsv or .parquet file with one row per"
-            " vector, which gives ids, labels, texts, pictures and counts. Rows of two spaces are paired by"
-            " their ids."
-        ),
-    )
-    head, body = st.container(), st.container()  # the buttons stay above the fold
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        drop = st.toggle("Leave out rows with NaN or infinite values", key="spaces.drop-invalid")
-        first = st.toggle("Keep only the first of duplicate ids", key="spaces.first-duplicate")
-        limit = _limit("upload-limit", 1_000_000)
-    if not uploaded:
+def draw_vectors() -> None:
+    paths, _ = sources.chosen("Vectors")
+    if not paths:
         return
-    paths = tuple(dict.fromkeys(keep_upload(file, session.uploads_folder()) for file in uploaded))
+    kinds = {path: sources.known_kind(path) for path in paths}
+    if "Vectors" not in kinds.values():
+        sources.offer_others("Vectors", paths)
+        if all(reading.description_of(path).shape is None for path in paths):
+            return  # else texts beside a few numbers, which may be vectors
+    head, body, more = st.container(), st.container(), st.container()  # the buttons stay above the fold
+    failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
+    told = " ".join(failed.values())
+    asks = {
+        "spaces.drop-invalid": "NaN or infinite" in told,
+        "spaces.first-duplicate": "ids must be distinct" in told,
+    }
+    titles = ("Leave out rows with NaN or infinite values", "Keep only the first of duplicate ids")
+    with head:  # beside their message
+        for message in failed.values():
+            messages.error(message)
+    with more.popover("More", icon=":material/tune:"):
+        limit = row_limit("upload-limit", 1_000_000)
+        later = st.container()
+    drop, first = (
+        (head if asks[key] else later).toggle(title, key=key, persist_state="session")
+        for key, title in zip(asks, titles, strict=True)
+    )
     with body:
         options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
         described = _describe_all(paths, options, limit)
     ready = [to_load[0] for to_load in described if to_load]
-    unclear = len(ready) < len(described) or not ready
+    left_out = len(described) - len(ready)
     size = f": {described[0][1]}" if len(described) == 1 and ready and described[0][1] else ""
-    with head.container(horizontal=True):
+    name = plain_name(Path(ready[0].name).name) if len(ready) == 1 else counted(len(ready), "file")
+    with head.container(horizontal=True, vertical_alignment="center"):
         pair = len(ready) > 1 and st.button(
             "Load and compare",
             key="spaces.load-compare",
             type="primary",
             icon=":material/join_inner:",
-            disabled=unclear,
             help="Makes the first two source and target, with anchors from their shared rows.",
         )
         only = st.button(
-            f"Load {plain_name(Path(ready[0].name).name)}{size}" if len(described) == 1 and ready else "Load",
+            f"Load {name}{size}" if ready else "Load",
             key="spaces.load-file",
             type="secondary" if len(ready) > 1 else "primary",
             icon=":material/upload:",
-            disabled=unclear,
+            disabled=not ready,
         )
+        if left_out and ready:
+            st.caption(f"{counted(left_out, 'file')} below cannot be loaded yet.")
     if pair or only:
         load(ready, compare=pair)
 
 
-def _limit(key: str, usual: int) -> int:
+def row_limit(key: str, usual: int) -> int:
     look = {"key": f"spaces.{key}", "width": 220}
     return int(st.number_input("Maximum number of rows", 1000, 10_000_000, usual, 10_000, **look))
 
 
 def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list[ToLoad | None]:
+    """What is to be loaded of each file; None, with a message, for one that cannot be read or is unclear."""
     proposed = tables_of(paths)
     tables = [path for path in paths if len(paths) > 1 and items.is_metadata(path)]
     described: list[ToLoad | None] = []
@@ -315,27 +316,39 @@ def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list
         with st.container(border=len(paths) > 1):
             if len(paths) > 1:
                 st.markdown(f"**{plain_name(path.name)}**")
-            if path not in tables:
-                described.append(describe(path, options, limit, tables, proposed.get(path), known))
-            elif any(read_about(reading.column_roles, path).places("dimension")):
-                described.append(describe(path, options, limit))
-            else:
-                n = counted(read_about(items.metadata_columns, path).n, "row")
-                messages.warning(f"{path.name} has no vectors, and {n}. No file of vectors has as many.")
+            try:
+                if path not in tables:
+                    described.append(describe(path, options, limit, tables, proposed.get(path), known))
+                elif any(read_about(reading.column_roles, path).places("dimension")):
+                    described.append(describe(path, options, limit))
+                else:
+                    n = counted(read_about(items.metadata_columns, path).n, "row")
+                    messages.warning(
+                        f"{path.name} has no vectors. It has {n}, and no file of vectors here has as many."
+                    )
+            except SpaceError as error:
+                messages.error(error)
+                described.append(None)
     return described
 
 
 def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
-    """Add the spaces as one step, once all can be read; with `compare` the first two become source and
-    target.
+    """Add those spaces that can be read as one step; with `compare` the first two become source and target.
+
+    The faults of the others are shown beside them; nothing is loaded where fewer than two are to be
+    compared.
     """
-    try:
-        for spec in specs:
+    failed: dict[SpaceSpec, str] = {}
+    for spec in specs:
+        try:
             with st.spinner(f"Reading {plain_name(space_name(spec))} …"):
                 compute.load_space(spec)
-    except SpaceError as error:
-        messages.error(error)
-        return
+        except SpaceError as error:
+            failed[spec] = str(error)
+    st.session_state[_FAILED] = failed
+    specs = [spec for spec in specs if spec not in failed]
+    if len(specs) < 1 + compare:
+        st.rerun()
     spaces = session.workspace().spaces
     names = ", ".join(space_name(spec) for spec in specs[:_MOST_NAMED])
     names = names if len(specs) <= _MOST_NAMED else counted(len(specs), "space")
@@ -349,56 +362,6 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     session.edit(f"load {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))))
     session.announce(f"Loaded {names}. Choose {'it' if len(specs) == 1 else 'them'} above.")
     st.rerun()
-
-
-def draw_catalogue(folder: str | None) -> None:
-    entries = available(folder)
-    for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
-        some = [entry for entry in entries if entry.where == where]
-        if some:
-            st.markdown(f"**{title}**")
-            _draw_place(some, where)
-
-
-def _draw_place(entries: list[CatalogEntry], where: str) -> None:
-    columns = {"name": "name", "kind": "kind", "n": "rows", "dimension": "dimensions"}
-    columns |= {"size_bytes": "megabytes", "description": "what"}
-    rows = [[getattr(entry, field) for field in columns] for entry in entries]
-    table = pd.DataFrame(rows, columns=list(columns.values()))
-    table["megabytes"] /= 1e6
-    key = f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}"
-    megabytes = {"megabytes": st.column_config.NumberColumn(format="%.0f")}
-    chosen = [entries[row] for row in chosen_rows(table, key, several=True, column_config=megabytes)]
-    body, buttons = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
-    with buttons:
-        limit = _limit(f"limit-{where}", 200_000)
-    with body:
-        one = _describe_entry(chosen[0], limit) if len(chosen) == 1 else None
-    what = one[1] if one else f"{len(chosen)} spaces" if len(chosen) > 1 else ""
-    size = f" {sum(entry.size_bytes for entry in chosen) / 1e6:,.0f} MB and load" if chosen else ""
-    look = {"key": f"spaces.load-{where}", "icon": ":material/download:", "type": "primary"}
-    verb = f"Load {what}".strip() if where == "here" else f"Download{size}"
-    if buttons.button(verb, disabled=not (one or len(chosen) > 1), **look):
-        load([one[0]] if one else [replace(entry.spec, limit=_entry_limit(entry, limit)) for entry in chosen])
-
-
-def _entry_limit(entry: CatalogEntry, limit: int) -> int | None:
-    fits = entry.spec.source == "bundled" or (entry.n is not None and entry.n <= limit)
-    return entry.spec.limit if fits else limit
-
-
-def _describe_entry(entry: CatalogEntry, limit: int) -> ToLoad | None:
-    spec, limit = entry.spec, _entry_limit(entry, limit)
-    if spec.source != "file":
-        return replace(spec, limit=limit), what_loads(entry.n, entry.dimension, limit)
-    path, tables = Path(spec.name), []
-    if not path.is_dir():
-        tables = [
-            Path(table) for table in _tables_in(str(access.allowed(path).parent)) if access.may_read(table)
-        ]
-        tables = [table for table in tables if table != path]
-    proposed = tables_of((path, *tables)).get(path) if tables else None
-    return describe(path, spec.options, limit, tables, proposed)
 
 
 def draw_unpaired(workspace: Workspace) -> None:
@@ -416,30 +379,41 @@ def draw_unpaired(workspace: Workspace) -> None:
             for title, space in zip(titles, spaces, strict=True)
         )
         st.caption(" · ".join(examples))
+        numbered = any(map(row_tables.is_numbered, spaces))
+        same = len(spaces[0]) == len(spaces[1])
+        if not numbered and same and not any(spec.source == "sample" for spec in ends):
+            st.caption(
+                "Both have ids of their own, which look unrelated: their rows are likely in another order."
+            )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            _row_order(ends, spaces)
+            _row_order(ends, spaces, likely=numbered)
             for side, spec, title in zip(("source", "target"), ends, titles, strict=True):
                 _id_column(spec, side, title)
-        help_ = "Pairs rows by their neighbourhoods, from a few pairs that you know, or from none."
-        look = {"key": "unpaired.bootstrap", "icon": ":material/hub:", "help": help_}
-        if st.button("Find pairs with Bootstrap", **look):
-            go(CONNECT, "Bootstrap")
+            help_ = "Pairs rows by their neighbourhoods, from a few pairs that you know, or from none."
+            look = {"key": "unpaired.bootstrap", "icon": ":material/hub:", "help": help_}
+            if st.button("Find pairs with Bootstrap", **look):
+                go(CONNECT, "Bootstrap")
         st.caption("You can also choose other spaces above.")
 
 
-def _row_order(ends: tuple[SpaceSpec, SpaceSpec], spaces: Sequence[LatentSpace]) -> None:
+def _row_order(ends: tuple[SpaceSpec, SpaceSpec], spaces: Sequence[LatentSpace], likely: bool) -> None:
+    """The button; not the main one where both spaces have ids of their own."""
     if any(spec.source == "sample" for spec in ends):
         st.caption("Samples of shards pair by ids only: write the same ids into the shards of both folders.")
         return
     n, n_target = map(len, spaces)
-    help_ = "Right if both spaces have the same items in the same order."
+    if n != n_target:
+        st.caption(
+            f"Pairing by row order needs equally many rows; these have {n:,} and {n_target:,}. If one file is"
+            " cut, or rows are left out, load it again with all rows. Else choose columns of ids."
+        )
+        return
     st.button(
         "Pair by row order",
         key="unpaired.rows",
         icon=":material/format_list_numbered:",
-        type="primary" if n == n_target else "secondary",
-        disabled=n != n_target,
-        help=help_ if n == n_target else f"Needs equally many rows. These have {n:,} and {n_target:,}.",
+        type="primary" if likely else "secondary",
+        help="Right if both spaces have the same items in the same order.",
         on_click=session.guarded,
         args=(replace_spaces, "pair by row order", dict(zip(ends, row_tables.by_rows(*ends), strict=True))),
     )
@@ -503,8 +477,8 @@ def _find(spec: Mapping[str, Any]) -> str:
         return name
     content = f" (content {digest[:8]}…)" if isinstance(digest, str) and digest else ""
     raise SpaceError(
-        f"expected the file {last_part(name)!r}{content} in this session, got none of this name; load it on"
-        " the Spaces page, then open this file again"
+        f"expected the file {last_part(name)!r}{content} in this session, got none of this name; load it in"
+        " Data, then open this file again"
     )
 
 

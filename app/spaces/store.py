@@ -1,4 +1,4 @@
-"""The tab Store: which encodings it has, how large it is, and buttons to add and remove entries."""
+"""The store: which encodings it has, how large it is, and buttons to add and remove entries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def draw() -> None:
         # By name: the order of last use changes with a look, and a selected row would become another.
         _encodings(sorted(encodings, key=lambda entry: (entry.metadata["name"], _settings(entry))))
     else:
-        st.caption("There are no encodings yet. The tab “Encode” computes them, each once.")
+        st.caption("There are no encodings yet. Texts and pictures are encoded above, each once.")
 
 
 def _encodings(encodings: list[Summary]) -> None:

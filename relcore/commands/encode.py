@@ -1,4 +1,4 @@
-"""encode: a dataset through encoders into the store and into files, as on the Encode tab."""
+"""encode: a dataset through encoders into the store and into files, as in Data."""
 
 from __future__ import annotations
 

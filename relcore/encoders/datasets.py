@@ -265,6 +265,11 @@ def _sub_folders(folder: Path) -> list[Path]:
     return [child for child in children if access.may_read(child) and child.is_dir()]
 
 
+def splits_of(folder: Path) -> list[str]:
+    """The splits to choose from; none where a folder has none, or is one of `datasets.save_to_disk`."""
+    return list(_table_splits(folder)) or _image_splits(folder)
+
+
 def _image_splits(folder: Path) -> list[str]:
     children = [child.name for child in _sub_folders(folder)]
     return children if all(_SPLIT.fullmatch(name) for name in children) else []
@@ -545,7 +550,7 @@ def _bundled() -> Iterator[DatasetEntry]:
 def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
     with suppress(OSError):
         tables = _table_splits(folder)
-        if depth < 2 and not tables and _holds_images(folder):
+        if depth < 2 and not tables and holds_images(folder):
             for split in _image_splits(folder) or [""]:
                 spec = DatasetSpec("folder", str(folder), split)
                 name = f"{folder.name}/{split}" if split else folder.name
@@ -561,12 +566,12 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
             yield from _under(child, depth - 1)
 
 
-def _holds_images(folder: Path) -> bool:
+def holds_images(folder: Path) -> bool:
     """Whether pictures are among the first files of a folder, of its classes, or of its splits."""
     if any(_is_file(path, IMAGE_SUFFIXES) for path in islice(folder.iterdir(), _LOOK_AT)):
         return True
     if splits := _image_splits(folder):
-        return any(_holds_images(folder / split) for split in splits)
+        return any(holds_images(folder / split) for split in splits)
     paths = (path for child in _sub_folders(folder)[:_LOOK_AT] for path in islice(child.iterdir(), 5))
     return any(_is_file(path, IMAGE_SUFFIXES) for path in paths)
 

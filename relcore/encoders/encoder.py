@@ -28,7 +28,7 @@ class Encoder(ABC):
     """A frozen dataclass of plain settings, which go into keys, JSON and messages.
 
     Equal settings must give equal vectors: whatever is random takes a `random_state`, and `content`
-    identifies external files. The form on the Spaces page, the options of ``relscope encode`` and the checks
+    identifies external files. The form in Data, the options of ``relscope encode`` and the checks
     come from the fields (see `relcore.base.settings.setting`).
     """
 
@@ -40,7 +40,7 @@ class Encoder(ABC):
 
     @classmethod
     def offered(cls) -> bool:
-        """Whether the Spaces page shows it: not if it is for studies or lacks an optional library."""
+        """Whether Data shows it: not if it is for studies or lacks an optional library."""
         return True
 
     @classmethod

@@ -111,9 +111,14 @@ def first_kinds(path: Path) -> dict[str, ColumnKind]:
     return _tried(tables.peek, path, ({}, True))[0]
 
 
-def first_cells(path: Path, n: int = 3) -> dict[str, list[str]]:
+def first_cells(path: Path, n: int = 3, encoding: str = "") -> dict[str, list[str]]:
     """The first n cells of the first columns, as short texts; {} for a table that cannot be read."""
-    return _tried(tables.first_cells, path, {}, n=n)
+    return _tried(tables.first_cells, path, {}, n=n, encoding=encoding)
+
+
+def encoding_of(path: Path) -> str:
+    """The likely encoding of a .csv, .tsv or .txt file; a SpaceError where none is likely."""
+    return confined.run(tables.encoding_of, path, str)
 
 
 def is_metadata(path: Path) -> bool:

@@ -127,7 +127,6 @@ def test_uploads_stay_with_their_browser(opened, browser, monkeypatch, tmp_path,
     before = opened()
     monkeypatch.setenv(access.ENVIRONMENT, "1")
     monkeypatch.setenv(access.DATA, str(tmp_path))  # where the two small spaces are
-    before.session_state["spaces.tab"] = "Load a file"
     before.open("data").upload("spaces.upload", "mine.npz", content).click("spaces.load-file")
     spec = before.workspace.spaces[-1]
     assert Path(spec.name).is_relative_to(uploads_of(MINE))

@@ -1,4 +1,4 @@
-"""The Encode and Store tabs without a browser: datasets, encoders, costs, jobs, and what becomes of them."""
+"""Encoding and the store without a browser: datasets, encoders, costs, jobs, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ def engine(one_worker, monkeypatch):
 def tab(engine, make_session, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
 
-    def open_tab(name: str = "Encode", session=None):
+    def open_tab(name: str = "Bundled", session=None):
         session = session or make_session()
-        session.at.session_state["spaces.tab"] = name
+        session.at.session_state["data.kind"] = name
+        session.at.session_state["bundled.kind"] = "Texts, pictures and graphs"
         return session.open("data")
 
     return open_tab
 
 
 def small(session):
+    session.change("button_group", "encode.forms-images", ["small-vision"])
     (limit,) = (one.key for one in session.at.number_input if (one.key or "").startswith("encode.limit"))
     session.change("number_input", limit, 40)
     session.change("multiselect", "encode.small-vision.architecture", ["mlp"])
@@ -67,6 +69,7 @@ def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison
     (new,) = session.workspace.spaces[2:]
     assert (new.name, new.dataset, new.encoder) == ("MLP 8, state 0 · digits", DIGITS, MLP)
     assert "already in the store" in text(session)
+    assert (session.workspace.source, session.workspace.target) == (before.source, before.target)
     assert not [
         one for one in session.at.button if one.key == "encode.compare"
     ]  # nothing yet that it could be compared with
@@ -77,8 +80,7 @@ def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison
         "MLP 8, state 0 · digits",
         "CNN 8, state 0 · digits",
     ]
-    assert len(engine.jobs()) == n_jobs
-    session.click("encode.compare")
+    assert len(engine.jobs()) == n_jobs  # Explore opens with the pair
     assert (session.workspace.source.name, session.workspace.target.name) == (
         "CNN 8, state 0 · digits",
         new.name,
@@ -91,10 +93,9 @@ def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison
 
 def test_a_file_that_cannot_be_encoded_is_told_and_nothing_is_lost(tab, tmp_path):
     (tmp_path / "bad.csv").write_text("text,label\n,x\nb,y\n")
-    session = tab()
+    session = tab("Texts")
     before = session.workspace
-    session.change("button_group", "encode.way", "A path")
-    session.change("text_input", "encode.path", str(tmp_path / "bad.csv"))
+    session.change("text_input", "data.path", str(tmp_path / "bad.csv"))
     (error,) = session.errors
     assert "empty" in error
     assert session.workspace == before
@@ -102,8 +103,8 @@ def test_a_file_that_cannot_be_encoded_is_told_and_nothing_is_lost(tab, tmp_path
 
 def test_a_table_keeps_its_column_of_ids(tab, tmp_path):
     (tmp_path / "docs.csv").write_text("text,doc_id\na,x\nb,y\n")
-    session = tab().change("button_group", "encode.way", "A path")
-    session.change("text_input", "encode.path", str(tmp_path / "docs.csv"))
+    session = tab("Texts")
+    session.change("text_input", "data.path", str(tmp_path / "docs.csv"))
     assert not session.errors
     (box,) = (one for one in session.selectbox if one.label == "Ids from")
     assert (box.value, box.options) == ("doc_id", ["Table and row", "text", "doc_id"])
@@ -112,11 +113,7 @@ def test_a_table_keeps_its_column_of_ids(tab, tmp_path):
 def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypatch):
     asked = []
     monkeypatch.setattr("relcore.encoders.datasets.hub_answers", lambda *_: asked.append(1) and False)
-    session = (
-        tab()
-        .change("button_group", "encode.way", "Hugging Face")
-        .change("text_input", "encode.hub", "nobody/nothing")
-    )
+    session = tab("Texts").change("text_input", "data.path", "nobody/nothing")
     assert "is not on this machine and would be downloaded now" in text(session)
     assert not asked
     session.click("encode.download")

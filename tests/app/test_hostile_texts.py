@@ -112,9 +112,13 @@ def test_no_page_renders_a_users_text(hostile, sent):
     for place in PLACES.values():
         for tab in place.tabs or [""]:
             hostile.open(place.name, tab)
-    for tab in ("Load a file", "Load more", "Encode", "What matches", "Store"):
-        hostile.at.session_state["spaces.tab"] = tab
+    for kind in ("Vectors", "Texts", "Pictures", "Bundled", "Database or shards"):
+        hostile.at.session_state["data.kind"] = kind
         hostile.open("data")
+    hostile.at.session_state["data.kind"] = "Bundled"
+    hostile.at.session_state["bundled.kind"] = "Texts, pictures and graphs"
+    hostile.at.session_state["spaces.more"] = hostile.at.session_state["data.store"] = True
+    hostile.open("data")
     assert found_in(sent) == []
 
 
@@ -125,16 +129,13 @@ def test_what_is_typed_and_uploaded_is_not_rendered(hostile, sent):
     hostile.click(f"anchors.use-{MARK[:80]}")
     hostile.click("history.undo")
     hostile.upload("anchors.upload", f"{FILE_MARK}.txt", MARK.encode()).click("Add it")
-    hostile.session_state["spaces.tab"] = "Load a file"
+    hostile.session_state["data.kind"] = "Vectors"
     hostile.open("data").upload("spaces.upload", f"{FILE_MARK}.csv", MARK.encode())
-    assert hostile.button(key="spaces.load-file").disabled  # no table; its name and the error are shown
-    rows = f"{MARK.replace(',', '')},x\n{MARK.replace(',', '')},1\n"
+    name = MARK.replace(",", "")
+    rows = f"{name},x,y\n{name},1,2\n"
     hostile.upload("spaces.upload", f"{FILE_MARK}.csv", rows.encode()).click("spaces.load-file")
-    hostile.change("text_input", "spaces.folder", MARK)
-    hostile.session_state["spaces.tab"] = "Encode"
-    hostile.open("data").change("button_group", "encode.way", "A path").change(
-        "text_input", "encode.path", MARK
-    )
+    hostile.change("button_group", "data.kind", "Bundled").change("text_input", "spaces.folder", MARK)
+    hostile.change("button_group", "data.kind", "Texts").change("text_input", "data.path", MARK)
     session = {"relscope": MARK, "session": {MARK: MARK}}
     hostile.upload("session.file", "session.json", json.dumps(session).encode()).click("Open the session")
     hostile.open("research", "Studies").upload(

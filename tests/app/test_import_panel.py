@@ -30,7 +30,6 @@ def table(prefix="d"):
 @pytest.fixture
 def spaces(make_session):
     session = make_session(60, spaces=BUNDLED, source=BUNDLED[0], target=BUNDLED[1], anchors=())
-    session.session_state["spaces.tab"] = "Load a file"
     return session.open("data")
 
 

@@ -39,7 +39,9 @@ def folders(tmp_path):
 
 @pytest.fixture
 def page(make_session):
-    return make_session(60).open("data")
+    session = make_session(60)
+    session.session_state["data.kind"] = "Database or shards"
+    return session.open("data")
 
 
 def asked(session, first, second=""):

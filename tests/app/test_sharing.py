@@ -98,6 +98,7 @@ def refusal(session) -> str:
 
 def test_path_boxes_of_a_shared_app_are_confined_and_say_so(shared, secret, make_session):
     session = make_session()
+    session.session_state["data.kind"] = "Bundled"
     session.open("data")
     assert str(shared) not in session.at.text_input(key="spaces.folder").placeholder
     for folder in (str(secret), "~nosuchuser/x"):
@@ -105,15 +106,11 @@ def test_path_boxes_of_a_shared_app_are_confined_and_say_so(shared, secret, make
         (warning,) = session.at.warning
         assert "open to this session" in warning.value or "write it in full" in warning.value
     session.change("text_input", "spaces.folder", "")
-    session.at.session_state["spaces.tab"] = "Encode"
-    session.run().change("button_group", "encode.way", "A path")
-    for path in (secret / "texts.csv", secret / "none.csv"):
-        session.change("text_input", "encode.path", str(path))
-        assert "is not open to this session" in refusal(session)
-    session.change("button_group", "encode.way", "Hugging Face").change(
-        "text_input", "encode.hub", str(secret)
-    )
-    assert "is not open to this session" in refusal(session)
+    for kind in ("Vectors", "Texts", "Pictures"):
+        session.change("button_group", "data.kind", kind)
+        for path in (secret / "texts.csv", secret / "none.csv", secret):
+            session.change("text_input", "data.path", str(path))
+            assert "is not open to this session" in refusal(session)
 
 
 def test_a_session_file_opens_no_file_outside_and_quotes_nothing_of_it(shared, secret, make_session):
@@ -251,7 +248,7 @@ def encode_as_worker(dataset, store):
 
 
 def store_tab(session):
-    session.at.session_state["spaces.tab"] = "Store"
+    session.at.session_state["data.store"] = True
     return session.open("data")
 
 

@@ -1,0 +1,131 @@
+"""What comes with Relscope or lies in the data folder: vectors, and what can be encoded."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from app import messages, sharing
+from app.encode import forms, panel
+from app.page_settings import segments
+from app.spaces import loading
+from app.tables import chosen_rows
+from relcore.base import access
+from relcore.base.errors import SpaceError
+from relcore.catalog import catalog
+from relcore.catalog.catalog import CatalogEntry
+from relcore.files import items
+from relcore.files.columns import what_loads
+from relcore.runs.digest import digest_of
+
+_MOST_TABLES = 50  # in one folder
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def _available(folder: str | None) -> list[CatalogEntry]:
+    return catalog.available(folder)
+
+
+def available(folder: str | None) -> list[CatalogEntry]:
+    return _available(str(access.allowed(folder)) if folder else None)
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def _tables_in(folder: str) -> list[str]:
+    tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in items.SUFFIXES)
+    return [str(path) for path in islice(tables, _MOST_TABLES) if items.is_metadata(path)]
+
+
+def draw() -> None:
+    """Vectors, and what can be encoded, that come with Relscope or lie in the data folder."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        kinds = ("Vectors", "Texts, pictures and graphs")
+        kind = segments("What", kinds, "bundled.kind", label_visibility="collapsed")
+        with st.popover("Data folder", icon=":material/folder:"):
+            folder = _data_folder()
+    if kind == "Vectors":
+        _draw_catalogue(folder)
+    else:
+        panel.draw(partial(forms.choose_bundled, folder))
+
+
+def _data_folder() -> str | None:
+    """The folder whose files appear in the lists of datasets and spaces; None for that of RELSCOPE_DATA."""
+    usual = "A folder inside the data folder" if access.shared() else os.environ.get(access.DATA)
+    folder = st.text_input(
+        "Data folder",
+        value=None,
+        placeholder=usual or "A folder on the machine that runs Relscope; RELSCOPE_DATA sets the default",
+        help=sharing.help_with_paths("Datasets and spaces in it appear in these lists."),
+        key="spaces.folder",
+        width=480,
+        persist_state="session",
+    )
+    if access.shared():
+        st.caption(sharing.paths())
+    try:
+        if not folder or access.allowed(folder).is_dir():
+            return folder or None
+        problem = f"“{folder}” is not a folder on the machine that runs Relscope."
+    except SpaceError as error:
+        folder, problem = None, str(error)
+    messages.warning(problem, icon=":material/folder_off:")
+    return folder
+
+
+def _draw_catalogue(folder: str | None) -> None:
+    entries = available(folder)
+    for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
+        some = [entry for entry in entries if entry.where == where]
+        if some:
+            st.markdown(f"**{title}**")
+            _draw_place(some, where)
+
+
+def _draw_place(entries: list[CatalogEntry], where: str) -> None:
+    columns = {"name": "name", "kind": "kind", "n": "rows", "dimension": "dimensions"}
+    columns |= {"size_bytes": "megabytes", "description": "what"}
+    rows = [[getattr(entry, field) for field in columns] for entry in entries]
+    table = pd.DataFrame(rows, columns=list(columns.values()))
+    table["megabytes"] /= 1e6
+    key = f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}"
+    megabytes = {"megabytes": st.column_config.NumberColumn(format="%.0f")}
+    chosen = [entries[row] for row in chosen_rows(table, key, several=True, column_config=megabytes)]
+    body, buttons = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
+    with buttons:
+        limit = loading.row_limit(f"limit-{where}", 200_000)
+    with body:
+        one = _describe_entry(chosen[0], limit) if len(chosen) == 1 else None
+    what = one[1] if one else f"{len(chosen)} spaces" if len(chosen) > 1 else ""
+    size = f" {sum(entry.size_bytes for entry in chosen) / 1e6:,.0f} MB and load" if chosen else ""
+    look = {"key": f"spaces.load-{where}", "icon": ":material/download:", "type": "primary"}
+    verb = f"Load {what}".strip() if where == "here" else f"Download{size}"
+    if buttons.button(verb, disabled=not (one or len(chosen) > 1), **look):
+        loading.load(
+            [one[0]] if one else [replace(entry.spec, limit=_entry_limit(entry, limit)) for entry in chosen]
+        )
+
+
+def _entry_limit(entry: CatalogEntry, limit: int) -> int | None:
+    fits = entry.spec.source == "bundled" or (entry.n is not None and entry.n <= limit)
+    return entry.spec.limit if fits else limit
+
+
+def _describe_entry(entry: CatalogEntry, limit: int) -> loading.ToLoad | None:
+    spec, limit = entry.spec, _entry_limit(entry, limit)
+    if spec.source != "file":
+        return replace(spec, limit=limit), what_loads(entry.n, entry.dimension, limit)
+    path, tables = Path(spec.name), []
+    if not path.is_dir():
+        tables = [
+            Path(table) for table in _tables_in(str(access.allowed(path).parent)) if access.may_read(table)
+        ]
+        tables = [table for table in tables if table != path]
+    proposed = loading.tables_of((path, *tables)).get(path) if tables else None
+    return loading.describe(path, spec.options, limit, tables, proposed)

@@ -1,0 +1,101 @@
+"""The spaces of this session, their defects, and what matches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import compute, messages, session
+from app.encode import forms, jobs
+from app.plain_text import plain, plain_name
+from app.spaces import shards
+from app.widgets import space_labels, space_name
+from app.workspace import Workspace
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
+from relcore.catalog.catalog import SpaceSpec
+from relcore.runs.digest import digest_of
+from relcore.spaces.space import LatentSpace, Match
+
+
+def draw(workspace: Workspace, pair: Match | None) -> None:
+    """The spaces of this session with what matters of each; the rest behind a switch."""
+    st.subheader("In this session", anchor=False)
+    rows, notes, labels = [], [], space_labels(workspace.spaces)
+    more = bool(st.session_state.get("spaces.more"))
+    roles = {"source": workspace.source, "target": workspace.target}
+    for spec in workspace.spaces:
+        role = " and ".join(role for role, chosen in roles.items() if chosen == spec)
+        try:
+            space = compute.load_space(spec)
+            rows.append({"space": labels[spec], "role": role} | _facts_of(space, more))
+            notes += [space.note] * bool(space.note)
+        except SpaceError as error:
+            messages.error(f"{labels[spec]}: {error}")
+            if spec.source == "encoding":  # it is no longer in the store
+                look = {"key": f"spaces.again-{digest_of(spec)}", "icon": ":material/replay:"}
+                st.button("Encode it again", on_click=session.guarded, args=(_encode_again, spec), **look)
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    look = {
+        "space": text(width=300),
+        "rows": number(format="localized"),
+        "offset": number(
+            format="%.2f",
+            help="Length of the mean vector ÷ mean length. Above .1 centring changes the results",
+        ),
+        "mean norm": number(format="%.2f"),
+        "equal rows": number(help="Rows whose vector is equal to another row's"),
+        "content": text(help="First digits of the content's digest. Equal content has an equal digest"),
+    }
+    st.dataframe(pd.DataFrame(rows), hide_index=True, column_config=look)
+    if pair:
+        alone = pair.n_source_only, pair.n_target_only
+        only = f"; {alone[0]:,} only in the first, {alone[1]:,} only in the second" if any(alone) else ""
+        names = " and ".join(plain_name(space.name) for space in (pair.source, pair.target))
+        zero = f"; {counted(pair.n_zero, 'zero vector')} left out" if pair.n_zero else ""
+        st.caption(f"{names} share {counted(len(pair), 'row')}{only}{zero}.")
+    shards.draw_sample_line(workspace)
+    for note in notes:
+        st.caption(f":material/info: {plain(note)}.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        removal = st.popover("Remove", icon=":material/close:", key="spaces.remove")
+        st.toggle("More about each space", key="spaces.more")
+    with removal:
+        for spec in workspace.spaces:
+            in_use = spec in roles.values()
+            st.button(
+                plain_name(labels[spec]),
+                key=f"spaces.remove-{digest_of(spec)}",
+                icon=":material/close:",
+                type="tertiary",
+                disabled=in_use,
+                help="Choose another source or target above first" if in_use else None,
+                on_click=_remove_space,
+                args=(spec,),
+            )
+
+
+def _facts_of(space: LatentSpace, more: bool) -> dict[str, object]:
+    labels = len(set(space.labels) - {""}) if space.labels is not None else 0
+    facts: dict[str, object] = {"rows": len(space), "dimensions": space.dimension, "labels": labels}
+    if not more:
+        return facts
+    norm = float(space.norms.mean(dtype=np.float64))
+    return facts | {
+        "zero vectors": len(space.zero_rows),
+        "equal rows": compute.equal_rows(space),
+        "mean norm": norm,
+        "offset": float(np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / norm),
+        "content": space.digest[:8],
+    }
+
+
+def _remove_space(spec: SpaceSpec) -> None:
+    spaces = tuple(space for space in session.workspace().spaces if space != spec)
+    session.edit(f"remove {space_name(spec)}", spaces=spaces)
+
+
+def _encode_again(spec: SpaceSpec) -> None:
+    dataset = forms.preview(spec.dataset)
+    jobs.submit(spec.dataset, dataset.digest, dataset.name, [spec.encoder])

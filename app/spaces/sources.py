@@ -1,0 +1,193 @@
+"""What a user drops or names, and whether it holds vectors, texts or pictures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import streamlit as st
+
+from app import compute, messages, session, sharing
+from app.sharing import keep_upload
+from relcore.base import access
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import FORMATS
+from relcore.base.writing import disk_errors, new_folder, write
+from relcore.encoders import datasets
+from relcore.encoders.dataset import HUB_NAME
+from relcore.encoders.images import SUFFIXES as IMAGES
+from relcore.files import archives, items, reading
+from relcore.files.tables import ENCODINGS, UTF8
+from relcore.runs.digest import digest_of
+
+Kind = Literal["Vectors", "Texts", "Pictures"]
+HOLDS = {
+    "Vectors": (
+        "Files of vectors, such as .npy, .csv or .parquet. Two can be compared at once.",
+        f"{', '.join(sorted(FORMATS))}; and a .csv, .tsv or .parquet file with one row per vector, which"
+        " gives ids, labels, texts, pictures and counts. Rows of two spaces are paired by their ids.",
+        "~/vectors.npy, or a folder that is one space",
+    ),
+    "Texts": (
+        "A table with a column of texts, or a .txt file with a text in each line. It is encoded here.",
+        f"{', '.join(items.OF_TEXTS)}. Columns of labels and ids are kept.",
+        "~/sentences.csv, or a Hugging Face dataset: owner/name",
+    ),
+    "Pictures": (
+        "Picture files, or a .zip of a folder; sub-folders are the classes. They are encoded here.",
+        f".zip, {', '.join(IMAGES)}, or a .parquet file with a column of pictures.",
+        "~/photographs, or a Hugging Face dataset: owner/name",
+    ),
+}
+_VERBS = {"Vectors": "Load as vectors", "Texts": "Encode as texts", "Pictures": "Encode as pictures"}
+
+
+def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
+    """The files that were dropped or named, and the name of a dataset of the hub. All kinds share the
+    widgets: what was dropped stays when the kind is changed.
+    """
+    told, formats, example = HOLDS[kind]
+    st.caption(told)
+    dropped = st.file_uploader(
+        "Drop files here",
+        accept_multiple_files=True,
+        key="spaces.upload",
+        help=formats,
+        label_visibility="collapsed",
+    )
+    typed = st.text_input(
+        "Or a path on the machine that runs Relscope",
+        key="data.path",
+        placeholder=example.replace("~/", "") if access.shared() else example,
+        help=sharing.help_with_paths("Nothing is copied or changed.") or None,
+        persist_state="session",
+    ).strip()
+    if access.shared():
+        st.caption(sharing.paths())
+    paths = [keep_upload(file, session.uploads_folder()) for file in dropped]
+    if typed:
+        try:
+            place = access.allowed(typed)
+            if place.exists():
+                paths.append(place)
+            elif kind != "Vectors" and HUB_NAME.fullmatch(typed):
+                return tuple(paths), typed
+            else:
+                raise SpaceError(f"expected a file or a folder, got {typed!r:.200}, where there is none")
+        except SpaceError as error:
+            messages.error(error)
+    return tuple(dict.fromkeys(paths)), ""
+
+
+@compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
+def kind_of(path: Path) -> Kind:
+    """What a file or a folder most likely holds; vectors where nothing tells."""
+    path, suffix = access.allowed(path), path.suffix.lower()
+    if path.is_dir():
+        if reading.is_one_space(path):
+            return "Vectors"
+        return "Pictures" if datasets.holds_images(path) else "Texts"
+    if suffix == ".zip" or suffix in IMAGES:
+        return "Pictures"
+    if suffix in (".jsonl", ".ndjson") or (suffix == ".txt" and reading.description_of(path).shape is None):
+        return "Texts"
+    if suffix not in items.SUFFIXES or not items.is_metadata(path):
+        return "Vectors"
+    roles = items.metadata_columns(path)
+    if roles.places("pictures"):
+        return "Pictures"
+    numbers = "number" in items.first_kinds(path).values()
+    return "Texts" if roles.places("text") or not numbers else "Vectors"
+
+
+def known_kind(path: Path) -> Kind:
+    """As `kind_of`; vectors for a file that cannot be read, whose error is shown where it is loaded."""
+    try:
+        return kind_of(path)
+    except SpaceError:
+        return "Vectors"
+
+
+def offer(kind: Kind, paths: Sequence[Path]) -> None:
+    """Say that these files hold something else, and offer to take them as that."""
+    names = quote([path.name for path in paths[:3]])
+    messages.info(
+        f"{names}{' …' * (len(paths) > 3)} {'holds' if len(paths) == 1 else 'hold'} {kind.lower()}.",
+        icon=":material/lightbulb:",
+    )
+    st.button(_VERBS[kind], key=f"data.as-{kind}", type="primary", on_click=_be, args=(kind,))
+
+
+def _be(kind: Kind) -> None:
+    st.session_state["data.kind"] = kind
+
+
+def picture_folder(paths: Sequence[Path]) -> Path:
+    """One folder of the session's own with these picture files, or with what an archive holds."""
+    first = paths[0]
+    stamps = compute.file_stamps(paths)
+    place = session.uploads_folder() / digest_of("pictures", list(map(str, paths)), stamps)[:16]
+    place = place / (first.stem if first.suffix.lower() == ".zip" else "pictures")
+    if not place.is_dir():
+        with disk_errors(place), st.spinner("Unpacking the pictures …"):
+            place.parent.mkdir(exist_ok=True)
+            with new_folder(place) as made:
+                if first.suffix.lower() == ".zip":
+                    archives.unpack(access.regular_file(first), made, IMAGES)
+                for path in paths if first.suffix.lower() != ".zip" else ():
+                    name = path.name if not (made / path.name).exists() else f"{path.parent.name}-{path.name}"
+                    write(made / name, path.read_bytes())
+    os.utime(place.parent)
+    return place
+
+
+def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
+    """Those of this kind; of pictures all picture files as one folder, after the archives and folders."""
+    found = [
+        path for path in paths if known_kind(path) == kind or (kind == "Texts" and _is_damaged_table(path))
+    ]
+    pictures = [path for path in found if path.suffix.lower() in IMAGES]
+    whole = [path for path in found if path not in pictures]
+    made = [picture_folder([path]) if path.suffix.lower() == ".zip" else path for path in whole]
+    return [*made, *([picture_folder(pictures)] if pictures else [])]
+
+
+def _is_damaged_table(path: Path) -> bool:
+    """Whether a table of texts, as which it is then read, would say what is wrong with a file."""
+    return path.suffix.lower() in items.OF_TEXTS and path.is_file() and not items.first_kinds(path)
+
+
+def choose_encoding(path: Path) -> str | None:
+    """Of a text file, "" for the likely one; shown unless that is UTF-8. None until it is known."""
+    if path.suffix.lower() not in (".csv", ".tsv", ".txt"):
+        return ""
+    found = None
+    try:
+        found = _encoding_of(path)
+    except SpaceError as error:
+        messages.warning(error)
+    if found == UTF8:
+        return ""
+    chosen = st.selectbox(
+        "Encoding",
+        list(ENCODINGS),
+        index=None if found is None else list(ENCODINGS).index(found),
+        format_func=ENCODINGS.get,
+        key=f"data.encoding-{digest_of(str(path))[:12]}",
+        help="The bytes are not UTF-8. Choose another encoding if letters look wrong below.",
+        width=300,
+    )
+    return "" if chosen == found and found else chosen
+
+
+@compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
+def _encoding_of(path: Path) -> str:
+    return items.encoding_of(access.regular_file(access.allowed(path)))
+
+
+def offer_others(kind: Kind, paths: Sequence[Path]) -> None:
+    for other in HOLDS:
+        if other != kind and (some := [path for path in paths if known_kind(path) == other]):
+            offer(other, some)
