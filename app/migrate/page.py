@@ -8,6 +8,7 @@ from app import messages
 from app.migrate import judge, panel, tabs
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
+from relcore.migrate.migration import NEIGHBOURS
 
 _AFTER = {
     "Judge here, blind": judge.draw,
@@ -27,9 +28,11 @@ def draw(workspace: Workspace) -> None:
         st.caption("Choose other vectors or settings above. Load your own by Data, at the top left.")
     if result is None:
         return
-    result = judge.judged(setup, result)
+    unjudged, result = result.relevance == NEIGHBOURS, judge.judged(setup, result)
     panel.draw(setup, result)
     for name, part in _AFTER.items():
-        with st.expander(name, key=f"migrate.{name}", on_change="rerun") as opened:
+        # without judgements, to judge is the next step
+        look = {"expanded": unjudged and part is judge.draw, "key": f"migrate.{name}"}
+        with st.expander(name, on_change="rerun", **look) as opened:
             if opened.open:
                 part(setup, result)

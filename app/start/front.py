@@ -33,7 +33,7 @@ def draw(begin: Callable[..., None]) -> None:
     by = anchors(of.pair)
     st.html(
         '<div class="relscope-hero"><p>Relscope compares the latent spaces of embedding models.</p><p>Train'
-        f" the same encoder twice: both {term_html('space', 'spaces')} have the <b>same shape</b>, but"
+        f" two models on the same data: their {term_html('space', 'spaces')} have the <b>same shape</b>, but"
         f" <b>different coordinates</b>. <b>Similarities to {term_html('anchor', 'anchors')}</b> make them"
         " comparable.</p></div>"
     )

@@ -343,9 +343,9 @@ def test_a_migration_opens_with_its_picture_and_gives_its_adapter(page, app, tmp
     page.goto(f"{app}/migrate")
     page.locator(charts).first.wait_for()
     assert page.get_by_role("progressbar").count() == 0
-    page.get_by_role("tab", name="Thresholds").click()
+    page.get_by_text("Thresholds", exact=True).click()
     page.locator(charts).nth(1).wait_for()
-    page.get_by_role("tab", name="Export adapter").click()
+    page.get_by_text("Export adapter", exact=True).click()
     button = page.get_by_role("button", name="Download the adapter")
     button.wait_for()
     with page.expect_download() as started:
@@ -358,8 +358,9 @@ def test_a_migration_opens_with_its_picture_and_gives_its_adapter(page, app, tmp
 @pytest.mark.slow
 def test_a_click_on_a_cell_of_a_stitching_shows_its_confusion_matrix(page, app):
     page.goto(f"{app}/stitch")
-    page.get_by_role("button", name="Use it").click()
+    page.get_by_role("button", name="Method details").click()
     page.get_by_role("button", name=re.compile("Train them here")).click()
+    page.keyboard.press("Escape")
     page.get_by_text("stitched pairs").wait_for()
     cells = page.locator(".js-plotly-plot").first.locator(".heatmaplayer image")
     cells.nth(2).wait_for()

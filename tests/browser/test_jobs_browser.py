@@ -23,9 +23,10 @@ NETWORK = "MLP 64, state 0 · digits"
 
 
 @pytest.fixture
-def encode_tab(page, app):
-    page.goto(f"{app}/spaces")
-    page.get_by_role("tab", name="Encode", exact=True).click()
+def encoding(page, app):
+    page.goto(f"{app}/spaces")  # as an earlier version called it
+    page.get_by_text("Bundled", exact=True).click()
+    page.get_by_text("Texts, pictures and graphs", exact=True).click()
     # All digits in the usual networks come with Relscope.
     page.get_by_role("button", name="Add to the session").wait_for()
     settle(page)
@@ -64,14 +65,14 @@ def stop(page):
 
 
 @pytest.mark.slow
-def test_a_job_is_found_again_after_a_page_switch_and_a_reload_stopped_and_repeated(encode_tab):
-    page = encode_tab
+def test_a_job_is_found_again_after_a_page_switch_and_a_reload_stopped_and_repeated(encoding):
+    page = encoding
     begin(page, 1000)
     first = epoch(page)
     page.locator(".st-key-encode-live .js-plotly-plot").first.wait_for()
-    page.get_by_role("link", name="Compare").click()
-    page.get_by_role("tab", name="Encode", exact=True).wait_for(state="detached")
-    page.get_by_role("link", name="Spaces").click()  # the tab opens by itself
+    page.get_by_role("link", name="Explore").click()
+    page.get_by_text("What do you have?").wait_for(state="detached")
+    page.get_by_role("button", name="Data").click()
     assert epoch(page) >= first
     page.reload()
     assert epoch(page) >= first
@@ -105,12 +106,14 @@ def session_file(store, tmp_path):
 def test_a_session_file_is_opened_and_every_stitched_pair_answers_while_one_types(page, app, session_file):
     page.goto(app)
     settle(page)
-    page.get_by_text("Session", exact=True).click()
-    page.locator("[data-testid=stSidebar] input[type=file]").set_input_files(session_file)
-    page.get_by_role("button", name="Open the session").click()
+    page.locator(".st-key-toolbar-session button").click()
+    menu = page.get_by_test_id("stPopoverBody")
+    menu.locator("input[type=file]").set_input_files(session_file)
+    menu.get_by_role("button", name="Open the session").click()
     settle(page)
-    page.get_by_role("link", name="Stitch").click()
-    page.get_by_role("tab", name="Try it").click()
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Connect").click()
+    page.get_by_text("Try it: type a sentence or draw a picture").click()
     page.get_by_text(LEAD).wait_for()
     settle(page)
     page.locator(".st-key-stitch-try-map table").wait_for()
