@@ -49,8 +49,8 @@ def test_a_lasso_over_the_two_files_ends_up_in_a_script(page, own):
     url, folder, out = own
     opened(page, f"{url}/?panes=absolute,relative")
     assert out.read_text() == ""  # the server prints its address elsewhere
-    titles = page.locator(ROOT).inner_text()
-    assert {"a · shared axes", "b · shared axes", "a · relative", "b · relative"} <= set(titles.splitlines())
+    titles = page.locator(".ls-title").all_text_contents()
+    assert titles == ["a · shared axes", "b · shared axes", "a · relative", "b · relative"]
     assert "300 rows in both" in page.locator(".st-key-toolbar").inner_text()
     colour = page.get_by_test_id("stApp").evaluate("element => getComputedStyle(element).backgroundColor")
     assert (

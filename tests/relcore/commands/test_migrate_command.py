@@ -84,7 +84,7 @@ def test_the_snippet_of_readme_indexes_what_was_exported(run, vectors, tmp_path,
     np.save("old.npy", old)
     np.save("new.npy", new)
     run("migrate", "old.npy", "new.npy", "--adapter", kind, "--no-curve", "--export", "bridge")
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[3] / "docs/scripts.md").read_text(encoding="utf-8")
     (snippet,) = re.findall(r"```py\n(import faiss\n.*?)```", readme, flags=re.DOTALL)
     exec(snippet, {})
     adapter = load(tmp_path / "bridge")
