@@ -27,23 +27,23 @@ def encoding(page, app):
     page.goto(f"{app}/spaces")  # as an earlier version called it
     page.get_by_text("Bundled", exact=True).click()
     page.get_by_text("Texts, pictures and graphs", exact=True).click()
-    # All digits in the usual networks come with Relscope.
-    page.get_by_role("button", name="Add to the session").wait_for()
+    page.get_by_role("button", name="Encode and compare").wait_for()
     settle(page)
     return page
 
 
 def begin(page, epochs):
-    fill(page, "Maximum number of items", 1700)  # so it lasts until it is stopped
-    page.get_by_text("1,700 pictures").wait_for()
-    page.get_by_role("button", name="Clear all").click()
-    page.get_by_text("Choose one encoder or more.").wait_for()
+    for name in ("Small networks, trained here", "Pixels and edges"):
+        page.get_by_role("button", name=name).or_(page.get_by_role("checkbox", name=name)).first.click()
+        settle(page)
+    page.get_by_text("Settings of the encoders").click()
+    page.get_by_role("button", name="Clear all").filter(visible=True).click()
     page.get_by_role("combobox", name="Architectures").fill("MLP")
     page.keyboard.press("Enter")
     page.keyboard.press("Escape")  # while its list is open, the rest is hidden from readers
     page.get_by_text(re.compile("MLP 64, state 0: about")).wait_for()
-    fill(page, "Epochs", epochs)
-    page.get_by_role("button", name="Encode", exact=True).click()
+    fill(page, "Epochs", epochs)  # so it lasts until it is stopped
+    page.locator(".st-key-encode-start button").click()
 
 
 def fill(page, name, number):
