@@ -193,7 +193,7 @@ class Tables(Format):
 def _class_of(path: Path) -> type[Table]:
     suffix = path.suffix.lower()
     if suffix in (".jsonl", ".ndjson", ".txt"):
-        return Lines
+        return TextLines
     return (
         ParquetTable if suffix == ".parquet" else ArrowTable if suffix in ARROW_SUFFIXES else DelimitedTable
     )
@@ -201,7 +201,7 @@ def _class_of(path: Path) -> type[Table]:
 
 def table_of(path: Path, encoding: str = "") -> Table:
     kind = _class_of(path)
-    return kind(path, encoding) if issubclass(kind, DelimitedTable | Lines) else kind(path)
+    return kind(path, encoding) if issubclass(kind, DelimitedTable | TextLines) else kind(path)
 
 
 def peek(path: Path, encoding: str = "") -> tuple[dict[str, ColumnKind], bool]:
@@ -238,7 +238,8 @@ def _no_rows(path: Path) -> SpaceError:
 
 # Encodings. A file that is no UTF-8 is read as Windows-1252 where that is likely: all bytes have a character
 # there, few letters are beyond ASCII and nearly all else is punctuation, as in Western European text, and no
-# bytes are a letter of UTF-8, as in a damaged file. Else the encoding has to be chosen.
+# bytes are a letter of UTF-8, or the beginning of one at the end, as in a damaged file. Else the encoding has
+# to be chosen.
 
 UTF8 = "utf-8"
 ENCODINGS = {
@@ -277,15 +278,15 @@ def encoding_of(path: Path, chosen: str = "") -> str:
         content.decode(UTF8)
         return UTF8
     except UnicodeDecodeError as error:
-        if error.end == len(content) == _LOOKED_AT and error.reason == "unexpected end of data":
+        place, is_cut = error.start, error.reason == "unexpected end of data"
+        if is_cut and len(content) == _LOOKED_AT:
             return UTF8
-        place = error.start
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) and len(content) % 2 == 0:
         return "utf-16"
     letters = sum(content.count(bytes([one])) for one in (*range(65, 91), *range(97, 123)))
     beyond = sum(content.count(bytes([one])) for one in range(128, 256))
     unlikely = beyond - sum(content.count(bytes([one])) for one in _LIKELY)
-    is_text = b"\0" not in content and not _OF_UTF8.search(content)
+    is_text = b"\0" not in content and not is_cut and not _OF_UTF8.search(content)
     with suppress(UnicodeDecodeError):
         if is_text and beyond <= _BEYOND_ASCII * (letters + beyond) and 4 * unlikely <= beyond:
             content.decode("cp1252")
@@ -349,7 +350,8 @@ def _first_lines(
     try:
         with path.open(encoding="utf-8-sig" if encoding == UTF8 else encoding, newline="") as stream:
             text = stream.read(size)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter or usual)
+        look = {"delimiter": delimiter or usual, "strict": len(text) < size}  # not where a cell may be cut
+        reader = csv.reader(io.StringIO(text, newline=""), **look)
         if "\0" in text:
             raise csv.Error("a zero byte")
         for cells in reader:
@@ -568,7 +570,7 @@ def _read_as(encoding: str, delimiter: str = "", decimal: str = ".") -> str:
     return ", ".join(found)
 
 
-class Lines(Table):
+class TextLines(Table):
     """A .txt file, each line that is not blank a text, or a .jsonl file of objects; held in memory."""
 
     def __init__(self, path: Path, encoding: str = "") -> None:

@@ -130,12 +130,14 @@ def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> I
 
 
 def decoded(content: bytes) -> str:
-    """The text of a table; Windows-1252 only where no character of UTF-8 tells of a damaged file."""
+    """The text of a table; Windows-1252 only where no character of UTF-8, or half of one at the end, tells of a damaged file."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16")
     try:
         return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":
+            raise
         western = content.decode("cp1252")
         high = [at for at, byte in enumerate(content) if byte > 127]
         if any(_is_text(content[at : at + n]) for at in high for n in (2, 3)):

@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.hostile.cases import Case, encodings, hole, link, pipe, spoiled
+from tests.hostile.cases import Case, decoded, encodings, hole, link, pipe, spoiled
 
 IDS = ["river", "naïve", "水", "New York", "a,b", "x=y"]
 PAIRS = [["dog", "perro"], ["cat", "gato"], ["water", "水"]]
@@ -77,7 +77,7 @@ def seeds_in(content: bytes) -> list[list[str]] | None:
 
 def pairs_in(content: bytes, comma: str) -> list[list[str]] | None:
     try:
-        text = content.decode("utf-8-sig")
+        text = decoded(content)
         lines = [
             line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line
         ]
