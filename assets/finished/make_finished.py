@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from relcore.base.names import STUDIES
 from relcore.bootstrap.spec import BootstrapSpec
@@ -133,8 +134,19 @@ def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: s
         else:
             entries[key] = entry.metadata
     record = {"date": date.today().isoformat(), "commit": commit, "files": files, "entries": entries}
-    listed.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    listed.write_text(to_text(record), encoding="utf-8")
     print(f"{group}: {len(keys)} results")
+
+
+def to_text(record: dict[str, Any]) -> str:
+    """JSON with a line for each entry."""
+    entries = ",\n".join(f"{json.dumps(key)}: {_line(entry)}" for key, entry in record["entries"].items())
+    head = ", ".join(f'"{name}": {_line(record[name])}' for name in ("date", "commit", "files"))
+    return f'{{{head}, "entries": {{\n{entries}\n}}}}\n'
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def findings() -> dict[str, tuple[str, str]]:
