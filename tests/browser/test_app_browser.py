@@ -78,8 +78,12 @@ def download(page, label):
     return Path(expected.value.path()).read_bytes()
 
 
-@pytest.mark.parametrize("width", [1440, pytest.param(640, marks=pytest.mark.slow)])
-def test_every_place_opens_on_wide_and_narrow_screens(compare, width):
+ZOOMED = pytest.param((720, 450), id="200 % zoom", marks=pytest.mark.slow)
+PHONE = pytest.param((390, 844), id="phone", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("size", [pytest.param((1440, 1000), id="wide"), ZOOMED, PHONE])
+def test_every_place_opens_and_fits_the_screen(compare, size):
     page = compare
     for title in PLACES:
         go_to(page, title)
@@ -87,11 +91,31 @@ def test_every_place_opens_on_wide_and_narrow_screens(compare, width):
         assert page.get_by_test_id("stAlertContentError").count() == 0, title
         main = page.get_by_test_id("stMain")
         assert len(main.inner_text().strip()) > 100, title
-        if width < 1440:
-            page.set_viewport_size({"width": width, "height": 900})
-            settle(page)
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        settle(page)
         assert main.evaluate("main => main.scrollWidth <= main.clientWidth"), title
         page.set_viewport_size({"width": 1440, "height": 1000})
+
+
+@pytest.mark.slow
+def test_a_walk_by_keyboard_opens_every_place_and_shows_where_it_is(page, app):
+    for title in (*PLACES, "Data"):
+        page.goto(app)
+        settle(page)
+        for _ in range(15):
+            page.keyboard.press("Tab")
+            focused = page.evaluate_handle("document.activeElement").as_element()
+            if focused.inner_text().strip().endswith(title):
+                break
+        assert focused.inner_text().strip().endswith(title), f"{title} is within 15 presses of Tab"
+        look = focused.evaluate(
+            "one => [getComputedStyle(one).outlineStyle, getComputedStyle(one).boxShadow]"
+        )
+        assert look != ["none", "none"], title
+        page.keyboard.press("Enter")
+        page.wait_for_function(
+            "title => document.querySelector('h2.relscope-unseen')?.innerText === title", arg=title
+        )
 
 
 def test_the_switch_shows_each_space_in_its_own_axes_in_shared_ones_and_relative_to_anchors(watched, app):
