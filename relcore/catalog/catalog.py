@@ -37,7 +37,7 @@ from relcore.runs.entries import Summary
 from relcore.runs.progress import Report
 from relcore.runs.store import Store
 from relcore.spaces.space import GuessedIds, LatentSpace, RowNumbers, without_scores
-from relcore.stores.index import Place, load_rows
+from relcore.stores.index import StorePlace, load_rows
 
 
 def put_space(store: Store, space: LatentSpace) -> str:
@@ -531,8 +531,8 @@ def json_of(text: str, expected: str = "encoding: expected a dataset and an enco
         raise SpaceError(f"{expected} as JSON, got {text!r:.80}") from error
 
 
-def place_of(spec: SpaceSpec) -> Place:
-    return Place(spec.option("kind"), spec.name, spec.option("table"))
+def place_of(spec: SpaceSpec) -> StorePlace:
+    return StorePlace(spec.option("kind"), spec.name, spec.option("table"))
 
 
 def encode_again(spec: SpaceSpec, store: Store, report: Report | None = None) -> None:

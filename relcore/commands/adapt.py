@@ -13,7 +13,7 @@ from relcore.base.numbers import short
 from relcore.base.settings import setting
 from relcore.commands.arguments import SHARDS_HELP, Shards, add, by_shard
 from relcore.commands.output import Bar
-from relcore.stores.index import Place, parse_place
+from relcore.stores.index import StorePlace, parse_place
 
 if TYPE_CHECKING:
     from relcore.migrate.adapters import Card
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"{where}: {result.n:,} rows × {result.width:,}{n_shards}, {mapped}", *passes, sep="\n")
 
 
-def _place(text: str) -> Place:
+def _place(text: str) -> StorePlace:
     place = parse_place(text)
     if place is None:
         expected = quote(index.help for index in INDEXES.values())

@@ -34,9 +34,9 @@ from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.stores.index import (
     BLOCK,
-    Place,
     StagedRows,
     StoredRows,
+    StorePlace,
     Target,
     need_target,
     open_index,
@@ -719,8 +719,8 @@ SIDES = ("queries", "corpus")
 
 def adapt(
     adapter: Adapter | None,
-    source: Place,
-    goal: Place,
+    source: StorePlace,
+    goal: StorePlace,
     *,
     side: str = "queries",
     add: bool = False,
@@ -785,7 +785,7 @@ def adapt(
     return target
 
 
-def staging_folder(goal: Place) -> Path:
+def staging_folder(goal: StorePlace) -> Path:
     if goal.address:
         return Store().root / "adapting" / digest_of(goal.text)
     path = Path(os.path.abspath(goal.path))

@@ -1,4 +1,4 @@
-"""VectorIndex: what every store of vectors can do here, streamed block by block; `Place`: where a store
+"""VectorIndex: what every store of vectors can do here, streamed block by block; `StorePlace`: where a store
 is.
 """
 
@@ -37,7 +37,7 @@ _ADDRESSES = ("http://", "https://")
 
 
 @dataclass(frozen=True)
-class Place:
+class StorePlace:
     """A store of vectors, written as ``qdrant:PATH#COLLECTION`` or ``FILE.parquet#COLUMN`` on a command line.
 
     Attributes
@@ -94,15 +94,15 @@ class Place:
             access.need_own_machine(self.text)
 
 
-def parse_place(text: str) -> Place | None:
+def parse_place(text: str) -> StorePlace | None:
     """The place that a user names, by its kind or by the suffix of its file; None for anything else.
 
     Examples
     --------
     >>> parse_place("qdrant:/data/q#news")
-    Place(kind='qdrant', where='/data/q', table='news')
+    StorePlace(kind='qdrant', where='/data/q', table='news')
     >>> parse_place("old.parquet#embedding")
-    Place(kind='parquet', where='old.parquet', table='embedding')
+    StorePlace(kind='parquet', where='old.parquet', table='embedding')
     """
     kind, colon, rest = text.partition(":")
     if not colon or kind not in INDEXES:
@@ -110,9 +110,9 @@ def parse_place(text: str) -> Place | None:
         kind = _kind_of(file)
         if not kind or "=" in column or access.expanded(text).exists():
             kind = _kind_of(text)
-            return Place(kind, text) if kind else None
+            return StorePlace(kind, text) if kind else None
     where, _, table = rest.rpartition("#") if "#" in rest else (rest, "", "")
-    return Place(kind, where, table)
+    return StorePlace(kind, where, table)
 
 
 def _kind_of(file: str) -> str:
@@ -151,7 +151,7 @@ class VectorIndex(ABC):
     stamp: FileStamp | None = None  # of a file, which has to stay as it was when it was opened
 
     @classmethod
-    def open(cls, place: Place) -> VectorIndex:
+    def open(cls, place: StorePlace) -> VectorIndex:
         """Open for reading; nothing is changed.
 
         Raises
@@ -189,7 +189,7 @@ class VectorIndex(ABC):
             )
 
     @classmethod
-    def need_target(cls, place: Place, target: Target) -> None:
+    def need_target(cls, place: StorePlace, target: Target) -> None:
         """Raise a SpaceError where `write` would before it takes the first row; here of a file."""
         folder = place.path.absolute().parent
         if not folder.is_dir():
@@ -199,19 +199,19 @@ class VectorIndex(ABC):
         need_new(place.path.name or place.text, place.path.exists(), target, can_add=False)
 
     @classmethod
-    def is_written(cls, place: Place, target: Target) -> bool:
+    def is_written(cls, place: StorePlace, target: Target) -> bool:
         """Whether a killed run that had begun to write has written all."""
         return place.path.exists()
 
     @classmethod
-    def n_before(cls, place: Place) -> int:
+    def n_before(cls, place: StorePlace) -> int:
         """The number of rows that are there already, where adding them again would double them."""
         return 0
 
     @classmethod
     @abstractmethod
     def write(
-        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
         """Write rows to a new place, or to one that is there where ``target.add``; nothing is ever deleted.
 
@@ -245,25 +245,27 @@ def need_new(name: str, exists: bool, target: Target, can_add: bool = True) -> N
         raise SpaceError(f"{name}: expected a new place, got one that is there already; {remedy}")
 
 
-def open_index(place: Place) -> VectorIndex:
-    """The index at a place; errors as in `VectorIndex.open` and `Place.need_access`."""
+def open_index(place: StorePlace) -> VectorIndex:
+    """The index at a place; errors as in `VectorIndex.open` and `StorePlace.need_access`."""
     place.need_access()
     return INDEXES[place.kind].load().open(place)
 
 
-def need_target(place: Place, target: Target) -> None:
+def need_target(place: StorePlace, target: Target) -> None:
     """Raise the errors of `write_index` that are known before the first row."""
     place.need_access()
     INDEXES[place.kind].load().need_target(place, target)
 
 
-def write_index(place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent) -> None:
-    """Write rows to a place; errors as in `VectorIndex.write` and `Place.need_access`."""
+def write_index(
+    place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+) -> None:
+    """Write rows to a place; errors as in `VectorIndex.write` and `StorePlace.need_access`."""
     place.need_access()
     INDEXES[place.kind].load().write(place, blocks, target, report)
 
 
-def load_rows(place: Place, limit: int | None = None, max_bytes: int | None = None) -> LatentSpace:
+def load_rows(place: StorePlace, limit: int | None = None, max_bytes: int | None = None) -> LatentSpace:
     """The first rows of an index as a space, with their ids and payload.
 
     Raises
@@ -478,7 +480,7 @@ _FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether it
 class NpyIndex(VectorIndex):
     """Rows in C order, read with a buffer; never maps the file, whose pages would count as memory."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePlace) -> None:
         self.path, self.name = access.regular_file(place.path), place.path.stem
         with self.path.open("rb") as stream:
             name, self.stamp = self.path.name, FileStamp.of(self.path, stream.fileno())
@@ -501,7 +503,7 @@ class NpyIndex(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
         cls.need_target(place, target)
         header = {"descr": "<f4", "fortran_order": False, "shape": (target.n, target.width)}
@@ -583,7 +585,7 @@ def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> 
 class ParquetIndex(VectorIndex):
     """A column with a vector per row, a column of ids, all others as payload; read in a confined process."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePlace) -> None:
         self.path, self.name = access.regular_file(place.path), place.table or place.path.stem
         self.stamp = FileStamp.of(self.path)
         self._facts = confined.run(parquet_facts, self.path, libraries=ARROW, column=place.table)
@@ -596,7 +598,7 @@ class ParquetIndex(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
         import pyarrow.parquet as parquet
 
@@ -633,7 +635,7 @@ class FaissFile(VectorIndex):
     file.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePlace) -> None:
         self.path, self.name = access.regular_file(place.path), place.path.stem
         self.stamp = FileStamp.of(self.path)
         self._rows = confined.Opened(FaissRows, self.path, ("faiss",))
@@ -654,7 +656,7 @@ class FaissFile(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
         """A flat index for inner products, as faiss/impl/index_write.cpp writes it; ids go beside it."""
         cls.need_target(place, target)

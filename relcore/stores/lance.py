@@ -16,8 +16,8 @@ from relcore.files import confined
 from relcore.files.formats import ARROW
 from relcore.runs.progress import Report, silent
 from relcore.stores.index import (
-    Place,
     StoredRows,
+    StorePlace,
     Target,
     VectorIndex,
     block_of,
@@ -69,7 +69,7 @@ class LanceRows:
 class LanceIndex(VectorIndex):
     """One table; with ``#TABLE/COLUMN`` one of several columns of vectors."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePlace) -> None:
         self.name, _, column = place.table.partition("/")
         folder = place.path
         if not folder.is_dir():  # the library would make it
@@ -87,7 +87,7 @@ class LanceIndex(VectorIndex):
             yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
 
     @classmethod
-    def need_target(cls, place: Place, target: Target) -> None:
+    def need_target(cls, place: StorePlace, target: Target) -> None:
         with extra("lancedb"):
             import lancedb  # noqa: F401
         if place.path.is_dir():
@@ -95,11 +95,11 @@ class LanceIndex(VectorIndex):
                 _table(_connected(place.path), place, target)
 
     @classmethod
-    def is_written(cls, place: Place, target: Target) -> bool:
+    def is_written(cls, place: StorePlace, target: Target) -> bool:
         return cls.n_before(place) >= target.before + target.n
 
     @classmethod
-    def n_before(cls, place: Place) -> int:
+    def n_before(cls, place: StorePlace) -> int:
         if not (place.path / f"{place.table}.lance").exists():
             return 0
         with _told(place.text):
@@ -107,7 +107,7 @@ class LanceIndex(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
         """Rows are added in one step, behind those that are there; a new table appears when it is whole."""
         table, folder = None, place.path
@@ -122,7 +122,7 @@ class LanceIndex(VectorIndex):
             _connected(made).create_table(place.table, rows)
 
 
-def _table(base: Any, place: Place, target: Target) -> Any:
+def _table(base: Any, place: StorePlace, target: Target) -> Any:
     """The open table that rows are added to; None where there is none of this name yet."""
     exists = place.table in _tables(base)
     need_new(place.text, exists, target)
@@ -135,7 +135,7 @@ def _table(base: Any, place: Place, target: Target) -> Any:
 
 
 def _reader(
-    place: Place, blocks: Iterable[StoredRows], target: Target, report: Report, schema: Any = None
+    place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report, schema: Any = None
 ) -> Any:
     """The rows as a stream of Arrow's batches."""
     import pyarrow as pa

@@ -34,7 +34,7 @@ from relcore.files.formats import readable, usable_bytes
 from relcore.files.pickles import ListedUnpickler, State
 from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Report, silent
-from relcore.stores.index import BLOCK, Place, StoredRows, Target, VectorIndex, need_new, need_width
+from relcore.stores.index import BLOCK, StoredRows, StorePlace, Target, VectorIndex, need_new, need_width
 
 KEY = "QDRANT_API_KEY"
 TIMEOUT_SECONDS = 20
@@ -58,13 +58,13 @@ class QdrantIndex(VectorIndex):
     """One collection, of a server or of a folder; with ``#COLLECTION/NAME`` one of several named vectors."""
 
     @classmethod
-    def open(cls, place: Place) -> VectorIndex:
+    def open(cls, place: StorePlace) -> VectorIndex:
         with extra("qdrant"):
             import qdrant_client  # noqa: F401
         return QdrantServer.open(place) if place.address else QdrantFolder(place)
 
     @classmethod
-    def need_target(cls, place: Place, target: Target) -> None:
+    def need_target(cls, place: StorePlace, target: Target) -> None:
         if place.address:
             with closing(_client(place)) as client, _told(place):
                 _named_vector(client, place, target)
@@ -75,12 +75,12 @@ class QdrantIndex(VectorIndex):
             )
 
     @classmethod
-    def is_written(cls, place: Place, target: Target) -> bool:
+    def is_written(cls, place: StorePlace, target: Target) -> bool:
         return not place.address and place.path.exists()
 
     @classmethod
     def write(
-        cls, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
     ) -> None:
         """To a server, where points with equal ids are overwritten; or to a new folder. A killed run begins
         again.
@@ -99,7 +99,7 @@ class QdrantFolder(QdrantIndex):
     does.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePlace) -> None:
         self.place, folder = place, place.path
         self.name, _, chosen = place.table.partition("/")
         collections = collections_of(folder)
@@ -139,7 +139,7 @@ class QdrantFolder(QdrantIndex):
 class QdrantServer(QdrantIndex):
     """A collection of a server; one for cosines holds its vectors at length 1."""
 
-    def __init__(self, place: Place, client: Any) -> None:
+    def __init__(self, place: StorePlace, client: Any) -> None:
         self.place, self._client, self._most = place, client, BLOCK
         self._collection, _, vector = place.table.partition("/")
         with _told(place):
@@ -158,7 +158,7 @@ class QdrantServer(QdrantIndex):
             raise SpaceError(f"{place.text}: expected points with vectors, got {got}; check its name")
 
     @classmethod
-    def open(cls, place: Place) -> QdrantServer:
+    def open(cls, place: StorePlace) -> QdrantServer:
         client = _client(place)
         try:
             return cls(place, client)
@@ -224,7 +224,7 @@ class QdrantServer(QdrantIndex):
         return StoredRows(ids, vectors, payload)
 
 
-def _named_vector(client: Any, place: Place, target: Target) -> str | None:
+def _named_vector(client: Any, place: StorePlace, target: Target) -> str | None:
     """The vector that rows are added to, "" for the unnamed one; None where there is no collection yet."""
     if "/" in place.table:
         raise SpaceError(
@@ -239,7 +239,9 @@ def _named_vector(client: Any, place: Place, target: Target) -> str | None:
     return name
 
 
-def _write(client: Any, place: Place, blocks: Iterable[StoredRows], target: Target, report: Report) -> None:
+def _write(
+    client: Any, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report
+) -> None:
     from qdrant_client import models
 
     name = _named_vector(client, place, target)
@@ -297,7 +299,7 @@ def _number(text: str) -> int | str | None:
         return None
 
 
-def _vector(place: Place, vectors: Any, chosen: str) -> tuple[str, Any]:
+def _vector(place: StorePlace, vectors: Any, chosen: str) -> tuple[str, Any]:
     """The name of the vector, "" for the unnamed one, and its parameters."""
     from qdrant_client import models
 
@@ -315,7 +317,7 @@ def _vector(place: Place, vectors: Any, chosen: str) -> tuple[str, Any]:
     return chosen, vectors[chosen]
 
 
-def _client(place: Place, new: Path | None = None) -> Any:
+def _client(place: StorePlace, new: Path | None = None) -> Any:
     """A client of a server, or of a folder that this run has just made."""
     with extra("qdrant"):
         from qdrant_client import QdrantClient
@@ -371,7 +373,7 @@ def _plain_and_in_time(client: Any) -> Callable[[Any, Any], Any]:
 
 
 @contextmanager
-def _told(place: Place) -> Iterator[None]:
+def _told(place: StorePlace) -> Iterator[None]:
     """Whatever the client raises, as one sentence with the place."""
     from httpx import HTTPError
     from qdrant_client.http.exceptions import ApiException

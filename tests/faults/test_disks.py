@@ -23,7 +23,7 @@ from relcore.migrate.adapters import card_of, export
 from relcore.runs import store as folder
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
-from relcore.stores.index import Place, StoredRows, Target, write_index
+from relcore.stores.index import StoredRows, StorePlace, Target, write_index
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
 from tests.relcore.migrate.adapters import NEW, Made, pairs
 
@@ -240,7 +240,7 @@ def test_a_full_disk_leaves_nothing_of_an_output(full, inputs, monkeypatch, caps
 def test_a_disk_that_fills_while_a_store_is_written_leaves_nothing_of_it(disk, kind):
     (disk / "filler").write_bytes(bytes(3 * 10**6))
     rows = StoredRows([f"r{row}" for row in range(8000)], np.ones((8000, 40), np.float32))
-    place = Place(kind, str(disk / ("a" if kind in ("lancedb", "qdrant") else f"a.{kind}")), "t")
+    place = StorePlace(kind, str(disk / ("a" if kind in ("lancedb", "qdrant") else f"a.{kind}")), "t")
     with pytest.raises(SpaceError, match=r"a[^:]*: expected.*(No space left on device|disk is full)"):
         write_index(place, [rows], Target(8000, 40))
     assert [path.name for path in disk.iterdir()] == ["filler"]

@@ -17,7 +17,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.files.reading import load_space
 from relcore.migrate import adapters
 from relcore.sharded.space import ShardedSpace
-from relcore.stores.index import Place, StoredRows, Target, load_rows, write_index
+from relcore.stores.index import StoredRows, StorePlace, Target, load_rows, write_index
 from tests.hostile import model_folders
 from tests.relcore.migrate.adapters import Made, pairs
 
@@ -95,7 +95,7 @@ def archive(member):
 def qdrant_folder(folder, pickled):
     path = folder / "q" / "collection" / "c" / "storage.sqlite"
     if not path.exists():
-        place = Place("qdrant", str(folder / "q"), "c")
+        place = StorePlace("qdrant", str(folder / "q"), "c")
         write_index(place, [StoredRows(["a", "b"], np.eye(2, dtype=np.float32))], Target(2, 2))
     if pickled is not None:
         with sqlite3.connect(path) as storage:
@@ -169,11 +169,11 @@ CASES = {
     "pt archive": Case(torch_archive, lambda folder: load_space(folder / "x.pt")),
     "npy": Case(bare("x.npy", lambda: npy(None)), lambda folder: load_space(folder / "x.npy")),
     "npy of objects": Case(objects, lambda folder: load_space(folder / "x.npy")),
-    "npy as an index": Case(objects, lambda folder: load_rows(Place("npy", str(folder / "x.npy")))),
+    "npy as an index": Case(objects, lambda folder: load_rows(StorePlace("npy", str(folder / "x.npy")))),
     "npz": Case(archive("vectors"), lambda folder: load_space(folder / "x.npz")),
     "npz ids": Case(archive("ids"), lambda folder: load_space(folder / "x.npz")),
     "faiss": Case(bare("x.faiss", faiss_file), lambda folder: load_space(folder / "x.faiss")),
-    "qdrant": Case(qdrant_folder, lambda folder: load_rows(Place("qdrant", str(folder / "q"), "c"))),
+    "qdrant": Case(qdrant_folder, lambda folder: load_rows(StorePlace("qdrant", str(folder / "q"), "c"))),
     "planetoid graph": Case(graph("graph"), of_graph),
     "planetoid rows": Case(graph("allx"), of_graph),
     "adapter": Case(adapter_file, lambda folder: adapters.load(folder)),

@@ -15,7 +15,7 @@ from relcore.base.environment import CONFINED
 from relcore.base.errors import SpaceError
 from relcore.files import confined
 from relcore.files.reading import load_space
-from relcore.stores.index import Place, StoredRows, Target, open_index, write_index
+from relcore.stores.index import StoredRows, StorePlace, Target, open_index, write_index
 from tests.relcore.files import pickled
 
 CASES = pickled.CASES | pickled.SLOW
@@ -33,7 +33,9 @@ def written(path, value, n=40):
         np.save(path, vectors)
     else:
         write_index(
-            Place(path.suffix[1:], str(path)), [StoredRows(list(map(str, range(n))), vectors)], Target(n, 4)
+            StorePlace(path.suffix[1:], str(path)),
+            [StoredRows(list(map(str, range(n))), vectors)],
+            Target(n, 4),
         )
     return path
 
@@ -77,7 +79,7 @@ def test_a_file_that_is_exchanged_between_two_steps_of_reading_is_refused(
 @pytest.mark.parametrize("kind", ["npy", "parquet", "faiss"])
 def test_an_index_that_is_exchanged_after_it_was_opened_is_refused(kind, exchange, tmp_path):
     path = written(tmp_path / f"x.{kind}", 1.0)
-    with open_index(Place(kind, str(path))) as index:
+    with open_index(StorePlace(kind, str(path))) as index:
         exchange(path)
         with pytest.raises(SpaceError, match=CHANGED):
             list(index.blocks())

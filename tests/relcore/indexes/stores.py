@@ -3,7 +3,7 @@
 import numpy as np
 
 from relcore.base.names import INDEXES
-from relcore.stores.index import Place, StoredRows, Target, write_index
+from relcore.stores.index import StoredRows, StorePlace, Target, write_index
 
 KINDS = ("npy", "parquet", "faiss", "qdrant", "lancedb")
 WITH_PAYLOAD = ("parquet", "qdrant", "lancedb")
@@ -12,8 +12,8 @@ N, WIDTH = 53, 6
 
 def place_of(kind, folder):
     if not INDEXES[kind].suffixes:
-        return Place(kind, str(folder / kind), "news")
-    return Place(kind, str(folder / f"rows.{kind}"))
+        return StorePlace(kind, str(folder / kind), "news")
+    return StorePlace(kind, str(folder / f"rows.{kind}"))
 
 
 def made(n=N, width=WIDTH, payload=False):

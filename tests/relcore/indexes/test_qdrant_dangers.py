@@ -13,7 +13,15 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.migrate.adapters import adapt
 from relcore.stores import qdrant
-from relcore.stores.index import Place, StoredRows, Target, load_rows, open_index, parse_place, write_index
+from relcore.stores.index import (
+    StoredRows,
+    StorePlace,
+    Target,
+    load_rows,
+    open_index,
+    parse_place,
+    write_index,
+)
 from tests.relcore.indexes.qdrant_server import serving
 from tests.relcore.indexes.stores import WIDTH, N, in_blocks, made, whole, written
 
@@ -87,7 +95,7 @@ def test_the_client_opens_no_folder_that_is_there(tmp_path):
     place = written("qdrant", tmp_path, made())
     with pytest.raises(SpaceError, match="Rows are added only to a Qdrant server"):
         write_index(place, [made()], Target(N, WIDTH, add=True))
-    other = Place("qdrant", str(tmp_path / "other"), "news")
+    other = StorePlace("qdrant", str(tmp_path / "other"), "news")
     write_index(other, [made()], Target(N, WIDTH))
     assert open_index(other).n == N
     assert {path.name for path in tmp_path.iterdir()} == {"qdrant", "other"}
@@ -100,7 +108,7 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch):
         silent.listen()
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(SpaceError, match=r"within 1 seconds, got: .*time"):
-            open_index(Place("qdrant", address, "news"))
+            open_index(StorePlace("qdrant", address, "news"))
 
 
 def dripping(handler, result, head):
@@ -167,9 +175,9 @@ def test_a_server_is_not_believed(name, tmp_path, monkeypatch):
         return lie(handler, result)
 
     with serving(answer) as (address, _):
-        place = Place("qdrant", address, "news")
+        place = StorePlace("qdrant", address, "news")
         write_index(place, [made(n)], Target(n, WIDTH))
-        goal = Place("npy", str(tmp_path / "copied.npy"))
+        goal = StorePlace("npy", str(tmp_path / "copied.npy"))
         for attempt in (partial(load_rows, place), partial(adapt, None, place, goal)):
             with pytest.raises(SpaceError, match=said):
                 attempt()
@@ -188,7 +196,7 @@ def test_pages_are_as_short_as_vectors_and_payload_require(monkeypatch):
         return result
 
     with serving(answer) as (address, _):
-        place = Place("qdrant", address, "news")
+        place = StorePlace("qdrant", address, "news")
         write_index(place, [rows], Target(N, WIDTH))
         for most, expected in (
             (1 << 25, [N]),
@@ -208,7 +216,7 @@ def test_a_server_that_keeps_fewer_points_than_it_was_sent_is_noticed():
         serving(answer) as (address, _),
         pytest.raises(SpaceError, match="expected 53 points after writing, got 52"),
     ):
-        write_index(Place("qdrant", address, "news"), [made()], Target(N, WIDTH))
+        write_index(StorePlace("qdrant", address, "news"), [made()], Target(N, WIDTH))
 
 
 def test_a_server_is_written_and_read_through_its_address(monkeypatch):
@@ -232,13 +240,13 @@ def test_a_shared_app_opens_no_database_and_no_address(tmp_path, monkeypatch):
     monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
     places = [written(kind, tmp_path, made()) for kind in ("qdrant", "lancedb")]
     monkeypatch.setenv("RELSCOPE_SHARE", "1")
-    for place in [*places, Place("qdrant", "http://127.0.0.1:9", "news")]:
+    for place in [*places, StorePlace("qdrant", "http://127.0.0.1:9", "news")]:
         for attempt in (open_index, load_rows, lambda one: write_index(one, [made()], Target(N, WIDTH))):
             with pytest.raises(
                 SpaceError, match="this app is shared, so it opens no databases and no addresses"
             ):
                 attempt(place)
-    inside, outside = written("npy", tmp_path, made()), Place("npy", "/etc/rows.npy")
+    inside, outside = written("npy", tmp_path, made()), StorePlace("npy", "/etc/rows.npy")
     assert load_rows(inside, 5).dimension == WIDTH
     with pytest.raises(SpaceError, match="is not open to this session"):
         open_index(outside)
@@ -247,9 +255,9 @@ def test_a_shared_app_opens_no_database_and_no_address(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("qdrant:http://host:6333#c", Place("qdrant", "http://host:6333", "c")),
-        ("lancedb:base#t/vector", Place("lancedb", "base", "t/vector")),
-        ("old.faiss", Place("faiss", "old.faiss")),
+        ("qdrant:http://host:6333#c", StorePlace("qdrant", "http://host:6333", "c")),
+        ("lancedb:base#t/vector", StorePlace("lancedb", "base", "t/vector")),
+        ("old.faiss", StorePlace("faiss", "old.faiss")),
         ("words.csv", None),
     ],
 )

@@ -12,7 +12,7 @@ from relcore.base.environment import CONFINED
 from relcore.base.errors import SpaceError
 from relcore.files import formats
 from relcore.files.reading import load_space
-from relcore.stores.index import Place, StoredRows, Target, load_rows, open_index, write_index
+from relcore.stores.index import StoredRows, StorePlace, Target, load_rows, open_index, write_index
 from tests.lazily import Lazily
 from tests.relcore.indexes.stores import KINDS, WIDTH, WITH_PAYLOAD, N, ids_of, made, place_of, whole, written
 
@@ -105,7 +105,7 @@ def test_an_index_of_faiss_gives_its_vectors_and_ids(built, ids, tmp_path):
     index.add(rows.vectors) if ids is None else index.add_with_ids(rows.vectors, ids)
     faiss.write_index(index, str(path))
     before = path.read_bytes()
-    with open_index(Place("faiss", str(path))) as opened:
+    with open_index(StorePlace("faiss", str(path))) as opened:
         blocks = list(opened.blocks(10))
         assert np.array_equal(np.concatenate([one.vectors for one in blocks]), rows.vectors)
         assert ids_of(opened) == [str(one) for one in (range(N) if ids is None else ids)]
@@ -130,7 +130,7 @@ def test_a_damaged_ivf_index_ends_another_process(damage, tmp_path, monkeypatch)
     index.add(made().vectors)
     (tmp_path / "cut.faiss").write_bytes(damage(faiss.serialize_index(index).tobytes()))
     with pytest.raises(SpaceError, match=r"expected a \.faiss file that can be read"):
-        open_index(Place("faiss", str(tmp_path / "cut.faiss")))
+        open_index(StorePlace("faiss", str(tmp_path / "cut.faiss")))
 
 
 def test_a_parquet_file_with_several_vectors_needs_a_choice(tmp_path):
@@ -141,11 +141,11 @@ def test_a_parquet_file_with_several_vectors_needs_a_choice(tmp_path):
     with pytest.raises(
         SpaceError, match="expected one column with a vector per row, got 'old', 'new'; choose one after #"
     ):
-        open_index(Place("parquet", str(path)))
-    with open_index(Place("parquet", str(path), "new")) as index:
+        open_index(StorePlace("parquet", str(path)))
+    with open_index(StorePlace("parquet", str(path), "new")) as index:
         assert np.array_equal(whole(index).vectors[:, ::-1], in_order(rows).vectors)
     with pytest.raises(SpaceError, match="expected a column 'zz'"):
-        open_index(Place("parquet", str(path), "zz"))
+        open_index(StorePlace("parquet", str(path), "zz"))
 
 
 def test_points_of_qdrant_keep_their_ids_and_named_vectors(tmp_path):
@@ -164,12 +164,12 @@ def test_points_of_qdrant_keep_their_ids_and_named_vectors(tmp_path):
     )
     client.close()
     with pytest.raises(SpaceError, match="one of its vectors, 'old', 'new'; name it as #COLLECTION/NAME"):
-        open_index(Place("qdrant", str(tmp_path / "q"), "two"))
-    with open_index(Place("qdrant", str(tmp_path / "q"), "two/new")) as index:
+        open_index(StorePlace("qdrant", str(tmp_path / "q"), "two"))
+    with open_index(StorePlace("qdrant", str(tmp_path / "q"), "two/new")) as index:
         found = whole(index)
     assert found.ids == sorted(map(str, own))
     assert found.payload == ({"t": 1},) * 4
-    copy = Place("qdrant", str(tmp_path / "copy"), "two")
+    copy = StorePlace("qdrant", str(tmp_path / "copy"), "two")
     write_index(copy, [found], Target(4, WIDTH))
     client = qdrant_client.QdrantClient(path=str(tmp_path / "copy"))
     assert {point.id for point in client.scroll("two")[0]} == set(own)
@@ -199,7 +199,7 @@ def test_the_confined_process_reads_the_same(kind, tmp_path, monkeypatch):
 
 
 def test_a_table_of_lancedb_that_unpacks_to_gigabytes_ends_its_process(tmp_path, monkeypatch):
-    place, n = Place("lancedb", str(tmp_path / "base"), "news"), 2000
+    place, n = StorePlace("lancedb", str(tmp_path / "base"), "news"), 2000
     text = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array(["x" * (1 << 20)]))
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * n, np.float32)), 2)
     table = pa.table({"id": pa.array(map(str, range(n))), "text": text, "vector": vectors})

@@ -6,7 +6,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.migrate import adapters as adapter_file
 from relcore.migrate.adapters import adapt, staging_folder
-from relcore.stores.index import Place, StagedRows, StoredRows, Target, open_index, write_index
+from relcore.stores.index import StagedRows, StoredRows, StorePlace, Target, open_index, write_index
 from tests.relcore.indexes.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
 from tests.relcore.migrate.adapters import NEW, OLD, Made, pairs
 
@@ -24,7 +24,7 @@ def source(tmp_path):
     rows = StoredRows(
         [f"q{row:03}" for row in range(N)], new, tuple({"title": f"t{row}"} for row in range(N))
     )
-    place = Place("parquet", str(tmp_path / "new.parquet"))
+    place = StorePlace("parquet", str(tmp_path / "new.parquet"))
     write_index(place, in_blocks(rows, 16), Target(N, NEW))
     return place
 
@@ -134,7 +134,7 @@ def test_rows_of_another_width_are_refused(adapter, source, tmp_path):
         adapt(adapter, source, goal, side="corpus")
     np.save(tmp_path / "old.npy", pairs()[1])
     with pytest.raises(SpaceError, match=f"rows of the new model, of width {NEW}, got {OLD}.*use --corpus"):
-        adapt(adapter, Place("npy", str(tmp_path / "old.npy")), goal)
+        adapt(adapter, StorePlace("npy", str(tmp_path / "old.npy")), goal)
     with pytest.raises(SpaceError, match="a target other than the source"):
         adapt(adapter, source, source)
 
@@ -144,13 +144,16 @@ def test_rows_that_are_not_finite_are_refused(adapter, tmp_path):
     new[30, 2] = np.nan
     np.save(tmp_path / "new.npy", new)
     with pytest.raises(SpaceError, match="expected finite numbers"):
-        adapt(adapter, Place("npy", str(tmp_path / "new.npy")), place_of("npy", tmp_path))
+        adapt(adapter, StorePlace("npy", str(tmp_path / "new.npy")), place_of("npy", tmp_path))
     assert not (tmp_path / "rows.npy").exists()
 
 
 def test_a_source_that_changed_is_mapped_from_the_beginning(adapter, tmp_path):
     new, _ = pairs(N)
-    source, goal = Place("npy", str(tmp_path / "new.npy")), Place("npy", str(tmp_path / "mapped.npy"))
+    source, goal = (
+        StorePlace("npy", str(tmp_path / "new.npy")),
+        StorePlace("npy", str(tmp_path / "mapped.npy")),
+    )
     np.save(tmp_path / "new.npy", new)
     with pytest.raises(Killed):
         adapt(adapter, source, goal, report=killed_after(2, []), block=7)
@@ -162,7 +165,7 @@ def test_a_source_that_changed_is_mapped_from_the_beginning(adapter, tmp_path):
 def copied(ids, folder, kind, vectors=None, payload=()):
     vectors = np.eye(len(ids), NEW, dtype=np.float32) + 1 if vectors is None else vectors
     rows = StoredRows(ids, vectors, payload)
-    source, goal = Place("parquet", str(folder / "copied.parquet")), place_of(kind, folder)
+    source, goal = StorePlace("parquet", str(folder / "copied.parquet")), place_of(kind, folder)
     write_index(source, in_blocks(rows, 3), Target(len(ids), NEW))
     adapt(None, source, goal, block=2)
     return goal
@@ -187,7 +190,7 @@ def test_ids_arrive_as_they_were_or_are_refused(kind, tmp_path):
 def test_numbers_that_float32_cannot_hold_are_not_copied(kind, tmp_path):
     np.save(tmp_path / "big.npy", np.where(np.eye(5), 1e39, 1.0))
     with pytest.raises(SpaceError, match="big, row 1: expected finite numbers, as float32 holds them"):
-        adapt(None, Place("npy", str(tmp_path / "big.npy")), place_of(kind, tmp_path))
+        adapt(None, StorePlace("npy", str(tmp_path / "big.npy")), place_of(kind, tmp_path))
 
 
 @pytest.mark.parametrize("name", ["npy", "faiss"])
