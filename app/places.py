@@ -10,7 +10,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app.page_settings import ask_for_tab
+from app.page_settings import ask_for_tab, kept_tabs
 
 _PAGES = Path(__file__).parents[1] / "pages"
 
@@ -34,6 +34,13 @@ class Place:
     @cached_property
     def file(self) -> Path:
         return _PAGES / f"{self.name}.py"
+
+    def draw_tabs(self, *draws: Callable[[], None]) -> None:
+        """Its tabs, of which the open one is drawn: what takes time is worked out when it is looked at."""
+        for tab, draw in zip(kept_tabs(self.tabs, self.key), draws, strict=True):
+            with tab:
+                if tab.open:
+                    draw()
 
     def page(self) -> StreamlitPage:
         look = {"title": self.title, "icon": f":material/{self.icon}:"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from app import compute, panes, session, toolbar
@@ -12,7 +14,6 @@ from app.compare.all_pairs import all_pairs
 from app.compare.differences import where_they_differ
 from app.compare.headline import headline
 from app.compare.inspector import inspector
-from app.page_settings import kept_tabs
 from app.places import EXPLORE
 from app.spaces import shards
 
@@ -49,14 +50,15 @@ with picture, st.container(horizontal=True, vertical_alignment="center", key="ef
     panes.export_bar(drawing, "explore")
 with side:
     inspector(pair)
-scored, differ, picked = kept_tabs(EXPLORE.tabs, EXPLORE.key)
-with scored:
-    if scored.open:
-        scores.draw(workspace, pair)
-        all_pairs(workspace)
-with differ:
-    if differ.open:  # what takes time is worked out when it is looked at
-        where_they_differ(workspace, pair, drawing.view)
-with picked:
-    if picked.open:
-        anchors.draw(workspace, pair)
+
+
+def draw_scores() -> None:
+    scores.draw(workspace, pair)
+    all_pairs(workspace)
+
+
+EXPLORE.draw_tabs(
+    draw_scores,
+    partial(where_they_differ, workspace, pair, drawing.view),
+    partial(anchors.draw, workspace, pair),
+)

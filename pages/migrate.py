@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from app import session
 from app.drift import panel as drift
 from app.migrate import page as migration
-from app.page_settings import kept_tabs
 from app.places import MIGRATE
 
-changed, drifted = kept_tabs(MIGRATE.tabs, MIGRATE.key)
-with changed:
-    if changed.open:
-        migration.draw(session.workspace())
-with drifted:
-    if drifted.open:
-        drift.draw(session.workspace())
+MIGRATE.draw_tabs(*(partial(draw, session.workspace()) for draw in (migration.draw, drift.draw)))

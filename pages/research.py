@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from app import session
-from app.page_settings import kept_tabs
 from app.papers import panel as papers
 from app.places import RESEARCH
 from app.studies import panel as studies
 
-studied, printed = kept_tabs(RESEARCH.tabs, RESEARCH.key)
-with studied:
-    if studied.open:
-        studies.page(session.workspace())
-with printed:
-    if printed.open:
-        papers.draw()
+RESEARCH.draw_tabs(partial(studies.page, session.workspace()), papers.draw)

@@ -8,7 +8,7 @@ from app import compute
 from app.glossary.terms import linked_html
 from app.jobs import scores
 from app.workspace import Workspace
-from relcore.base.numbers import band, counted, short
+from relcore.base.numbers import band, counted, percent, short
 from relcore.scores.score import Score
 from relcore.spaces.space import GuessedIds, Match
 
@@ -52,8 +52,8 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
     if isinstance(pair.ids, GuessedIds):
         n = counted(relative["mrr"].n, "pair")
         opening = f"Bootstrap paired {rows}. Scored are {n} that you confirmed, no anchor among them."
-    by_anchors, shared = (None if share is None else f"<b>{about}{100 * share:.0f} %</b>" for share in shares)
-    by_chance = "" if chance is None else f" (by chance {100 * chance:.0f} %)"
+    by_anchors, shared = (None if share is None else f"<b>{about}{percent(share)}</b>" for share in shares)
+    by_chance = "" if chance is None else f" (by chance {percent(chance)})"
     anchors = f"similarities to {counted(len(workspace.anchors), 'anchor')}"
     if shared is None:
         return (

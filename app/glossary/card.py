@@ -7,12 +7,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.glossary.terms import ENTRIES, Entry, linked
+from app.glossary.terms import ENTRIES, Term, linked
 
 _HERE = Path(__file__).parent
 
 
-def _entry(key: str, entry: Entry) -> str:
+def _entry(key: str, entry: Term) -> str:
     source = f"<small>{escape(entry.source)}</small>" if entry.source else ""
     return (
         f'<article data-term="{key}"><h2 tabindex="-1" id="relscope-term-{key}">{escape(entry.title)}</h2>'

@@ -28,7 +28,7 @@ _CANNISTRACI = "Cannistraci et al. 2023, Bootstrapping parallel anchors"
 
 
 @dataclass(frozen=True)
-class Entry:
+class Term:
     """A term: its title, a pattern of its mentions, its meaning, a picture, and where it comes from."""
 
     title: str
@@ -43,7 +43,7 @@ _ANCHORS = ((150, 24), (204, 44), (158, 80))
 
 
 ENTRIES = {
-    "space": Entry(
+    "space": Term(
         "Space",
         "",
         "All vectors that one model gives to a set of items, such as words or pictures. Each vector is a row,"
@@ -55,7 +55,7 @@ ENTRIES = {
             *(dots((_B[i],), kind, 6) for i, kind in ((1, "a"), (6, "b"), (4, "c"))),
         ),
     ),
-    "anchor": Entry(
+    "anchor": Term(
         "Anchor",
         "[Aa]nchors?|★",
         "An item that both models know, used as a point to measure from. Every other row is described by its"
@@ -68,7 +68,7 @@ ENTRIES = {
         ),
         f"{_MOSCHELLA}, section 3",
     ),
-    "relative": Entry(
+    "relative": Term(
         "Relative to anchors",
         "[Ss]imilarities to|[Rr]elative",
         "A row described by its similarities to the anchors in place of its coordinates. Rotating, mirroring"
@@ -83,7 +83,7 @@ ENTRIES = {
         ),
         f"{_MOSCHELLA}, equation 1",
     ),
-    "absolute": Entry(
+    "absolute": Term(
         "Absolute, shared axes",
         "[Ss]hared axes|[Aa]bsolute",
         "The vectors as the model made them, both spaces drawn in the same coordinates. Two trainings find"
@@ -96,7 +96,7 @@ ENTRIES = {
             lines((cloud(86, 56, 0, 0.9)[7], cloud(172, 40, 130, 0.9)[7]), kind="dash"),
         ),
     ),
-    "own-axes": Entry(
+    "own-axes": Term(
         "Own axes",
         "[Oo]wn axes",
         "Each space has a map of its own. The maps show shapes; equal places in two maps mean nothing.",
@@ -112,7 +112,7 @@ ENTRIES = {
             )
         ),
     ),
-    "cosine": Entry(
+    "cosine": Term(
         "Cosine",
         "[Cc]osines?",
         "The similarity of two vectors by their angle: 1 in the same direction, 0 at a right angle, −1 in"
@@ -125,7 +125,7 @@ ENTRIES = {
             word(142, 58, "angle"),
         ),
     ),
-    "held-out": Entry(
+    "held-out": Term(
         "Held out",
         "[Hh]eld[ -]out",
         "Rows on which nothing was fitted: neither anchors nor training rows. Scores are computed on them"
@@ -139,7 +139,7 @@ ENTRIES = {
             box(152, 34, 64, 26, "frame strong"),
         ),
     ),
-    "query": Entry(
+    "query": Term(
         "Query",
         "[Qq]uer(?:y|ies)",
         "A row whose nearest neighbours are searched for, here in the other space.",
@@ -151,7 +151,7 @@ ENTRIES = {
             dots(_B, "b"),
         ),
     ),
-    "k": Entry(
+    "k": Term(
         "k",
         "",
         "The number of nearest neighbours that a score looks at.",
@@ -163,7 +163,7 @@ ENTRIES = {
             word(204, 53, "k = 8"),
         ),
     ),
-    "chance": Entry(
+    "chance": Term(
         "Chance level",
         "[Cc]hance level|[Bb]y chance|[Cc]hance",
         "What a score becomes when the rows of one space are paired with those of the other at random, with"
@@ -176,7 +176,7 @@ ENTRIES = {
             lines(((30, 88), (210, 88))),
         ),
     ),
-    "interval": Entry(
+    "interval": Term(
         "± and intervals",
         "±|[Ii]ntervals?",
         "Only some rows were queries. The interval contains, in 95 % of such samples, the score of all rows;"
@@ -188,7 +188,7 @@ ENTRIES = {
             word(120, 26, "± half"),
         ),
     ),
-    "mrr": Entry(
+    "mrr": Term(
         "MRR, mean reciprocal rank",
         "[Mm]ean reciprocal rank|MRR|[Rr]eciprocal rank",
         "Each query searches for itself in the other space. 1 divided by the rank at which it is found, on"
@@ -202,14 +202,14 @@ ENTRIES = {
         ),
         "Values and queries as in the code of Moschella et al. 2023",
     ),
-    "jaccard": Entry(
+    "jaccard": Term(
         "Jaccard",
         "Jaccard",
         "How much two lists of neighbours have in common: rows in both lists, divided by rows in at least one"
         " of them. 1 is the same list, 0 is none in common.",
         picture(ring(96, 48, 38, "a pale"), ring(144, 48, 38, "b pale"), word(120, 53, "both")),
     ),
-    "cka": Entry(
+    "cka": Term(
         "Linear CKA",
         "[Ll]inear CKA|CKA",
         "Compares how similar all rows are to each other within the two spaces: 0 to 1. It ignores rotation"
@@ -221,7 +221,7 @@ ENTRIES = {
         ),
         "Kornblith et al. 2019",
     ),
-    "class-agreement": Entry(
+    "class-agreement": Term(
         "Class agreement",
         "[Cc]lass agreement",
         "The share of rows whose nearest neighbours in the other space have mostly the row's own class.",
@@ -232,7 +232,7 @@ ENTRIES = {
             dots(((120, 50),), "a line", 8),
         ),
     ),
-    "whitened": Entry(
+    "whitened": Term(
         "Whitened",
         "[Ww]hitened",
         "Relative to anchors, less what the anchors have in common: anchors that resemble each other no"
@@ -246,7 +246,7 @@ ENTRIES = {
         ),
         "Ours, with the cosines between anchors; Svendsen et al. 2026 whiten by the covariance of all rows",
     ),
-    "procrustes": Entry(
+    "procrustes": Term(
         "Procrustes",
         "[Pp]rocrustes",
         "The rotation that lays one space on the other as well as possible, fitted on paired rows. A"
@@ -259,7 +259,7 @@ ENTRIES = {
         ),
         "Schönemann 1966",
     ),
-    "example-words": Entry(
+    "example-words": Term(
         "Example words",
         "[Ee]xample words|[Ee]xamples",
         "Words, or other items, whose neighbourhoods are drawn, each in a colour. They change the picture"
@@ -272,7 +272,7 @@ ENTRIES = {
             *(word(x, 16, text) for x, text in ((46, "wine"), (120, "anger"), (194, "silver"))),
         ),
     ),
-    "reduction": Entry(
+    "reduction": Term(
         "PCA, UMAP and t-SNE",
         "PCA|UMAP|t-SNE",
         "Methods that draw vectors of many numbers as points of a plane. PCA shows the directions of largest"
@@ -283,7 +283,7 @@ ENTRIES = {
             dots(_B, "a"),
         ),
     ),
-    "parallel": Entry(
+    "parallel": Term(
         "Parallel anchors",
         "[Pp]arallel anchors",
         "Anchors that come in pairs, one of each space, for the same thing: a word and its translation, a"
@@ -295,7 +295,7 @@ ENTRIES = {
         ),
         f"{_MOSCHELLA}, section 3",
     ),
-    "seeds": Entry(
+    "seeds": Term(
         "Seeds",
         "[Ss]eeds|[Ss]eed pairs",
         "The few pairs that are known from the start, from which Bootstrap finds more.",
@@ -311,7 +311,7 @@ ENTRIES = {
         ),
         _CANNISTRACI,
     ),
-    "bootstrap": Entry(
+    "bootstrap": Term(
         "Bootstrap",
         "[Bb]ootstrapp?(?:ed|ing|s)?",
         "Finds many pairs of anchors from few: pairs give a rough alignment, the alignment gives more pairs,"
@@ -325,7 +325,7 @@ ENTRIES = {
         ),
         _CANNISTRACI,
     ),
-    "head": Entry(
+    "head": Term(
         "Head",
         "",
         "The last part of a model, which turns a vector into an answer, such as a class. The part before it"
@@ -340,7 +340,7 @@ ENTRIES = {
             word(189, 53, "head"),
         ),
     ),
-    "stitch": Entry(
+    "stitch": Term(
         "Stitch",
         "[Ss]titch(?:ed|ing)?",
         "The encoder of one model with the head of another, without training in between.",
@@ -353,7 +353,7 @@ ENTRIES = {
         ),
         f"{_MOSCHELLA}, Table 5",
     ),
-    "inverse": Entry(
+    "inverse": Term(
         "Inverse",
         "[Ii]nverses?",
         "The way back: similarities to anchors become a vector of a space again. With the anchors of one"
@@ -368,7 +368,7 @@ ENTRIES = {
         ),
         f"{_MAIORCA}, equations 2 and 5",
     ),
-    "pruned": Entry(
+    "pruned": Term(
         "Pruned",
         "[Pp]runed",
         "An inverse for which anchors close to others are left out, since near-duplicates make it unstable.",
@@ -380,7 +380,7 @@ ENTRIES = {
         ),
         _MAIORCA,
     ),
-    "delta": Entry(
+    "delta": Term(
         "Distance δ",
         "[Dd]istance δ|δ",
         "Pruning keeps an anchor only if it is at least this far from all anchors already kept.",
@@ -393,7 +393,7 @@ ENTRIES = {
         ),
         _MAIORCA,
     ),
-    "omega": Entry(
+    "omega": Term(
         "Prunings ω",
         "[Pp]runings ω|[Pp]runings|ω",
         "Pruning begins with an anchor drawn at random. ω prunings, each from another first anchor, are"
@@ -409,7 +409,7 @@ ENTRIES = {
         ),
         _MAIORCA,
     ),
-    "ridge": Entry(
+    "ridge": Term(
         "Ridge λ",
         "[Rr]idge|λ",
         "A number added to the diagonal of the matrix before it is inverted. It keeps the inverse stable; a"
@@ -420,7 +420,7 @@ ENTRIES = {
             matrix(160, 20, "#... .#.. ..#. ...#", 14),
         ),
     ),
-    "adapter": Entry(
+    "adapter": Term(
         "Adapter",
         "[Aa]dapters?",
         "A map from a new model's queries to the vectors of the old one, fitted on pairs, so that an index"
@@ -436,7 +436,7 @@ ENTRIES = {
             word(206, 84, "old rows"),
         ),
     ),
-    "drift": Entry(
+    "drift": Term(
         "Drift",
         "[Dd]rift",
         "What changed between two versions of a space, row by row, beyond a common rotation.",

@@ -21,15 +21,15 @@ from app.tables import brushing_table, chance_html
 from app.widgets import bound, edit_setting
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted, short
+from relcore.base.numbers import counted, percent, short
 from relcore.base.settings import settings_of
 from relcore.figures.scene import Scene
 from relcore.invert.inversion import (
     COLORS,
     Inversion,
     InversionSpec,
-    Recovered,
     RecoveredRows,
+    Recovery,
     RecoveryErrors,
     inversion_scene,
     invert_pair,
@@ -90,7 +90,7 @@ inverted = compute.cached(6, "Inverting …")(invert_pair)
 
 
 @compute.cached(12)
-def examples(pair: Match, anchors: tuple[str, ...], spec: InversionSpec, shown: int) -> Recovered:
+def examples(pair: Match, anchors: tuple[str, ...], spec: InversionSpec, shown: int) -> Recovery:
     return recovered_rows(pair, inverted(pair, anchors, spec), shown)
 
 
@@ -228,23 +228,23 @@ def _scores(pair: Match, result: Inversion) -> str:
     )
 
 
-def lead(pair: Match, result: Inversion, found: Recovered) -> str:
+def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     """What inversion is for, and how far it succeeds here."""
     source, target = map(plain_html, side_names(pair, result.spec.route))
     becomes = "becomes a vector again" if source == target else f"becomes a vector of {target}"
-    share, alike = f"{100 * found.first:.0f} %", ""
+    share, alike = percent(found.first), ""
     if found.labelled:
-        labelled, chance = (f"{100 * one:.0f} %" for one in found.labelled)
+        labelled, chance = map(percent, found.labelled)
         alike = f", <b>{labelled}</b> to a row of the same label (by chance {chance})"
     return (
         f"Inversion turns similarities to the anchors back into vectors. Here each row of {source} {becomes},"
         f" and everything that was trained on {target} can use it. Of {counted(found.n, 'held-out row')}"
         f" recovered in this way, <b>{share}</b> are nearest to their own original among {found.among:,} (by"
-        f" chance {100 / found.among:.2g}&nbsp;%){alike}."
+        f" chance {percent(1 / found.among)}){alike}."
     )
 
 
-def _recovered(pair: Match, result: Inversion, found: Recovered, items: Items | None) -> str:
+def _recovered(pair: Match, result: Inversion, found: Recovery, items: Items | None) -> str:
     """Originals beside what is nearest to their recovered vectors, as pictures, sentences or names."""
     places = np.unique(np.concatenate(list(found.groups.values())))
     ids = [str(pair.ids[row]) for row in result.rows[places]]

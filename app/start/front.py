@@ -10,9 +10,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app.glossary.terms import term_html
 from app.places import DATA, EXPLORE, MIGRATE, go
-from app.start.words import N_ANCHORS, anchors, chance, draw_maps, percent, score, words
+from app.start.words import N_ANCHORS, anchors, chance, draw_maps, score, words
 from app.widgets import choose_pair
 from app.workspace import BUNDLED
+from relcore.base.numbers import percent
 from relcore.maps.pane_maps import OWN
 
 _IDEAS = {

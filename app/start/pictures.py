@@ -8,8 +8,8 @@ import numpy as np
 
 from app.glossary.terms import linked_html
 from app.plain_text import plain_html
-from app.start.words import MODELS, chance, percent
-from relcore.base.numbers import short
+from app.start.words import MODELS, chance
+from relcore.base.numbers import percent, short
 from relcore.scores.score import Score
 
 

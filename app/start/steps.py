@@ -28,7 +28,7 @@ _CHOICES = 3000  # of the most frequent words
 
 
 @dataclass(frozen=True)
-class Step:
+class StoryStep:
     title: str
     draw: Callable[[], None]
     question: str
@@ -247,7 +247,7 @@ def stitching() -> None:
 
 
 STEPS = (
-    Step(
+    StoryStep(
         "Two trainings, one shape",
         two_trainings,
         "The maps were turned and mirrored so that they face each other. Is that cheating?",
@@ -255,7 +255,7 @@ STEPS = (
         " way. Turning and mirroring changes no distance between words, so it changes no shape. Nothing was"
         " stretched, and no word was moved by itself.",
     ),
-    Step(
+    StoryStep(
         "Same shape, different axes",
         same_shape,
         "FastText shrinks to a spot in Word2Vec's axes. Where did its shape go?",
@@ -263,14 +263,14 @@ STEPS = (
         " are, in FastText, directions in which these words hardly differ. Linear CKA, a score that ignores"
         " rotations, still finds the two spaces alike; see *Scores* in Explore.",
     ),
-    Step(
+    StoryStep(
         "An anchor is a ruler",
         ruler,
         "Which changes of a space leave the cosines to the anchors as they are, and which do not?",
         "Turning, mirroring and scaling leave them. Stretching a single axis or moving the origin does not."
         " That is why Relscope subtracts the mean of each space first, which undoes a moved origin.",
     ),
-    Step(
+    StoryStep(
         "How many anchors?",
         how_many,
         "Why are two anchors not enough, although each map has two dimensions?",
@@ -278,7 +278,7 @@ STEPS = (
         " small difference between the models is larger than the distance to the next word. Each further"
         " anchor moves words apart.",
     ),
-    Step(
+    StoryStep(
         "When it fails",
         when_it_fails,
         "Which of these failures would more anchors mend, and which would they hide?",
@@ -286,7 +286,7 @@ STEPS = (
         " pairs: the audit under *Anchors* in Explore finds them. Unrelated data stay at the chance level"
         " with any number of anchors. A score far above its chance level is what no such data reach.",
     ),
-    Step(
+    StoryStep(
         "A use: stitching",
         stitching,
         "Why can a classifier read the rows of an encoder that it has never seen?",

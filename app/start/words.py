@@ -10,7 +10,7 @@ from app import compute, exports, session
 from app.components.small_maps import SmallMap, small_maps
 from app.saving import DEFAULT_ANCHORS
 from app.workspace import BUNDLED, Workspace
-from relcore.base.numbers import short
+from relcore.base.numbers import percent
 from relcore.maps.pane_maps import OWN, orient_pairs
 from relcore.maps.views import View, default_view
 from relcore.scores.score import Score
@@ -57,13 +57,9 @@ def score(pair: Match, form: str, by: tuple[str, ...] = ()) -> Score:
     return compute.live_scores(pair, form, by, *settings, alone=True)["mrr"]
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def chance(found: Score) -> str:
     """By chance one of all rows is nearest."""
-    return f"{short(100 / found.n, 2)} %"
+    return percent(1 / found.n)
 
 
 def draw_maps(

@@ -18,7 +18,7 @@ from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
-from relcore.base.numbers import counted
+from relcore.base.numbers import counted, percent
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import encode, encode_job, encoding_job_key, stored_encodings
 from relcore.encoders.bundled import LANGUAGES
@@ -256,15 +256,11 @@ def lead(result: RetrievalResult) -> str:
     if "absolute" not in result.scores:
         before = " Without stitching there is no score, as the widths differ."
     elif best != "absolute":
-        before = f" Without stitching, <b>{_percent(result.scores['absolute']['first'])}</b>."
+        before = f" Without stitching, <b>{percent(result.scores['absolute']['first'])}</b>."
     return (
-        f"<b>{_percent(score)}</b> of {counted(len(result.ids), 'query', 'queries')} find their partner"
-        f" first, by {METHODS[best].title}; chance level {_percent(score.null.mean)}.{before}"
+        f"<b>{percent(score)}</b> of {counted(len(result.ids), 'query', 'queries')} find their partner"
+        f" first, by {METHODS[best].title}; chance level {percent(score.null.mean)}.{before}"
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.1 or not share else f"{100 * share:.1f} %"
 
 
 def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: RetrievalResult) -> None:

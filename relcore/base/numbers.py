@@ -4,6 +4,8 @@ numbers.
 
 from __future__ import annotations
 
+from math import floor, log10
+
 MINUS = "−"
 
 
@@ -16,6 +18,14 @@ def short(value: float, places: int = 3) -> str:
     text = f"{abs(value):,.{places}f}"
     sign = MINUS if value < 0 and text.strip("0,.") else ""
     return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def percent(share: float) -> str:
+    """A share as words quote it: ``93 %``, ``0 %``, and one digit below one percent: ``.005 %``."""
+    value = 100 * share
+    if value >= 0.95 or not value:
+        return f"{value:.0f} %"
+    return f"{short(value, -floor(log10(value)))} %"
 
 
 def counted(n: int, thing: str, things: str = "") -> str:

@@ -135,7 +135,9 @@ def assemble_scene(
     drawn = (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == anchor_rows)
     notes = [f"{len(rows):,} of the {counted(len(source), 'row')} of {names[0]} and {names[1]}"]
     notes += [f"{title}: {note}" for title, (_, note) in titled.items()]
-    caption = "; ".join([*notes, counted(len(anchor_ids), "anchor"), *filter(None, [view.about])])
+    n = len(anchor_ids)
+    among = f", {drawn.sum():,} of them drawn" if drawn.sum() < n else ""
+    caption = "; ".join([*notes, f"{counted(n, 'anchor')}{among}", *filter(None, [view.about])])
     title = view.scale.title if view.scale else ""
     number = {"scale": view.scale, "values": view.values, "color_title": title} if view.scale else {}
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **number)

@@ -338,7 +338,7 @@ def invert_pair(
 
 
 @dataclass(frozen=True, eq=False)
-class Recovered:
+class Recovery:
     """What lies nearest to recovered rows, among all true ones.
 
     Attributes
@@ -360,7 +360,7 @@ class Recovered:
     labelled: tuple[float, float] | None = None
 
 
-def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries: int = 1000) -> Recovered:
+def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries: int = 1000) -> Recovery:
     """The best, the worst and middle rows of an inversion, as many of each as are `shown`."""
     _, target = sides(pair, result.spec.route)
     mean = mean_row(target.vectors)
@@ -389,7 +389,7 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
         if 2 * len(own) > len(queries):
             shares = pd.Series(labels).value_counts(normalize=True)
             labelled = float(np.mean(own == other)), float(shares[own].mean())
-    return Recovered(shown_rows, first, len(queries), len(result.rows), labelled)
+    return Recovery(shown_rows, first, len(queries), len(result.rows), labelled)
 
 
 _FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score below a direct map's, a condition number
