@@ -308,8 +308,10 @@ def test_all_rows_are_drawn_and_choosers_that_are_opened_late_keep_their_values(
     settle(page)
     page.keyboard.press("Escape")
     assert 0 < lasso(page) < 20_000
+    settle(page)
     page.locator(".st-key-view-choosers button").first.click()
     chooser.get_by_text("More", exact=True).click()
+    settle(page)
     assert chooser.get_by_label("Neighbours of each example").input_value() == "200"
     chooser.get_by_text("3", exact=True).click()
     page.wait_for_selector(f"{ROOT}[data-tool=turn]")

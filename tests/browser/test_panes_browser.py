@@ -303,9 +303,11 @@ def test_anchors_are_hidden_by_a_key_or_their_entry_in_the_legend_and_sized_by_t
     page.click(f"{ROOT} [data-tool=stars]")
     page.get_by_label("Size of the anchors").fill("2")
     events(page, 2)
+    at_rest(page, ".ls-star")
     large = shown.locator(".ls-star").first.bounding_box()["width"]
     page.get_by_label("Size of the anchors").fill("0.5")
     assert events(page, 3)[2] == {"kind": "stars", "size": 0.5, "opacity": 1, "shown": True}
+    at_rest(page, ".ls-star")
     assert shown.locator(".ls-star").first.bounding_box()["width"] < large / 2
     for pressed in ("false", "true"):
         entry.click()
