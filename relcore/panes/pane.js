@@ -7,7 +7,7 @@ const REACH = 9; // pixels within which the pointer takes a point
 const DRAWING = new Set(["lasso", "box"]); // tools that draw the edge of a selection
 const GLIDING = 450; // milliseconds in which points move to another map
 const MOST_GLIDING = 60000; // rows; of more, a processor without a graphics card draws too few frames
-const SAMPLE_GLIDING = 4000; // of these rows, without such a card: all that move at once are too many for 30 frames a second
+const SAMPLE_GLIDING = 3000; // of these rows, without such a card: all that move at once are too many for 30 frames a second
 const STILL = "(prefers-reduced-motion: reduce)";
 const HOME = Object.freeze({ x: 0, y: 0, zoom: 1 });
 
