@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from app.components.small_maps import SmallMap
 from app.start import steps, story
 from relcore import load_words, match, select_anchors
-from relcore.base.numbers import short
+from relcore.base.numbers import percent, short
 from relcore.catalog.catalog import held_out_ids, load
 from relcore.catalog.examples import example_spaces
 from relcore.compare import lesson
@@ -54,7 +54,7 @@ def page(at):
 
 
 def shown(score):
-    return f"<b>{100 * score.top1:.0f} %</b>"
+    return f"<b>{percent(score.top1)}</b>"
 
 
 def test_the_first_screen_shows_what_the_core_finds(words):

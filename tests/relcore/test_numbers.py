@@ -1,6 +1,6 @@
 import pytest
 
-from relcore.base.numbers import band, general, in_cell, short, signed
+from relcore.base.numbers import band, general, in_cell, percent, short, signed
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,10 @@ def test_changes_and_bands():
 )
 def test_quantities_of_any_size_have_significant_digits(value, text):
     assert general(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "told"), [(0, "0 %"), (0.93, "93 %"), (0.0096, "1 %"), (0.007, ".7 %"), (1 / 19700, ".005 %")]
+)
+def test_a_share_below_one_percent_keeps_a_digit(share, told):
+    assert percent(share) == told
