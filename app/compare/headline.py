@@ -1,4 +1,4 @@
-"""The headline of the Compare page: its result in one sentence with the numbers."""
+"""The headline of Explore: its result in one sentence with the numbers."""
 
 from __future__ import annotations
 

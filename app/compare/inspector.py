@@ -152,7 +152,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         width="stretch",
         key="inspector.anchor",
         disabled=pinned or full,
-        help="Pinned: unpin it on the Anchors page first" if pinned else FULL_HELP if full else None,
+        help="Pinned: unpin it under Anchors first" if pinned else FULL_HELP if full else None,
     )
     view = workspace.view
     # Pivots do not show in the colours of labels: start again with this one.

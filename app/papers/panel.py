@@ -1,4 +1,4 @@
-"""The rows of the Papers page: filter, tables side by side, and links to the pages that explore them."""
+"""The rows of Papers in Research: filter, tables side by side, and links to the places that explore them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class MetricName(Named):
     Attributes
     ----------
     of : some of "pair", "spaces"
-        What it compares: the representations of one pair, as in the table of the Compare page, or many spaces
+        What it compares: the representations of one pair, as in the table of Explore, or many spaces
         with each other.
     needs : some of "anchors", "projection", "k", "n_queries", "labels"
         The settings that a comparison of many spaces depends on; "labels": what a pair must have.

@@ -1,4 +1,4 @@
-"""audit: which anchor pairs look wrong, and the scores without them, as on the Anchors page."""
+"""audit: which anchor pairs look wrong, and the scores without them, as Explore shows them under Anchors."""
 
 from __future__ import annotations
 

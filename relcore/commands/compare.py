@@ -1,4 +1,4 @@
-"""compare: the table of the Compare page."""
+"""compare: the table of scores in Explore."""
 
 from __future__ import annotations
 

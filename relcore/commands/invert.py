@@ -1,4 +1,4 @@
-"""invert: the numbers of the Invert page, and the recovered rows as a space."""
+"""invert: the numbers of Connect › Invert, and the recovered rows as a space."""
 
 from __future__ import annotations
 

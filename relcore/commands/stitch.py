@@ -1,4 +1,4 @@
-"""stitch: the table and the matrices of the Stitch page."""
+"""stitch: the table and the matrices of Connect › Stitch."""
 
 from __future__ import annotations
 
