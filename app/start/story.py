@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from app.glossary.terms import linked
 from app.saving import STEP
 from app.start import front, steps
-from app.widgets import bound
 
 STYLE = Path(__file__).parents[2] / "assets" / "start.css"
-LARGE = "<style>html { font-size: 1.25rem; } .st-key-toolbar { display: none; }</style>"
+# With less air, so that each step fits a screen of 1440 × 900.
+LARGE = """<style>
+html { font-size: 1.2rem; }
+.st-key-toolbar { display: none; }
+[data-testid="stMainBlockContainer"] { padding-bottom: 1rem; }
+.st-key-story .stVerticalBlock { gap: 0.5rem; }
+.relscope-says { line-height: 1.4; margin-bottom: 0.4rem; }
+.relscope-number > b { font-size: 2.6rem; }
+.relscope-columns { height: 5rem; margin-bottom: 1.5rem; }
+</style>"""
 _PRESENTS = "story.presents"
 
 
@@ -28,7 +37,10 @@ def page() -> None:
     with st.container(key="story"):
         _bar(number)
         st.html(f'<h3 class="relscope-step">{number} · {one.title}</h3>')
-        one.draw()
+        with st.container(
+            key=f"story-{number}"
+        ):  # by its key, a step that loads shows nothing of the one before
+            one.draw()
         with st.expander(f"Exercise: {one.question}", icon=":material/quiz:"):
             st.markdown(linked(one.answer))
 
@@ -56,23 +68,40 @@ def _bar(number: int) -> None:
             "Back",
             key="story.back",
             shortcut="Left",
-            on_click=go_to,
-            args=(number - 1,),
+            **_to(number - 1),
         )
         st.button(
             "Next" if number < last else "To the start",
             key="story.next",
             type="primary",
             shortcut="Right",
-            on_click=go_to,
-            args=((number + 1) % (last + 1),),
+            **_to((number + 1) % (last + 1)),
         )
-        look = {"options": range(1, last + 1), "label_visibility": "collapsed", "required": True}
-        bound(st.segmented_control, "Step", "story.step", number, go_to, **look)
+        for other in range(1, last + 1):  # no group of choices, which would take the arrow keys
+            look = "secondary" if other == number else "tertiary"
+            st.button(
+                f"{other}",
+                key=f"story.step-{other}",
+                type=look,
+                help=steps.STEPS[other - 1].title,
+                **_to(other),
+            )
         st.space("stretch")
-        presents = {"key": _PRESENTS, "help": "Large type, for a screen in front of a class"}
-        st.toggle("Presenter mode", persist_state="session", **presents)
+        presents = bool(st.session_state.get(_PRESENTS))
+        # No toggle: the arrow keys do not reach the story while an input has the focus.
+        st.button(
+            "Small type" if presents else "Present it",
+            key="story.present",
+            icon=":material/co_present:",
+            type="tertiary",
+            help="Large type, for a screen in front of a class",
+            **_to(number, not presents),
+        )
         st.button("Reset", key="story.reset", icon=":material/restart_alt:", type="tertiary", on_click=reset)
+
+
+def _to(number: int, presents: bool | None = None) -> dict[str, Any]:
+    return {"on_click": go_to, "args": (number, presents)}
 
 
 def reset() -> None:

@@ -18,6 +18,14 @@ def test_the_story_by_keyboard_alone(watched, app):
     for number in (5, 4):
         watched.keyboard.press("ArrowLeft")
         at_step(watched, number)
+    # A lecturer clicks first, and then goes on by keys.
+    for clicked, leads_to in (("5", 6), ("Present it", 5)):
+        watched.get_by_role("button", name=clicked, exact=True).click()
+        settle(watched)
+        watched.keyboard.press("ArrowRight" if leads_to == 6 else "ArrowLeft")
+        at_step(watched, leads_to)
+    watched.keyboard.press("ArrowLeft")
+    at_step(watched, 4)
     slider = watched.get_by_role("slider")
     slider.focus()
     watched.keyboard.press("End")  # the arrows move the slider, too, and then not the story
