@@ -4,7 +4,25 @@ The names of `__all__` are imported when they are first used, so that ``import r
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equal to the table below
+    from relcore.compare.notebook import show as show
+    from relcore.encoders.words import load_words as load_words
+    from relcore.files.reading import load_space as load_space
+    from relcore.represent.anchors import select_anchors as select_anchors
+    from relcore.represent.bootstrap import bootstrap_anchors as bootstrap_anchors
+    from relcore.represent.similarity import RelativeProjection as RelativeProjection
+    from relcore.represent.translation import InverseRelativeProjection as InverseRelativeProjection
+    from relcore.represent.translation import Procrustes as Procrustes
+    from relcore.scores.cka import linear_cka as linear_cka
+    from relcore.scores.neighbours import jaccard as jaccard
+    from relcore.scores.neighbours import mrr as mrr
+    from relcore.spaces.selections import read_selection as read_selection
+    from relcore.spaces.selections import read_selections as read_selections
+    from relcore.spaces.space import LatentSpace as LatentSpace
+    from relcore.spaces.space import match as match
+    from relcore.stitch.stitching import stitch_matrix as stitch_matrix
 
 __version__ = "0.2.0"
 _MODULES = {

@@ -1,5 +1,6 @@
 """What `import relcore` offers to a script, and what it costs."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -37,3 +38,16 @@ def test_every_name_is_there_and_none_needs_an_extra():
     assert len(relcore.__all__) == 16
     assert set(relcore.__all__) <= set(dir(relcore))
     assert all(getattr(relcore, name).__name__ == name for name in relcore.__all__)
+
+
+def test_type_checkers_read_the_names_that_are_imported():
+    tree = ast.parse(Path(relcore.__file__).read_text(encoding="utf-8"))
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    told = {
+        alias.asname: node.module
+        for node in checked.body
+        for alias in node.names
+        if alias.asname == alias.name  # `import x as x` is public, `import x` is not
+    }
+    assert told == {name: f"relcore.{module}" for name, module in relcore._MODULES.items()}
+    assert (Path(relcore.__file__).parent / "py.typed").is_file()
