@@ -21,21 +21,20 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, default_view, make_view
 from relcore.represent.anchors import select_anchors
 from relcore.scores.comparison import ProjectionSpec
-from relcore.spaces.space import LatentSpace, Match, match
+from relcore.spaces.space import LatentSpace, Match, MatrixLike, as_pair, match
 from relcore.tasks.recipe import GRID
 
 if TYPE_CHECKING:
     from relcore.panes.widget import PanesWidget
 
-Shown = LatentSpace | np.ndarray | str | Path
 N_ANCHORS = 300
 _MAP = ReductionSpec(fit="first")
 
 
 @extra("notebook")
 def show(
-    source: Shown,
-    target: Shown,
+    source: MatrixLike | str | Path,
+    target: MatrixLike | str | Path,
     anchors: Sequence[str] | int | None = None,
     *,
     panes: Sequence[str] = GRID,
@@ -51,7 +50,7 @@ def show(
 
     Parameters
     ----------
-    source, target : LatentSpace, array (n, d), or path
+    source, target : LatentSpace, matrix (n, d) in any form, or path
         Spaces pair by id, arrays by row. A path may be the name of a bundled space.
     anchors : ids, or how many, optional
         By default 300 rows at random, or a third of the rows where these are fewer. An empty list draws the
@@ -85,13 +84,15 @@ def show(
     need_distinct("panes", _listed("panes", panes, "a list of representations"), PANES)
     if len(panes) > 2:
         raise SpaceError(f"panes: expected one or two representations, got {len(panes)}")
-    spaces = _spaces(source, target)
-    pair = match(*spaces)
+    source, target = as_pair(
+        *(load_words(one) if isinstance(one, str | Path) else one for one in (source, target))
+    )
+    pair = match(source, target)
     if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
         n_anchors = min(N_ANCHORS, len(pair) // 3) if anchors is None else int(anchors)
         anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
     anchors = _listed("anchors", anchors, "a list of ids, or how many")
-    drawing = _drawing(pair, _view(pair, spaces[0], color_by), tuple(panes))
+    drawing = _drawing(pair, _view(pair, source, color_by), tuple(panes))
     return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom)
 
 
@@ -100,23 +101,6 @@ def _listed(name: str, given: Any, what: str) -> tuple:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
     return tuple(given)
-
-
-def _spaces(source: Shown, target: Shown) -> list[LatentSpace]:
-    """Both as spaces; an array takes the ids of the other one."""
-    given = [load_words(side) if isinstance(side, str | Path) else side for side in (source, target)]
-    known = next((side for side in given if isinstance(side, LatentSpace)), None)
-    for side, name in enumerate(("source", "target")):
-        if isinstance(given[side], LatentSpace):
-            continue
-        rows, n = np.asarray(given[side]), len(given[1 - side])
-        if rows.ndim == 2 and len(rows) != n:
-            raise SpaceError(
-                f"{name}: an array is paired by row, expected {n:,} rows, got {len(rows):,}; make both a"
-                " LatentSpace with ids to pair them by id"
-            )
-        given[side] = LatentSpace(rows, known.ids if known else list(map(str, range(len(rows)))), name=name)
-    return given
 
 
 def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | None) -> View:

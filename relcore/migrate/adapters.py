@@ -14,7 +14,7 @@ from datetime import date
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -27,11 +27,12 @@ from relcore.base.names import INDEXES
 from relcore.base.records import from_json, parse, to_json
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.files.formats import checked_ids
-from relcore.represent.similarity import Estimator, matrix, need_finite, row_blocks, unit_rows
+from relcore.represent.similarity import Estimator, need_finite, row_blocks, unit_rows
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
+from relcore.spaces.space import MatrixLike
 from relcore.stores.index import (
     BLOCK,
     StagedRows,
@@ -101,11 +102,12 @@ class Adapter(Estimator):
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         """Steps of queries and of the corpus between the two `Unit()`, from float32 rows of length 1."""
 
-    def fit(self, new: np.ndarray, old: np.ndarray) -> Adapter:
+    def fit(self, new: MatrixLike, old: MatrixLike) -> Self:
         """Learn from paired rows (m, d_new), (m, d_old); raises a SpaceError for fewer than two, or not
         finite ones.
         """
-        new, old = matrix(new, "new"), matrix(old, "old")
+        given = new
+        new, old = self._paired(("new", "old"), new, old)
         if len(new) != len(old) or len(new) < 2:
             raise SpaceError(
                 f"pairs: expected as many new rows as old ones, two or more, got {len(new):,} and"
@@ -116,16 +118,18 @@ class Adapter(Estimator):
         queries, corpus = self._solve(unit_rows(new), unit_rows(old))
         self.query_steps_ = (Unit(), *queries, Unit())
         self.corpus_steps_ = (Unit(), *corpus, Unit()) if corpus else (Unit(),)
-        self.n_features_in_ = new.shape[1]
+        self._sees(given, new.shape[1], apply_steps(self.query_steps_, new[:1]).shape[1])
         self.n_features_old_ = old.shape[1]
         return self
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """New queries in the space that is searched, (n, d_new) → (n, d) float32 of length 1."""
-        return self._mapped(self.query_steps_, self._check_width(X))
+        rows = self._check_width(X)
+        return self._framed(self._mapped(self.query_steps_, rows), X)
 
-    def corpus(self, X: np.ndarray) -> np.ndarray:
+    def corpus(self, X: MatrixLike) -> np.ndarray:
         """Old vectors in the space that is searched, (n, d_old) → (n, d) float32 of length 1."""
+        self._need_fitted()
         return self._mapped(self.corpus_steps_, self._check_width(X, self.n_features_old_))
 
     def _mapped(self, steps: Steps, X: np.ndarray) -> np.ndarray:
@@ -440,7 +444,9 @@ class LoadedAdapter(Adapter):
     def __init__(self, card: Card, queries: Steps, corpus: Steps) -> None:
         self.card = card
         self.query_steps_, self.corpus_steps_ = queries, corpus
-        self.n_features_in_, self.n_features_old_ = card.new_width, card.old_width
+        self.n_features_old_ = card.old_width
+        one = np.zeros((1, card.new_width), np.float32)
+        self._sees(None, card.new_width, apply_steps(queries, one).shape[1])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return dict(self.card.settings)

@@ -19,11 +19,11 @@ from relcore.represent.similarity import (
     thin_svd,
     unit_rows,
 )
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 
 
 def select_anchors(
-    space: LatentSpace,
+    space: MatrixLike,
     n_anchors: int,
     strategy: str = "random",
     *,
@@ -34,6 +34,8 @@ def select_anchors(
 
     Parameters
     ----------
+    space : LatentSpace, or matrix (n, d) in any form
+        Rows without ids have "0", "1", … as ids.
     strategy : one of `names.STRATEGIES`
         Those of Moschella et al. 2023 (their code): uniform; each next anchor farthest in angle from those
         chosen; the row nearest to each k-means centroid; the most frequent rows; the same number from each
@@ -57,6 +59,7 @@ def select_anchors(
     >>> len(select_anchors(space, 3, random_state=0))
     3
     """
+    space = as_space(space)
     need_one_of("strategy", strategy, STRATEGIES)
     for name, number, least in (
         ("n_anchors", n_anchors, 1),

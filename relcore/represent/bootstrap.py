@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import band, short
 from relcore.represent.similarity import mean_row, row_blocks, thin_svd, unit_rows
-from relcore.spaces.space import LatentSpace, Split, row_keys
+from relcore.spaces.space import LatentSpace, MatrixLike, Split, as_space, row_keys
 
 BLOCK_BYTES = 64 * 2**20  # one block of similarities; two are never alive at once
 Stage = tuple[np.ndarray, np.ndarray]
@@ -574,8 +574,8 @@ class BootstrapResult:
 
 
 def bootstrap_anchors(
-    source: LatentSpace,
-    target: LatentSpace,
+    source: MatrixLike,
+    target: MatrixLike,
     *,
     seeds: Sequence[tuple[str, str]] = (),
     n_anchors: int = 300,
@@ -588,7 +588,8 @@ def bootstrap_anchors(
     after: Callable[[Sequence[Round]], object] = len,
     **settings: Any,
 ) -> BootstrapResult:
-    """Find the partners of source anchors in the target; only the ids of the seeds are read.
+    """Find the partners of source anchors in the target; only the ids of the seeds are read. Rows without
+    ids have "0", "1", … as ids.
 
     Parameters
     ----------
@@ -631,6 +632,7 @@ def bootstrap_anchors(
     ('fits', 1.0)
     """
     need_one_of("method", method, METHODS)
+    source, target = as_space(source, "source"), as_space(target, "target")
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
     wanted = task.wanted(anchors, n_anchors, method)
     run = task.self_learning if method == "self-learning" else task.paper

@@ -7,19 +7,19 @@ A new similarity is a subclass of `Similarity` with a `between`, and a line in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import signature
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.magnitude import centred, out_of_range, sized, spread_and_offset
+from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.magnitude import centred, sized, spread_and_offset
 from relcore.base.names import SIMILARITIES
-from relcore.spaces.space import LatentSpace, MappedRows
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, matrix, need_paired
 
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
 _IN_CACHE = 2**17  # numbers: half a megabyte
@@ -31,16 +31,21 @@ class Estimator:
     """What all estimators share: scikit-learn's habits, so that pipelines, `clone` and grid searches take
     them. Not by its base class, whose import takes longer than the app's first picture.
 
-    Parameters by the names of ``__init__``, and `fit_transform`; a subclass has `fit` and `transform`.
+    Parameters by the names of ``__init__``, and `fit_transform`; a subclass has `fit` and `transform`. After
+    a fit on a DataFrame `feature_names_in_` are its columns, and `transform` refuses others, or these in
+    another order.
     """
 
     _needs_target: ClassVar[bool] = False  # whether fit learns from a second space
+    _names_out: np.ndarray | None = None
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; `deep` is scikit-learn's, no parameter here has parameters of its own."""
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
-    def set_params(self, **parameters: Any) -> Estimator:
+    def set_params(self, **parameters: Any) -> Self:
         """Change parameters by name, until the next fit without effect on what was learned.
 
         Raises
@@ -57,7 +62,43 @@ class Estimator:
         vars(self).update(parameters)
         return self
 
-    def fit_transform(self, X: np.ndarray, y: np.ndarray | None = None, **settings: Any) -> np.ndarray:
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Whether `transform` gives arrays ("default") or DataFrames ("pandas"), with the rows' ids or index.
+
+        scikit-learn's global configuration is not read: what is computed here must not depend on it.
+        """
+        need_one_of("transform", transform, (None, "default", "pandas"))
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
+        """The names of the columns of `transform`, (d_out,): the target's columns or the anchors' ids where
+        these are known, else "procrustes0", "procrustes1", …
+
+        Raises
+        ------
+        SpaceError
+            Not fitted; `input_features` that are not those of the fit.
+        """
+        self._need_fitted()
+        known = getattr(self, "feature_names_in_", None)
+        if input_features is not None and known is not None and not np.array_equal(input_features, known):
+            raise SpaceError(
+                f"input_features is not equal to feature_names_in_: expected {quote(known[:3])}, got"
+                f" {quote(input_features[:3])}; leave them out"
+            )
+        if input_features is not None and len(input_features) != self.n_features_in_:
+            raise SpaceError(
+                "input_features should have length equal to number of features: expected"
+                f" {self.n_features_in_}, got {len(input_features)}; leave them out"
+            )
+        if self._names_out is not None:
+            return self._names_out
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{column}" for column in range(self._n_features_out)], dtype=object)
+
+    def fit_transform(self, X: MatrixLike, y: MatrixLike | None = None, **settings: Any) -> np.ndarray:
         return self.fit(X, y, **settings).transform(X)
 
     def __sklearn_tags__(self) -> Any:
@@ -67,48 +108,84 @@ class Estimator:
         target = TargetTags(
             required=paired, two_d_labels=paired, multi_output=paired, single_output=not paired
         )
-        return Tags(None, target, TransformerTags(preserves_dtype=["float32"]), input_tags=InputTags())
+        tags = TransformerTags(preserves_dtype=["float32"])
+        return Tags(None, target, tags, input_tags=InputTags(sparse=True))
 
-    def _check_width(self, X: np.ndarray, width: int | None = None, by_block: bool = False) -> np.ndarray:
-        """X as float32 of the width that fit saw, or of `width`; `by_block` as in `matrix`."""
+    def _need_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
-            raise SpaceError(f"{type(self).__name__}: expected a fitted estimator; call fit first")
-        X, width = matrix(X, by_block=by_block), width or self.n_features_in_
+            raise not_fitted(f"{type(self).__name__}: expected a fitted estimator; call fit first")
+
+    def _sees(self, X: Any, width: int, width_out: int, names_out: np.ndarray | None = None) -> None:
+        """Keep the widths of a fit, and the names of its columns where they have some."""
+        vars(self).pop("feature_names_in_", None)  # of an earlier fit
+        if (names := column_names(X)) is not None:
+            self.feature_names_in_ = names
+        self.n_features_in_, self._n_features_out, self._names_out = width, width_out, names_out
+
+    def _paired(self, names: tuple[str, str], X: Any, Y: Any, dtype: type = np.float32) -> list[np.ndarray]:
+        """Both sides of paired rows as matrices, not yet of as many rows."""
+        if Y is None:
+            raise SpaceError(
+                f"{names[1]}: expected a matrix (n, d), got None; {type(self).__name__} requires y to be"
+                " passed, but the target y is None"
+            )
+        need_paired(X, Y)
+        return [matrix(side, name, dtype) for side, name in zip((X, Y), names, strict=True)]
+
+    def _check_width(
+        self,
+        X: Any,
+        width: int | None = None,
+        names: np.ndarray | None = None,
+        by_block: bool = False,
+    ) -> np.ndarray:
+        """X as float32 of the width and the columns' names that fit saw, or of those given; `by_block` as in
+        `matrix`."""
+        self._need_fitted()
+        names = getattr(self, "feature_names_in_", None) if width is None else names
+        given, width = column_names(X), width or self.n_features_in_
+        if names is not None and given is not None and not np.array_equal(names, given):
+            differ = set(given) ^ set(names)
+            which = f"other names ({quote(sorted(differ)[:3])})" if differ else "another order"
+            raise SpaceError(
+                f"X: expected the columns of fit in their order, {quote(names[:3])} …, got {which}; take them"
+                " as X[list(estimator.feature_names_in_)]"
+            )
+        X = matrix(X, by_block=by_block)
         if X.shape[1] != width:
-            raise SpaceError(f"expected rows of width {width} as in fit, got {X.shape[1]}")
+            raise SpaceError(
+                f"expected rows of width {width} as in fit, got {X.shape[1]}: X has {X.shape[1]} features,"
+                f" but {type(self).__name__} is expecting {width} features as input"
+            )
         return X
 
+    def _framed(self, rows: np.ndarray, X: Any) -> np.ndarray:
+        """What `transform` gives for X: these rows, or a DataFrame of them after `set_output`."""
+        if getattr(self, "_sklearn_output_config", {}).get("transform") != "pandas":
+            return rows
+        import pandas as pd
 
-def matrix(
-    X: Any, name: str = "X", dtype: type = np.float32, by_block: bool = False
-) -> np.ndarray | MappedRows:
-    """X as a matrix of real numbers (n, d) with rows and columns; not whether they are finite, see
-    `need_finite`.
+        index = X.index if isinstance(X, pd.DataFrame | LatentSpace) else None
+        return cast(np.ndarray, pd.DataFrame(rows, index, self.get_feature_names_out(), copy=False))
 
-    `MappedRows` are read as a whole, unless the caller takes them `by_block`.
 
-    Raises
-    ------
-    SpaceError
-        Another shape, a sparse matrix, complex numbers, what is no number.
-    """
-    if by_block and isinstance(X, MappedRows):
-        return X
-    if hasattr(X, "tocsr"):
-        raise SpaceError(
-            f"{name}: expected a dense matrix (n, d), got a sparse one; convert it with .toarray()"
-        )
-    given = np.asarray(X)
-    if given.dtype.kind == "c":
-        raise SpaceError(f"{name}: expected real numbers, got {given.dtype}. Complex data not supported")
-    if given.ndim != 2 or 0 in given.shape:
-        raise SpaceError(f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}")
-    if dtype == np.float32 and (reason := out_of_range(given)):
-        raise SpaceError(f"{name}: {reason}")
-    try:
-        return np.asarray(given, dtype=dtype)
-    except (TypeError, ValueError) as error:
-        raise SpaceError(f"{name}: expected a matrix of numbers, got {given.dtype}: {error}") from error
+def column_names(X: Any) -> np.ndarray | None:
+    """The names (d,) of the columns of a DataFrame, of any library, where all are texts."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.array(list(columns), dtype=object)
+
+
+def not_fitted(message: str) -> SpaceError:
+    """A `SpaceError` that is scikit-learn's `NotFittedError`, too, whose import takes long."""
+    from sklearn.exceptions import NotFittedError
+
+    class NotFitted(SpaceError, NotFittedError):
+        def __reduce__(self) -> tuple[Any, ...]:
+            return not_fitted, self.args
+
+    return NotFitted(message)
 
 
 def need_finite(result: np.ndarray, name: str = "X") -> None:
@@ -442,6 +519,8 @@ class RelativeProjection(Estimator):
     mean_ : array (d,) or None
     anchors_ : array (k, d)
         Centred if `center`; of length 1 where the similarity is one of directions.
+    feature_names_in_ : array (d,)
+        The columns of X, where it is a DataFrame.
 
     Examples
     --------
@@ -466,14 +545,14 @@ class RelativeProjection(Estimator):
 
     def fit(
         self,
-        X: np.ndarray,
-        y: None = None,
+        X: MatrixLike,
+        y: object = None,
         *,
-        anchors: np.ndarray | None = None,
+        anchors: MatrixLike | Sequence[int] | Sequence[str] | None = None,
         mean: np.ndarray | None = None,
-    ) -> RelativeProjection:
-        """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), or vectors (k, d) from
-        elsewhere.
+    ) -> Self:
+        """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), its ids (k,), as those of
+        `select_anchors`, or vectors (k, d) from elsewhere.
 
         Without anchors, rows are drawn: of two row-aligned spaces the same ones. `y` is ignored, a pipeline
         gives it. `mean` is the `mean_row` of X where it is known already: it takes a pass over X.
@@ -484,7 +563,7 @@ class RelativeProjection(Estimator):
             No anchors, rows outside X, widths that differ, numbers that are not finite, an unknown
             similarity, whitening of anything but the cosine.
         """
-        X = matrix(X, by_block=True)
+        given, X = X, matrix(X, by_block=True)
         n, width = X.shape
         mean = mean_row(X) if mean is None else mean
         need_finite(mean)
@@ -493,23 +572,30 @@ class RelativeProjection(Estimator):
                 raise SpaceError(f"n_anchors: expected 1 or more, got {self.n_anchors}")
             drawn = np.random.default_rng(self.random_state)
             anchors = drawn.choice(n, min(self.n_anchors, n), replace=False)
-        anchors, reason = np.asarray(anchors), ""
-        if anchors.size == 0:
+        rows, reason, names = _listed_or_matrix(anchors), "", ids_of(given)
+        if rows.ndim == 1 and rows.size and all(isinstance(one, str) for one in rows):
+            rows = as_space(given, "X").rows(rows.tolist())
+        if rows.size == 0:
             reason = "at least one, got none; pick some by hand or with select_anchors"
-        elif anchors.ndim == 2:
-            if anchors.shape[1] == width:
-                return self.fit_from(mean, np.asarray(anchors, dtype=np.float32), X)
-            reason = f"vectors of width {width} like the space, got {anchors.shape[1]}"
-        elif anchors.ndim != 1 or not np.issubdtype(anchors.dtype, np.integer):
-            got = f"{anchors.dtype} {anchors.shape}"
-            reason = f"row numbers (k,) or vectors (k, d), got {got}; ids: space.rows(ids)"
-        elif len(outside := anchors[(anchors < 0) | (anchors >= n)]):
+        elif rows.ndim == 2:
+            if rows.shape[1] == width:
+                self.fit_from(mean, np.asarray(rows, dtype=np.float32), X)
+                self._sees(given, width, len(rows))
+                return self
+            reason = f"vectors of width {width} like the space, got {rows.shape[1]}"
+        elif rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
+            got = f"{rows.dtype} {rows.shape}"
+            reason = f"row numbers (k,), ids of X (k,) or vectors (k, d), got {got}"
+        elif len(outside := rows[(rows < 0) | (rows >= n)]):
             reason = f"rows 0 … {n - 1}, got {outside[0]}"
         if reason:
             raise SpaceError(f"anchors: expected {reason}")
-        return self.fit_from(mean, X[anchors], X)
+        self.fit_from(mean, X[rows], X)
+        of_rows = None if names is None else np.array([names[row] for row in rows], dtype=object)
+        self._sees(given, width, len(rows), of_rows)
+        return self
 
-    def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> RelativeProjection:
+    def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> Self:
         """`fit` for a space that is not in one place: its mean (d,), the anchors' vectors (k, d), and some of
         its rows (m, d).
 
@@ -527,16 +613,25 @@ class RelativeProjection(Estimator):
         self.mean_ = mean if self.center else None
         self.similarity_ = similarity.fit(rows, anchors, self.mean_, self)
         self.anchors_ = self.similarity_.anchors_
-        self.n_features_in_ = anchors.shape[1]
+        self._sees(None, anchors.shape[1], len(anchors))
         return self
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Similarities of the rows of X to the anchors, (n, d) → (n, k) float32.
 
         Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, others without fixed range.
         A vector that is zero (after centring) has cosine 0 to everything.
         """
-        X = self._check_width(X, by_block=True)
-        relative = self.similarity_.relative(X, self.mean_)
+        rows = self._check_width(X, by_block=True)
+        relative = self.similarity_.relative(rows, self.mean_)
         need_finite(relative[:, 0])
-        return relative
+        return self._framed(relative, X)
+
+
+def _listed_or_matrix(anchors: Any) -> np.ndarray:
+    """Row numbers or ids as an array (k,), vectors as a matrix (k, d)."""
+    if isinstance(anchors, Sequence) and not isinstance(anchors, str):
+        listed = all(np.isscalar(one) for one in anchors)
+    else:
+        listed = len(getattr(anchors, "shape", (0, 0))) == 1 or 0 in getattr(anchors, "shape", ())
+    return np.asarray(anchors) if listed else matrix(anchors, "anchors")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -17,14 +17,15 @@ from relcore.base.names import DELTA, INVERSES
 from relcore.represent.anchors import farthest_order
 from relcore.represent.similarity import (
     Estimator,
+    column_names,
     inverse_norms,
-    matrix,
     mean_row,
     need_finite,
     project_directions,
     thin_svd,
     unit_rows,
 )
+from relcore.spaces.space import MatrixLike
 
 _NEAR_ZERO = 64  # times the spread of the rows
 
@@ -36,9 +37,10 @@ class _Translation(Estimator):
     scale: ClassVar[bool] = True
     _needs_target = True
 
-    def fit(self, source: np.ndarray, target: np.ndarray) -> _Translation:
+    def fit(self, source: MatrixLike, target: MatrixLike) -> Self:
         """Learn the map from paired rows, source (k, d_source) and target (k, d_target)."""
-        source, target = matrix(source, "source", np.float64), matrix(target, "target", np.float64)
+        given = source, target
+        source, target = self._paired(("source", "target"), source, target, np.float64)
         if len(source) != len(target):
             raise SpaceError(
                 f"expected the same number of paired rows, 1 or more, got {len(source)} and {len(target)}"
@@ -55,13 +57,14 @@ class _Translation(Estimator):
         self.matrix_ = scaled(self._solve(*moved), of_source - of_target)
         spread, offset = spread_and_offset(source, means[0])
         self._is_far = offset > _NEAR_ZERO * spread
-        self.n_features_in_ = source.shape[1]
+        self._sees(given[0], source.shape[1], target.shape[1], column_names(given[1]))
         return self
 
-    def transform(self, X: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
+    def transform(self, X: MatrixLike, less: np.ndarray | None = None) -> np.ndarray:
         """Source rows in the target space, (n, d_source) → (n, d_target), `less` a row of it. float32."""
+        given, X = X, self._check_width(X)
         of_source, of_target = self._exponents
-        X, mean = scaled(self._check_width(X), of_source), scaled(self.source_mean_, of_source)
+        X, mean = scaled(X, of_source), scaled(self.source_mean_, of_source)
         matrix, shift = scaled(self.matrix_, of_target - of_source), scaled(self.target_mean_, of_target)
         if self._is_far:  # a product of rows that are not centred would lose their differences
             rows = ((X - mean) @ matrix + shift).astype(np.float32)
@@ -69,7 +72,7 @@ class _Translation(Estimator):
             rows = X @ matrix.astype(np.float32) + (shift - mean @ matrix).astype(np.float32)
         rows = scaled(rows, -of_target)
         need_finite(rows[:, 0])
-        return centred(rows, less)
+        return self._framed(centred(rows, less), given)
 
 
 @dataclass(eq=False)
@@ -101,6 +104,30 @@ class Procrustes(_Translation):
         rotation = left @ right
         spread = np.linalg.norm(source @ rotation) ** 2
         return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation
+
+    def inverse_transform(self, X: MatrixLike) -> np.ndarray:
+        """Target rows in the source space, (n, d_target) → (n, d_source) float32: by the pseudo-inverse, so a
+        direction that the other space lacks becomes its mean.
+
+        Raises
+        ------
+        SpaceError
+            Not fitted, rows of another width, a map of all rows to one point.
+        """
+        self._need_fitted()
+        X = self._check_width(X, self._n_features_out, self._names_out)
+        of_source, of_target = self._exponents
+        matrix = scaled(self.matrix_, of_target - of_source)
+        squared = np.vdot(matrix, matrix) / min(matrix.shape)  # the scale, twice
+        if not squared:
+            raise SpaceError(
+                "inverse_transform: expected a map that can be inverted, got one to a single point; fit it on"
+                " target rows that differ"
+            )
+        rows = (scaled(X, of_target) - scaled(self.target_mean_, of_target)) @ (matrix.T / squared)
+        rows = scaled((rows + scaled(self.source_mean_, of_source)).astype(np.float32), -of_source)
+        need_finite(rows[:, 0])
+        return rows
 
 
 @dataclass(eq=False)
@@ -243,12 +270,12 @@ class InverseRelativeProjection(Estimator):
 
     def fit(
         self,
-        source_anchors: np.ndarray,
-        target_anchors: np.ndarray,
+        source_anchors: MatrixLike,
+        target_anchors: MatrixLike,
         *,
         source_mean: np.ndarray | None = None,
         target_mean: np.ndarray | None = None,
-    ) -> InverseRelativeProjection:
+    ) -> Self:
         """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target).
 
         The means centre the rows, such as those of the whole space; default: the anchors' means.
@@ -268,7 +295,8 @@ class InverseRelativeProjection(Estimator):
         if not self.ridge > 0:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
         self.__dict__.pop("rank_", None)  # of an earlier fit
-        source, target = matrix(source_anchors, "source_anchors"), matrix(target_anchors, "target_anchors")
+        sides = "source_anchors", "target_anchors"
+        source, target = self._paired(sides, source_anchors, target_anchors)
         if len(source) != len(target):
             raise SpaceError(
                 f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and"
@@ -277,6 +305,7 @@ class InverseRelativeProjection(Estimator):
         if len(source) < 2:
             raise SpaceError(
                 f"anchors: expected two or more (the inverse of one spans a single line), got {len(source)}"
+                " sample"
             )
         self.source_mean_ = _mean(source, source_mean, "source_mean")
         self.target_mean_ = _mean(target, target_mean, "target_mean")
@@ -289,19 +318,20 @@ class InverseRelativeProjection(Estimator):
         self.scale_ = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
         self._exponents = brought(source)[1], brought(target)[1]
         self.matrix_ = (encoder @ decoder).astype(np.float32)
-        self.n_features_in_ = len(self.matrix_)
+        self._sees(source_anchors, *self.matrix_.shape, column_names(target_anchors))
         return self
 
     @cached_property
     def rank_(self) -> int:
         return int(np.linalg.matrix_rank(self.decoder_))
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Source rows in the target space, (n, d_source) → (n, d_target) float32. A row at the source's mean
         becomes the target's mean.
         """
+        given, X = X, np.ascontiguousarray(self._check_width(X))
         of_source, of_target = self._exponents
-        X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
+        X = scaled(X, of_source)
         mean, scale = scaled(self.source_mean_, of_source), np.float32(math.ldexp(self.scale_, -of_target))
         if self.lengths == "paper":
             rows = project_directions(X, self.matrix_ * scale, mean)
@@ -311,14 +341,15 @@ class InverseRelativeProjection(Estimator):
         rows += scaled(self.target_mean_, of_target).astype(np.float32)
         rows = scaled(rows, -of_target)
         need_finite(rows[:, 0])
-        return rows
+        return self._framed(rows, given)
 
-    def relative(self, X: np.ndarray) -> np.ndarray:
+    def relative(self, X: MatrixLike) -> np.ndarray:
         """Source rows relative to the anchors, (n, d_source) → (n, k) float32; whitened if the method is."""
         return project_directions(self._check_width(X), self.encoder_, self.source_mean_)
 
-    def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
+    def inverse_transform(self, relative: MatrixLike) -> np.ndarray:
         """Relative rows in the target space, (n, k) → (n, d_target) float32."""
+        self._need_fitted()
         rows = self._check_width(relative, len(self.decoder_)) @ self.decoder_
         rows *= np.float32(self.scale_) * (inverse_norms(rows)[:, None] if self.lengths == "mean" else 1)
         rows += self.target_mean_
@@ -417,7 +448,8 @@ def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
     elif len(still):
         reason = f"number {still[0]} lies at the mean of the {side} space and has no direction; remove it"
     elif np.abs(units @ units[0]).min() > 1 - 1e-6:
-        reason = f"expected several directions in the {side} space, got {k} anchors on one line"
+        line = f"{k} anchors on one line of n_features = {anchors.shape[1]}"
+        reason = f"expected several directions in the {side} space, got {line}"
     else:
         return units
     raise SpaceError(f"anchors: {reason}")

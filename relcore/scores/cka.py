@@ -12,6 +12,7 @@ from relcore.base.magnitude import brought, centred, scaled, within
 from relcore.base.numbers import short
 from relcore.represent.similarity import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
 from relcore.scores.score import CENTRE, Null, Score
+from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
 
 # Three moments of the permutation null distribution of linear CKA, which is Escoufier's RV coefficient.
 
@@ -359,8 +360,8 @@ class OwnMoments(SpaceSums):
 
 
 def linear_cka(
-    X: np.ndarray,
-    Y: np.ndarray,
+    X: MatrixLike,
+    Y: MatrixLike,
     *,
     debiased: bool = False,
     own: tuple[OwnMoments, OwnMoments] | None = None,
@@ -389,6 +390,9 @@ def linear_cka(
     >>> round(float(linear_cka(X, 2 * X @ rotation + 1)), 4)
     1.0
     """
+    ids = ids_of(X) if ids is None else ids
+    need_paired(X, Y)
+    X, Y = matrix(X, "X", None, by_block=True), matrix(Y, "Y", None, by_block=True)
     if len(X) != len(Y):
         raise SpaceError(
             f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()"
@@ -398,7 +402,7 @@ def linear_cka(
     if len(rows) and len(X) - len(rows) >= 4:
         rest = np.delete(np.arange(len(X)), rows)
         without = cka_value(X[rest], Y[rest], debiased)
-        names = rows[:3].tolist() if ids is None else ids[rows[:3]]
+        names = rows[:3].tolist() if ids is None else [ids[row] for row in rows[:3]]
         note = decided_note(sums.value(debiased), without, len(rows), lambda: names)
     return sums.score(note, debiased)
 

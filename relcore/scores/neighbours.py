@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from zlib import crc32
 
 import numpy as np
@@ -24,6 +24,7 @@ from relcore.scores.score import (
     mean_difference,
     sampling_interval,
 )
+from relcore.spaces.space import MatrixLike, matrix, need_paired
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -530,8 +531,21 @@ def find_neighbours(
     return Neighbours(source, target, queries, own, other, convention, device)
 
 
+class SearchSettings(TypedDict, total=False):
+    """Settings of `find_neighbours` beside k and the convention."""
+
+    n_queries: int | None
+    queries: np.ndarray | None
+    random_state: int
+    device: str
+
+
 def jaccard(
-    source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "mutual", **settings
+    source: MatrixLike,
+    target: MatrixLike,
+    k: int = 10,
+    convention: str = "mutual",
+    **settings: Unpack[SearchSettings],
 ) -> Score:
     """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1, each searched by
     itself unless `convention` is "paper", which needs common axes.
@@ -553,11 +567,17 @@ def jaccard(
     >>> jaccard(X, np.random.default_rng(1).permutation(X)) < 0.1
     True
     """
-    found = find_neighbours(source, target, k, convention, **settings)
+    found = _found(source, target, k, convention, settings)
     return found.jaccard() if convention == "mutual" else _noted(found.jaccard(), found)
 
 
-def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
+def mrr(
+    source: MatrixLike,
+    target: MatrixLike,
+    k: int = 10,
+    convention: str = "paper",
+    **settings: Unpack[SearchSettings],
+) -> Score:
     """Mean reciprocal rank, 0 … 1, of rows as neighbours of their own source vectors: for spaces with common
     axes, such as relative rows or translated ones, in either convention.
 
@@ -577,8 +597,16 @@ def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "
     >>> mrr(X, X[:, ::-1]).note[:63]
     'Neighbours agree much more within the spaces (overlap 1.000) th'
     """
-    found = find_neighbours(source, target, k, convention, **settings)
+    found = _found(source, target, k, convention, settings)
     return _noted(found.mrr(), found)
+
+
+def _found(
+    source: MatrixLike, target: MatrixLike, k: int, convention: str, settings: SearchSettings
+) -> Neighbours:
+    need_paired(source, target)
+    sides = matrix(source, "source", None, by_block=True), matrix(target, "target", None, by_block=True)
+    return find_neighbours(*sides, k, convention, **settings)
 
 
 def _noted(score: Score, found: Neighbours) -> Score:

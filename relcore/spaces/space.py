@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -502,7 +502,7 @@ class LatentSpace:
 
     Parameters
     ----------
-    vectors : array (n, d)
+    vectors : matrix (n, d) in any form of `matrix`
         Kept as float32, read-only; copied unless it is a read-only float32 array already. A read-only memory
         map of float16 or float32 (``numpy.load(path, mmap_mode="r")``), or `MappedRows`, stays on disk:
         `vectors` then is a float32 map, or `MappedRows`, of which slices, rows and masks are float32. Its
@@ -545,8 +545,8 @@ class LatentSpace:
 
     def __init__(
         self,
-        vectors: np.ndarray,
-        ids: Sequence[str],
+        vectors: MatrixLike,
+        ids: Sequence[str] | np.ndarray,
         *,
         name: str = "space",
         labels: Sequence[str] | None = None,
@@ -555,11 +555,7 @@ class LatentSpace:
     ) -> None:
         self.name = name
         self._stored = stored = mapped(vectors)
-        given = np.asarray(vectors) if stored is None else stored
-        if given.ndim != 2 or 0 in given.shape:
-            raise SpaceError(
-                f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}"
-            )
+        given = matrix(vectors, name, None) if stored is None else stored
         if stored is None:
             if reason := out_of_range(given):
                 raise SpaceError(f"{name}: {reason}")
@@ -710,6 +706,136 @@ class LatentSpace:
         )
 
 
+# What a public function takes as rows (n, d): one coercion for all of them.
+
+
+class HasShape(Protocol):
+    """An array, a DataFrame, a tensor or a sparse matrix."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+MatrixLike = LatentSpace | HasShape | Sequence[Sequence[float] | np.ndarray]
+_MOST_DENSE = 8 << 30  # bytes that a sparse matrix may take once it is dense
+
+
+def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: bool = False) -> np.ndarray:
+    """A `LatentSpace`, array, DataFrame, tensor of any device, sparse matrix or list of rows as a matrix of
+    real numbers (n, d) with rows and columns; not whether they are finite, see `need_finite`.
+
+    Without a `dtype` real numbers stay of their own type. Matrices that lie in files (`MappedRows`), or are
+    made when they are used (`MadeRows`), are read as a whole, unless the caller takes them `by_block`.
+
+    Raises
+    ------
+    SpaceError
+        Another shape, complex numbers, what is no number, a sparse matrix that is too large when dense.
+    """
+    if isinstance(X, LatentSpace):
+        X = X.vectors
+    if isinstance(X, MappedRows | MadeRows):
+        if by_block:
+            return cast(np.ndarray, X)
+        X = X[:] if isinstance(X, MadeRows) else X
+    if hasattr(X, "detach"):  # a tensor, perhaps on a GPU, sparse, or of a type that NumPy lacks
+        X = X.detach().cpu().to_dense()
+        X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
+    if hasattr(X, "tocsr"):
+        if (needed := 8 * X.shape[0] * X.shape[-1]) > _MOST_DENSE:
+            raise SpaceError(
+                f"{name}: expected a sparse matrix of at most {_MOST_DENSE >> 30} GB when dense, got"
+                f" {needed >> 30:,} GB; lower its width, for instance with sklearn's TruncatedSVD"
+            )
+        X = X.toarray()
+    try:
+        given = np.asarray(X)
+    except ValueError as error:  # lists of different lengths
+        raise SpaceError(
+            f"{name}: expected a matrix (n, d), got {error!s:.120}; make the rows equally long"
+        ) from error
+    if given.dtype.kind == "c":
+        raise SpaceError(
+            f"{name}: expected real numbers, got {given.dtype}. Complex data not supported; give the"
+            " .real part"
+        )
+    if given.ndim != 2:
+        got = f"shape {given.shape}" if given.ndim else f"{X!r:.40}"
+        raise SpaceError(
+            f"{name}: expected a matrix (n, d), an array, DataFrame, tensor, sparse matrix, list of rows or"
+            f" LatentSpace, got {got}. Reshape your data: rows.reshape(1, -1) makes a single row a matrix"
+        )
+    if 0 in given.shape:
+        what = "feature(s)" if given.shape[1] == 0 else "sample(s)"
+        raise SpaceError(
+            f"{name}: expected a matrix (n, d) with rows and columns, got 0 {what} (shape={given.shape})"
+            " while a minimum of 1 is required."
+        )
+    if dtype == np.float32 and (reason := out_of_range(given)):
+        raise SpaceError(f"{name}: {reason}")
+    if dtype is None:
+        dtype = None if given.dtype.kind in "fiu" else np.float64
+    try:
+        return np.asarray(given, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(
+            f"{name}: expected a matrix of numbers, got {given.dtype}: {error}; leave other columns out,"
+            " or make them the index"
+        ) from error
+
+
+def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
+    """The ids of rows that have some: of a `LatentSpace`, and the index of a DataFrame that is of texts."""
+    if isinstance(X, LatentSpace):
+        return X._row_numbers or X.ids
+    index = X.index if isinstance(X, pd.DataFrame) else None
+    return None if index is None or index.inferred_type != "string" else index.to_numpy(dtype=object)
+
+
+def need_paired(X: Any, Y: Any) -> None:
+    """Raise a SpaceError where both sides have ids and these are not the same in the same order: a function
+    that takes rows in pairs would take others.
+    """
+    first, second = ids_of(X), ids_of(Y)
+    if first is None or second is None or len(first) != len(second):
+        return
+    numbers = isinstance(first, RowNumbers) and isinstance(second, RowNumbers)
+    if not numbers and not np.array_equal(np.asarray(first[:]), np.asarray(second[:])):
+        raise SpaceError(
+            f"expected the same ids in the same order on both sides, got {quote(first[:3])} and"
+            f" {quote(second[:3])}; pair the spaces with match()"
+        )
+
+
+def as_space(X: Any, name: str = "space") -> LatentSpace:
+    """What `matrix` takes as a space; rows without ids are "0", "1", …; a space as it is."""
+    if isinstance(X, LatentSpace):
+        return X
+    rows, ids = matrix(X, name, None, by_block=True), ids_of(X)
+    return LatentSpace(rows, RowNumbers(len(rows)) if ids is None else ids, name=name)
+
+
+def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
+    """Both sides as spaces; rows without ids are paired by row, so they take the ids of the other side.
+
+    Raises
+    ------
+    SpaceError
+        Numbers of rows that differ where one side has no ids; what `matrix` refuses.
+    """
+    sides = [as_space(source, "source"), as_space(target, "target")]
+    named = [ids_of(source) is not None, ids_of(target) is not None]
+    for side, other in ((0, 1), (1, 0)):
+        if not named[side] and len(sides[side]) != len(sides[other]):
+            raise SpaceError(
+                f"{sides[side].name}: an array is paired by row, expected {len(sides[other]):,} rows, got"
+                f" {len(sides[side]):,}; make both a LatentSpace with ids to pair them by id"
+            )
+        if not named[side] and named[other]:
+            sides[side] = sides[side].with_columns(ids=sides[other]._row_numbers or sides[other].ids)
+    return sides[0], sides[1]
+
+
 @dataclass(frozen=True)
 class Match:
     """Two spaces over the same ids in the same order, and the number of rows left out."""
@@ -728,15 +854,17 @@ class Match:
         return len(self.source)
 
 
-def match(source: LatentSpace, target: LatentSpace) -> Match:
+def match(source: MatrixLike, target: MatrixLike) -> Match:
     """Pair two spaces by id, in the source's order; rows that are zero in either are left out and counted.
+
+    Arrays and tables without ids are paired by row, see `as_pair`.
 
     Raises
     ------
     NoCommonId
         No shared id; a SpaceError.
     SpaceError
-        None left after zero vectors are taken out.
+        None left after zero vectors are taken out; different numbers of rows where one side has no ids.
 
     Examples
     --------
@@ -750,6 +878,7 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
     >>> pair.target.vectors.tolist()
     [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
     """
+    source, target = as_pair(source, target)
     numbers = source._row_numbers, target._row_numbers
     if numbers[0] == numbers[1] if None not in numbers else np.array_equal(source.ids, target.ids):
         in_source = in_target = np.arange(len(source))

@@ -26,8 +26,10 @@ from relcore.runs.store import Store
 from relcore.spaces.space import (
     TEST_FRACTION,
     LatentSpace,
+    MatrixLike,
     Split,
     agreed_labels,
+    as_space,
     distinct_names,
     marked,
     shared_ids,
@@ -420,7 +422,7 @@ class Stitching:
 
 
 def stitch_matrix(
-    spaces: Sequence[LatentSpace],
+    spaces: Sequence[MatrixLike],
     spec: StitchSpec = StitchSpec(),
     report: Report = silent,
 ) -> StitchResult:
@@ -448,6 +450,9 @@ def stitch_matrix(
     >>> accuracy.shape, bool(accuracy.min() > 0.9)  # every encoder with every head
     ((2, 2), True)
     """
+    if isinstance(spaces, str) or not isinstance(spaces, Sequence):
+        raise SpaceError(f"spaces: expected a list of spaces, got {spaces!r:.80}")
+    spaces = [as_space(space) for space in spaces]
     shared, runs, n_states = share_rows(spaces, spec.order), [], len(spec.random_states)
     for number, state in enumerate(spec.random_states):
 

@@ -35,22 +35,23 @@ def files(tmp_path):
     return tmp_path
 
 
-def documented_example():
-    (example,) = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8"), flags=re.DOTALL
-    )
-    return example
+def documented_examples():
+    text = (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
 
 
 def check(environment, files):
     assert "torch" not in {path.name for path in environment.glob("lib/python*/site-packages/*")}
     python, relscope = environment / "bin" / "python", environment / "bin" / "relscope"
-    told = run(python, "-c", documented_example(), folder=files)
+    of_files, of_tables = documented_examples()
+    told = run(python, "-c", of_files, folder=files)
     score = re.fullmatch(r"mrr (\S+) \(k = 10, n = 300; chance (\S+) … (\S+)\)\n", told)
     assert float(score[1]) > 0.95
     assert float(score[3]) < 0.05
     assert (files / "panes.pdf").read_bytes().startswith(b"%PDF")
     store = {"RELSCOPE_STORE": str(files / "store")}
+    told = run(python, "-c", of_tables, folder=files, **store)
+    assert re.match(r"cka \S+ \(n = \S+; chance \S+ … \S+\)\n", told)
     table = run(
         relscope, "compare", "first.npy", "second.npy", "--anchors", "100", "--csv", folder=files, **store
     )

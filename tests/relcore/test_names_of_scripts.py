@@ -40,6 +40,11 @@ def test_every_name_is_there_and_none_needs_an_extra():
     assert all(getattr(relcore, name).__name__ == name for name in relcore.__all__)
 
 
+def test_to_tell_the_forms_of_rows_apart_nothing_is_imported():
+    loaded = loaded_by("from relcore import match; match([[1.0, 2.0], [3.0, 4.0]], [[1.0], [2.0]])")
+    assert not {name.split(".")[0] for name in loaded} & {"torch", "scipy", "sklearn", "polars"}
+
+
 def test_type_checkers_read_the_names_that_are_imported():
     tree = ast.parse(Path(relcore.__file__).read_text(encoding="utf-8"))
     (checked,) = (node for node in tree.body if isinstance(node, ast.If))

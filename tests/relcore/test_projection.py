@@ -132,7 +132,7 @@ def test_a_repeated_anchor_counts_once_when_whitened(X):
         (
             {},
             ["king"],
-            r"expected row numbers \(k,\) or vectors \(k, d\), got <U4 \(1,\); ids: space.rows\(ids\)",
+            "expected ids of 'X', got 1 unknown: 'king'",
         ),
         ({}, np.ones((2, 3)), f"expected vectors of width {D} like the space, got 3"),
         (
@@ -151,7 +151,5 @@ def test_fit_refuses(X, settings, anchors, message):
 def test_widths_are_checked(X):
     with pytest.raises(SpaceError, match=f"expected rows of width {D} as in fit, got 3"):
         RelativeProjection().fit(X, anchors=ANCHORS).transform(X[:, :3])
-    with pytest.raises(
-        SpaceError, match=r"expected a matrix \(n, d\) with rows and columns, got shape \(12,\)"
-    ):
+    with pytest.raises(SpaceError, match=r"expected a matrix \(n, d\), .*, got shape \(12,\). Reshape your"):
         RelativeProjection().fit(X[0], anchors=[0])

@@ -89,7 +89,7 @@ def test_take_keeps_every_column_aligned():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"vectors": np.ones(3)}, r"expected a matrix \(n, d\) with rows and columns, got shape \(3,\)"),
+        ({"vectors": np.ones(3)}, r"expected a matrix \(n, d\), .*, got shape \(3,\)"),
         (
             {"vectors": [[1, 2], [np.nan, 1], [np.inf, 0]]},
             "2 of 3 rows hold NaN or infinite values, first 'b', 'c'; leave these rows out",
