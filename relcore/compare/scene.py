@@ -260,7 +260,7 @@ class Panes(Recipe, ComparisonRecipe):
         return scene_exportable(result, self.to_json(), "relscope-panes")
 
 
-def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:
+def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
     """All rows of two spaces, absolute above and relative below, by PCA fitted on the first space; anchors by
     id.
 

@@ -482,7 +482,7 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
     write(path, content.replace(zeros, told, 1))
 
 
-def load(path: Path) -> LoadedAdapter:
+def load(path: str | Path) -> LoadedAdapter:
     """The adapter in a file, or in a folder that `export` wrote.
 
     Raises a SpaceError for another or damaged file, shapes that do not fit, or a later layout.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import numpy as np
@@ -21,16 +21,23 @@ from relcore.panes.payload import ids_digest, payload_of, read_events
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
 
 
-class _Several(traitlets.TraitType):
+if TYPE_CHECKING:
+    _Trait = traitlets.TraitType[tuple[Any, ...], Iterable[Any]]  # what it gives, and what it can be set to
+else:
+    _Trait = traitlets.TraitType
+
+
+class _Several(_Trait):
     """A tuple of any iterable but a text."""
 
-    default_value = ()
+    default_value: tuple[Any, ...] = ()
 
     def __init__(self, what: str, item: Callable[[Any], Any], **settings: Any) -> None:
         super().__init__(**settings)
-        self.what, self.item = what, item
+        self.what: str = what
+        self.item: Callable[[Any], Any] = item
 
-    def validate(self, widget: Any, value: Any) -> tuple:
+    def validate(self, widget: Any, value: Any) -> tuple[Any, ...]:
         try:
             if isinstance(value, str | bytes):
                 raise TypeError
@@ -68,9 +75,9 @@ class PanesWidget(anywidget.AnyWidget):
     _css = part("panes.css")
     _header = traitlets.Dict().tag(sync=True)
     _events = traitlets.List().tag(sync=True)
-    selection = _Several("ids", str)
-    selected_rows = _Several("row numbers", operator.index)
-    anchors = _Several("ids", str)
+    selection: _Several = _Several("ids", str)
+    selected_rows: _Several = _Several("row numbers", operator.index)
+    anchors: _Several = _Several("ids", str)
 
     def __init__(
         self,

@@ -38,6 +38,7 @@ class Estimator:
 
     _needs_target: ClassVar[bool] = False  # whether fit learns from a second space
     _names_out: np.ndarray | None = None
+    _n_features_out: int
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -347,9 +348,10 @@ class Similarity:
         As `between` takes them: less the mean, where there is one.
     """
 
+    anchors_: np.ndarray
     # Whether `relative` is the directions of the rows times `basis_` (d, k); whitening needs it.
-    linear = False
-    learns = False  # whether `fit` reads the rows that `clustered_rows` draws
+    linear: ClassVar[bool] = False
+    learns: ClassVar[bool] = False  # whether `fit` reads the rows that `clustered_rows` draws
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         """Keep the anchors (k, d) of the space X (n, d); `settings` is the `RelativeProjection`."""
@@ -368,7 +370,8 @@ class Similarity:
 class Cosine(Similarity):
     """−1 … 1; 0 where the row or the anchor is a zero vector."""
 
-    linear = True
+    basis_: np.ndarray
+    linear: ClassVar[bool] = True
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         self.anchors_ = unit_rows(anchors, mean)
@@ -387,7 +390,7 @@ class Cosine(Similarity):
 class Angular(Cosine):
     """1 − angle / π, 0 … 1: the cosine on a scale that is a metric on the sphere."""
 
-    linear = False
+    linear: ClassVar[bool] = False
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
         cosines = super().relative(X, mean)
@@ -419,7 +422,8 @@ class Quantised(Similarity):
     clustered; every other row joins the nearest of the `centroids_` (c, d).
     """
 
-    learns = True
+    centroids_: np.ndarray
+    learns: ClassVar[bool] = True
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         from sklearn.cluster import AgglomerativeClustering
@@ -460,7 +464,7 @@ class WhitenedProduct(Similarity):
     the cosine .652, whitened .722; on 3,000 words in 100 dimensions .995, .979 and .997. See `MethodMap`.
     """
 
-    learns = True
+    learns: ClassVar[bool] = True
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         rows = X[clustered_rows(len(X), len(anchors))].astype(np.float64)
@@ -610,9 +614,9 @@ class RelativeProjection(Estimator):
             )
         if self.whiten and not 0 < self.ridge < np.inf:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
-        self.mean_ = mean if self.center else None
-        self.similarity_ = similarity.fit(rows, anchors, self.mean_, self)
-        self.anchors_ = self.similarity_.anchors_
+        self.mean_: np.ndarray | None = mean if self.center else None
+        self.similarity_: Similarity = similarity.fit(rows, anchors, self.mean_, self)
+        self.anchors_: np.ndarray = self.similarity_.anchors_
         self._sees(None, anchors.shape[1], len(anchors))
         return self
 

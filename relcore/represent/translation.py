@@ -34,8 +34,11 @@ class _Translation(Estimator):
     """Fitted state of every map: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
 
     _centred: ClassVar[bool] = True
-    scale: ClassVar[bool] = True
-    _needs_target = True
+    scale: bool = True
+    _needs_target: ClassVar[bool] = True
+    matrix_: np.ndarray
+    source_mean_: np.ndarray
+    target_mean_: np.ndarray
 
     def fit(self, source: MatrixLike, target: MatrixLike) -> Self:
         """Learn the map from paired rows, source (k, d_source) and target (k, d_target)."""
@@ -144,7 +147,7 @@ class LeastSquares(_Translation):
     [[3.0, 5.0]]
     """
 
-    _centred = False
+    _centred: ClassVar[bool] = False
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         return np.linalg.lstsq(source, target, rcond=None)[0]
@@ -164,7 +167,7 @@ class Affine(LeastSquares):
     [[11.0, 12.0]]
     """
 
-    _centred = True
+    _centred: ClassVar[bool] = True
 
 
 # Display alignment of one picture of the rows onto another.
@@ -307,17 +310,18 @@ class InverseRelativeProjection(Estimator):
                 f"anchors: expected two or more (the inverse of one spans a single line), got {len(source)}"
                 " sample"
             )
-        self.source_mean_ = _mean(source, source_mean, "source_mean")
-        self.target_mean_ = _mean(target, target_mean, "target_mean")
+        self.source_mean_: np.ndarray = _mean(source, source_mean, "source_mean")
+        self.target_mean_: np.ndarray = _mean(target, target_mean, "target_mean")
         A = _directions(source, self.source_mean_, "source")
         B = _directions(target, self.target_mean_, "target")
         encoder, decoder = A.T, self._pruned(B) if self.method == "pruned" else self._shrunk(B)
         if self.method == "whitened":
             encoder = encoder @ _power(A, self.ridge, -0.5)
-        self.encoder_, self.decoder_ = encoder.astype(np.float32), decoder.astype(np.float32)
-        self.scale_ = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
+        self.encoder_: np.ndarray = encoder.astype(np.float32)
+        self.decoder_: np.ndarray = decoder.astype(np.float32)
+        self.scale_: float = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
         self._exponents = brought(source)[1], brought(target)[1]
-        self.matrix_ = (encoder @ decoder).astype(np.float32)
+        self.matrix_: np.ndarray = (encoder @ decoder).astype(np.float32)
         self._sees(source_anchors, *self.matrix_.shape, column_names(target_anchors))
         return self
 
@@ -357,7 +361,8 @@ class InverseRelativeProjection(Estimator):
 
     def _pruned(self, anchors: np.ndarray) -> np.ndarray:
         (pruned,) = pruned_decoders(anchors, (self.delta,), (self.omega,), self.random_state)
-        self.kept_, self.condition_numbers_ = pruned.kept, np.array(pruned.condition_numbers)
+        self.kept_: tuple[np.ndarray, ...] = pruned.kept
+        self.condition_numbers_: np.ndarray = np.array(pruned.condition_numbers)
         if min(map(len, self.kept_)) < 2:
             raise SpaceError(
                 f"delta: expected a distance at which two or more anchors stay, got {self.delta:g}; lower it"

@@ -35,7 +35,9 @@ class Context:
     """
 
     def __init__(self, key: str, store: Store, send: Callable[[dict[str, Any]], None] | None = None) -> None:
-        self.key, self.store, self._send = key, store, send
+        self.key: str = key
+        self.store: Store = store
+        self._send = send
         self._latest: dict[str, Any] | None = None
         self._measured: list[dict[str, float]] = []
 

@@ -141,18 +141,19 @@ class Store:
 
     def __init__(
         self,
-        root: str | os.PathLike | None = None,
+        root: str | os.PathLike[str] | None = None,
         limit_bytes: int | None = None,
         finished: Finished | bool | None = None,
     ) -> None:
         given = root is None if finished is None else finished
-        self.finished = given if isinstance(given, Finished) else entries.finished() if given else None
+        made = given if isinstance(given, Finished) else entries.finished() if given else None
+        self.finished: Finished | None = made
         try:
             cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"
-            self.root = expanded(root or os.environ.get(ENVIRONMENT) or cache).absolute()
+            self.root: Path = expanded(root or os.environ.get(ENVIRONMENT) or cache).absolute()
         except SpaceError as error:
             raise StoreError(f"{ENVIRONMENT}: {error}") from None
-        self.limit_bytes = environment.store_bytes() if limit_bytes is None else limit_bytes
+        self.limit_bytes: int = environment.store_bytes() if limit_bytes is None else limit_bytes
         self._entries, self._partial = self.root / "entries", self.root / "partial"
         self._above_limit = False
         with _failures(f"{self.root}: expected a folder to write to, got an error", _ELSEWHERE):

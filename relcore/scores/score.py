@@ -199,7 +199,7 @@ class Score(float):
             score.top1 = top1
         return score
 
-    def __getnewargs_ex__(self) -> tuple[tuple[float], dict]:
+    def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
         return (float(self),), dict(self.__dict__)
 
     def to_record(self) -> dict[str, Any]:

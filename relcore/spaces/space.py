@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -113,8 +113,11 @@ class MappedRows(NDArrayOperatorsMixin):
     ((3, 2), [[0.0, 1.0], [1.0, 1.0]], dtype('float32'))
     """
 
-    ndim = 2
-    dtype = np.dtype(np.float32)
+    ndim: int = 2
+    dtype: np.dtype = np.dtype(np.float32)
+    origin: Origin
+    shape: tuple[int, int]
+    size: int
 
     def __init__(self, parts: Sequence[np.ndarray], origin: Origin | None = None) -> None:
         self.origin = origin or Origin()
@@ -294,6 +297,12 @@ class MadeRows:
     numbers : array (n,)
         Rows of the space, in the order in which they count here.
     """
+
+    vectors: np.ndarray
+    made: Callable[[np.ndarray], np.ndarray]
+    numbers: np.ndarray
+    shape: tuple[int, int]
+    nbytes: int
 
     def __init__(
         self, vectors: np.ndarray, made: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray
@@ -541,7 +550,11 @@ class LatentSpace:
     array([2, 0])
     """
 
-    note = ""
+    note: str = ""
+    dimension: int
+    labels: np.ndarray | None
+    payload: tuple[Any, ...] | None
+    counts: np.ndarray | None
 
     def __init__(
         self,
@@ -649,7 +662,7 @@ class LatentSpace:
             origin.keep_digest(of_columns, known)
         return known
 
-    def rows(self, ids: Sequence[str]) -> np.ndarray:
+    def rows(self, ids: Sequence[str] | np.ndarray) -> np.ndarray:
         """Row numbers (m,) of the ids, in their order.
 
         Raises
@@ -710,13 +723,19 @@ class LatentSpace:
 
 
 class HasShape(Protocol):
-    """An array, a DataFrame, a tensor or a sparse matrix."""
+    """An array, a DataFrame or a tensor."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
 
 
-MatrixLike = LatentSpace | HasShape | Sequence[Sequence[float] | np.ndarray]
+class Sparse(Protocol):
+    """A sparse matrix or array of SciPy's."""
+
+    def toarray(self) -> Any: ...
+
+
+MatrixLike: TypeAlias = LatentSpace | HasShape | Sparse | Sequence[Sequence[float] | np.ndarray]
 _MOST_DENSE = 8 << 30  # bytes that a sparse matrix may take once it is dense
 
 
@@ -1124,7 +1143,9 @@ class Split:
         return kept[self.random_state][self.test]
 
     @classmethod
-    def held_out(cls, ids: Sequence[str], anchors: np.ndarray = (), random_state: int = 0) -> Split:
+    def held_out(
+        cls, ids: Sequence[str] | np.ndarray, anchors: Sequence[int] | np.ndarray = (), random_state: int = 0
+    ) -> Split:
         """Every row that is not an anchor is a test row: for scores of methods that were fitted on the
         anchors only.
 
@@ -1146,12 +1167,12 @@ class Split:
     @classmethod
     def draw(
         cls,
-        ids: Sequence[str],
+        ids: Sequence[str] | np.ndarray,
         *,
-        anchors: np.ndarray = (),
+        anchors: Sequence[int] | np.ndarray = (),
         test_fraction: float = TEST_FRACTION,
         test_ids: Sequence[str] = (),
-        labels: Sequence | None = None,
+        labels: Sequence[str] | np.ndarray | None = None,
         random_state: int = 0,
     ) -> Split:
         """Test rows by their ids' keys, so the same in every space and every dataset; anchors are taken out

@@ -87,7 +87,7 @@ class Task(ABC, Generic[Result]):
         return records.unpack(Named("", self.result).load(), entry.arrays, entry.metadata[self.kind])
 
 
-def task_job(context: Context, *, task: Task, inputs: Sequence[str] = ()) -> None:
+def task_job(context: Context, *, task: Task[Any], inputs: Sequence[str] = ()) -> None:
     """A task as a job of the engine; `inputs` are store keys of its spaces (`encodings.put_space`)."""
     task.finish(context, [load_encoding(context.store, key) for key in inputs])
 

@@ -1,0 +1,153 @@
+"""mypy --strict and pyright on what a caller sees: `python tests/typing/check.py`, part of `make lint`.
+
+They read what `surface.py` says of each public name, the examples of README.md and docs, and `mistakes.py`,
+where both must find each marked line and no other. pyright also says which parts of the public names have no
+type. It needs Node, and is left out where there is none.
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+
+import relcore
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+CACHE = ROOT / ".venv" / "mypy"
+MISTAKES, SURFACE = HERE / "mistakes.py", HERE / "surface.py"
+TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+MYPY = re.compile(r"(?m)^(.+?):(\d+): error: (.*)$")
+# Of a base class in another folder the report of completeness knows nothing; other faults it names so.
+FAULTS = re.compile("missing|Type argument")
+FOREIGN = {"relcore.panes.widget.PanesWidget.keys"}  # of ipywidgets
+
+
+def examples(text: str) -> Iterable[tuple[int, str]]:
+    """The number and the code of each line of Python in Markdown; of each block all the lines before it are
+    empty, so that a checker counts as the text does."""
+    for block in re.finditer(r"(?ms)^```(?:python|py)\n(.*?)^```", text):
+        before = text.count("\n", 0, block.start(1))
+        yield before, "\n" * before + block[1]
+
+
+def write_examples(folder: Path) -> dict[str, str]:
+    """Each block as a file; the text that it is of, by the file's path."""
+    texts = {}
+    for text in TEXTS:
+        for before, code in examples(text.read_text(encoding="utf-8")):
+            path = folder / f"{text.stem.lower()}_{before}.py"
+            path.write_text(code, encoding="utf-8")
+            texts[str(path)] = str(text.relative_to(ROOT))
+    return texts
+
+
+def started(*command: str | Path, folder: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
+    settings = os.environ | {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"} | environment
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-m", *command], cwd=folder, env=settings, stdout=pipe, stderr=pipe, text=True
+    )
+
+
+def answer(process: subprocess.Popen[str]) -> str:
+    told, failed = process.communicate()
+    if process.returncode not in (0, 1):
+        raise SystemExit(f"{process.args}: {told}{failed}")
+    return told
+
+
+Found = set[tuple[str, int, str]]  # a path, a line and what is wrong there
+
+
+def of_mypy(process: subprocess.Popen[str]) -> Found:
+    return {(path, int(line), said) for path, line, said in MYPY.findall(answer(process))}
+
+
+def of_pyright(process: subprocess.Popen[str]) -> Found:
+    told = [one for one in json.loads(answer(process))["generalDiagnostics"] if one["severity"] == "error"]
+    return {(one["file"], one["range"]["start"]["line"] + 1, one["message"]) for one in told}
+
+
+def public() -> set[str]:
+    """The full names of what `surface.py` imports of relcore, and of its base classes."""
+    imports = [
+        one
+        for one in ast.walk(ast.parse(SURFACE.read_text(encoding="utf-8")))
+        if isinstance(one, ast.ImportFrom)
+    ]
+    modules = {
+        one.module: [alias.name for alias in one.names] for one in imports if "relcore" in str(one.module)
+    }
+    seen = {getattr(import_module(str(name)), each) for name, names in modules.items() for each in names}
+    seen |= {base for each in seen if isinstance(each, type) for base in each.__mro__}
+    named = {f"{one.__module__}.{one.__qualname__}" for one in seen}
+    return {name for name in named if name.startswith("relcore.")}
+
+
+def unnamed() -> list[str]:
+    """Public names that `surface.py` says nothing of."""
+    text = SURFACE.read_text(encoding="utf-8")
+    return [
+        f"{SURFACE.relative_to(ROOT)}: expected what {name} returns, by assert_type"
+        for name in relcore.__all__
+        if len(re.findall(rf"\b{name}\b", text)) < 2
+    ]
+
+
+def untyped(process: subprocess.Popen[str]) -> list[str]:
+    """Parts of the public names that have no type, with what pyright says of them."""
+    names, symbols = public(), json.loads(answer(process))["typeCompleteness"]["symbols"]
+    of_names = [one for one in symbols if any(f"{one['name']}.".startswith(f"{name}.") for name in names)]
+    assert {one["name"] for one in of_names} & names, "the report has no public name"
+    return [
+        f"{one['name']}: {said['message']}"
+        for one in of_names
+        for said in one["diagnostics"]
+        if not one["isTypeKnown"] and FAULTS.search(said["message"]) and one["name"] not in FOREIGN
+    ]
+
+
+def faults(checker: str, found: Found, texts: dict[str, str]) -> list[str]:
+    """What was found beside the mistakes, and the mistakes that were not."""
+    lines = MISTAKES.read_text(encoding="utf-8").splitlines()
+    marked = {number for number, line in enumerate(lines, start=1) if "# mistake:" in line}
+    other = [one for one in found if not (Path(one[0]).name == MISTAKES.name and one[1] in marked)]
+    missed = marked - {line for path, line, _ in found if Path(path).name == MISTAKES.name}
+    told = [f"{texts.get(path, path)}:{line}: {checker}: {said}" for path, line, said in sorted(other)]
+    return told + [
+        f"{MISTAKES.relative_to(ROOT)}:{line}: {checker} finds no mistake" for line in sorted(missed)
+    ]
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        texts = write_examples(folder)
+        files = *texts, SURFACE, MISTAKES
+        mypy = started("mypy", "--no-error-summary", f"--cache-dir={CACHE}", *files)
+        told = unnamed()
+        if shutil.which("node"):
+            pyright = started("pyright", "--outputjson", f"--pythonpath={sys.executable}", *files)
+            told += faults("pyright", of_pyright(pyright), texts)
+            arguments = "--outputjson", f"--pythonpath={sys.executable}", "--ignoreexternal"
+            report = started(
+                "pyright", "--verifytypes=relcore", *arguments, folder=folder, PYTHONPATH=str(ROOT)
+            )
+            told += untyped(report)
+        else:
+            print("no Node: pyright is left out", file=sys.stderr)
+        told += faults("mypy", of_mypy(mypy), texts)
+    print("\n".join(told), end="\n" if told else "")
+    return bool(told)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
