@@ -3,10 +3,12 @@
 The names of `__all__` are imported when they are first used, so that ``import relcore`` takes no time.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # not from typing: until `relcore.base.stopping` listens, Ctrl-C ends in a traceback
 if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equal to the table below
+    from typing import Any
+
     from relcore.compare.notebook import show as show
     from relcore.encoders.words import load_words as load_words
     from relcore.files.reading import load_space as load_space
@@ -47,6 +49,8 @@ __all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name not in _MODULES:
         raise AttributeError(f"module 'relcore' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f"relcore.{_MODULES[name]}"), name)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -13,11 +14,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stdout
 from functools import partial
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from relcore import __version__
 from relcore.base import access, environment, stopping
-from relcore.base.errors import NoCommonId, SpaceError
+from relcore.base.errors import NoCommonId, SpaceError, did_you_mean
 from relcore.base.text import harmless, visible
 from relcore.base.writing import sweep_temporary
 
@@ -136,10 +137,18 @@ class _Help(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as all others are."""
+    """A parser whose errors are one line, as all others are; `called` is that of the command."""
 
-    def error(self, message: str) -> None:
-        raise SpaceError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
+    called: argparse.ArgumentParser | None = None
+
+    def error(self, message: str) -> NoReturn:
+        message, near, prog = message.removeprefix("argument "), "", self.prog
+        if wrong := re.match(r"command: invalid choice: '(.*?)'", message):
+            message = f"{wrong[1]!r:.80}: expected one of {', '.join(COMMANDS)}"
+            near = did_you_mean(wrong[1], COMMANDS)
+        elif (wrong := re.match(r"unrecognized arguments: (-[^ =]+)", message)) and self.called:
+            near, prog = did_you_mean(wrong[1], self.called._option_string_actions), self.called.prog
+        raise SpaceError(f"{message}{near or ';'} see {prog} --help")
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -169,4 +178,5 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             command.add_argument("--store", metavar="FOLDER", help=store)
             command.add_argument("--quiet", action="store_true", help="do not show progress")
             command.set_defaults(run=module.run)
+            parser.called = command
     return parser

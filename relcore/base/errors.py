@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -17,6 +17,14 @@ class NoCommonId(SpaceError):
 def quote(items: Sequence[str]) -> str:
     """``'a', 'b'``: the items of an error message, each cut to 40 characters."""
     return ", ".join(repr(item if len(item) <= 40 else item[:39] + "…") for item in map(str, items))
+
+
+def did_you_mean(text: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'a' or 'b'?"``, or "" if no known name is similar."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(text, list(dict.fromkeys(known)), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:

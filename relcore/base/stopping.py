@@ -4,13 +4,18 @@ While nothing is open, as during imports, the process ends at once (`leave`). El
 a KeyboardInterrupt (`stop`), and a second signal ends it at once.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import signal
 import sys
 import warnings
 from contextlib import suppress
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False  # typing takes longer to import than all of this
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 SIGNALS = signal.SIGINT, signal.SIGTERM
 LINE = "Stopped. Finished work is saved; rerun the command to resume."

@@ -8,13 +8,12 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from relcore.base.access import data_folder, expanded
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import STRATEGIES, Named
 from relcore.base.portable import finder, with_paths
 from relcore.base.records import read_file
@@ -127,7 +126,7 @@ class Results(FullPaths):
         metavar="FILE",
         help="Also write the recipe (.json), from which relscope figure draws the same numbers.",
     )
-    format: str = setting("table", choices=("table", "json", "csv"), help="What is printed.")
+    format: str = setting("table", choices=("table", "json", "jsonl", "csv"), help="What is printed.")
 
 
 # Options from fields, and the values back.
@@ -158,8 +157,12 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
                 shown["type"] = partial(_read, one)
             parser.add_argument(flag(one.option), **shown)
             if name == "format":
-                for short in ("json", "csv"):
-                    text = f"print {short.upper()}, with all digits"
+                for short, kind in (
+                    ("json", "JSON"),
+                    ("jsonl", "a line of JSON for each row"),
+                    ("csv", "CSV"),
+                ):
+                    text = f"print {kind}, with all digits"
                     parser.add_argument(f"--{short}", dest=name, action="store_const", const=short, help=text)
 
 
@@ -319,12 +322,6 @@ def by_shard(options: argparse.Namespace, *places: str) -> bool:
         if not is_address(place) and os.path.isdir(place) and is_one_space(Path(place)):
             return False
     return all(map(is_sharded, places))
-
-
-def did_you_mean(text: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'a' or 'b'?"``, or "" if no known name is similar."""
-    near = get_close_matches(text, list(dict.fromkeys(known)), n=2, cutoff=0.6)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:

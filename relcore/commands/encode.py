@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 
 from relcore.base.access import expanded
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import ENCODERS
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
-from relcore.commands.arguments import Results, Scheduler, add, described, did_you_mean, flag, read_json
+from relcore.commands.arguments import Results, Scheduler, add, described, flag, read_json
 from relcore.commands.output import need_suffix, show, write_recipe, write_space
 from relcore.commands.running import engine, follow
 from relcore.encoders.bundled import TASK

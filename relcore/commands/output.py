@@ -6,10 +6,11 @@ import argparse
 import json
 import shutil
 import sys
+import time
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -31,20 +32,31 @@ SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 _NUMBER = set("0123456789.,−-–±∞… ")
 _WIDTH = 20  # of a bar
 _ERASE = "\r\x1b[2K"  # the line
+_EVERY = 30.0  # seconds between lines where there is no terminal
 
 
 def show(
     options: argparse.Namespace, table: pd.DataFrame, lines: Lines, rows: str = "rows", **facts: Any
 ) -> None:
-    """Print a result: `facts`, and `table` under the name `rows`, as JSON; `table` as CSV; or `lines`."""
+    """Print a result: `facts`, and `table` under the name `rows`, as JSON; `table` as CSV, or as a line of
+    JSON for each row; or `lines`.
+    """
     if options.format == "json":
         record = plain(facts) | {rows: plain(table.to_dict("records"))}
         print(json.dumps(record, indent=2, ensure_ascii=False))
+    elif options.format == "jsonl":
+        print(json_lines(table), end="")
     elif options.format == "csv":
         print(table.to_csv(index=False, lineterminator="\n"), end="")
     else:
         for line in lines:
             print(line if isinstance(line, str) else aligned(line))
+
+
+def json_lines(table: pd.DataFrame) -> str:
+    """A JSON object for each row, on its line, with all digits."""
+    rows = map(plain, table.to_dict("records"))
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
 def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
@@ -154,16 +166,24 @@ def write_space(space: LatentSpace, path: Path) -> None:
 
 @dataclass
 class Bar(AbstractContextManager):
-    """A progress bar on stderr, erased at the end; nothing if stderr is not a terminal, or with --quiet."""
+    """A progress bar on stderr, erased at the end; a line every half minute where stderr is no terminal, as
+    in the log of a job; nothing with --quiet.
+    """
 
     options: argparse.Namespace
     drawn: bool = False
+    _next: float = field(default_factory=lambda: time.monotonic() + _EVERY)
 
     def show(self, done: float, total: float, text: str = "", *_) -> None:
         """Draw how much is done, and a text."""
-        if self.options.quiet or not sys.stderr.isatty():
+        if self.options.quiet:
             return
         share = min(1.0, done / total) if total else 0.0
+        if not sys.stderr.isatty():
+            if (now := time.monotonic()) >= self._next:
+                self._next = now + _EVERY
+                print(f"relscope: {share:4.0%}  {visible(text)}", file=sys.stderr, flush=True)
+            return
         line = f"[{'=' * round(_WIDTH * share):<{_WIDTH}}] {share:4.0%}  {visible(text)}"
         self.drawn, line = True, line[: shutil.get_terminal_size().columns - 1]
         print(f"{_ERASE}{line}", end="", file=sys.stderr, flush=True)

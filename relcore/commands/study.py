@@ -9,13 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import STUDIES
 from relcore.base.numbers import band, counted, short
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
-from relcore.commands.arguments import Results, Scheduler, add, did_you_mean, read_json
-from relcore.commands.output import Bar, Lines, need_suffix, show, write_recipe
+from relcore.commands.arguments import Results, Scheduler, add, read_json
+from relcore.commands.output import Bar, Lines, json_lines, need_suffix, show, write_recipe
 from relcore.commands.running import engine
 from relcore.runs.store import Store
 from relcore.studies.study import Study, StudyRuns, StudySpec, study_of
@@ -33,14 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help=text)
     text = "set an option of the study; separate several values by commas; can be given several times"
     parser.add_argument("--grid", action="append", default=[], metavar="OPTION=VALUE", help=text)
-    add(parser, StudyOptions, Results, Scheduler, output="Write the table of runs (.csv).")
+    add(parser, StudyOptions, Results, Scheduler, output="Write the table of runs (.csv or .jsonl).")
     parser.epilog = (
         "example:\n  relscope study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
     )
 
 
 def run(options: argparse.Namespace) -> None:
-    need_suffix(options.output, [".csv"])
+    need_suffix(options.output, [".csv", ".jsonl"])
     spec = spec_of(options)
     if spec is None:
         list_studies(options)
@@ -49,7 +49,13 @@ def run(options: argparse.Namespace) -> None:
     runs = StudyRuns(study, spec)
     table = runs.table(store) if options.table or not runs.missing(store) else _finished(options, runs)
     if options.output:
-        write(options.output, table.to_csv(index_label="run", lineterminator="\n").encode())
+        lined = options.output.suffix.lower() == ".jsonl"
+        text = (
+            json_lines(table.rename_axis("run").reset_index())
+            if lined
+            else table.to_csv(index_label="run", lineterminator="\n")
+        )
+        write(options.output, text.encode())
     write_recipe(options, "study", table, study=spec.to_json(), chart=options.chart)
     findings = study.findings(spec.settings, table) if len(table) else table
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -573,6 +573,14 @@ class BootstrapResult:
         return self.pairs[: np.count_nonzero(self.precision >= self.promised)]
 
 
+class PaperSettings(TypedDict, total=False):
+    """Of `optimise_anchors`."""
+
+    steps: int
+    learning_rate: float
+    device: str
+
+
 def bootstrap_anchors(
     source: MatrixLike,
     target: MatrixLike,
@@ -586,7 +594,7 @@ def bootstrap_anchors(
     random_state: int = 0,
     truth: Mapping[str, str] | None = None,
     after: Callable[[Sequence[Round]], object] = len,
-    **settings: Any,
+    **settings: Unpack[PaperSettings],
 ) -> BootstrapResult:
     """Find the partners of source anchors in the target; only the ids of the seeds are read. Rows without
     ids have "0", "1", … as ids.

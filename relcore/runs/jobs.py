@@ -194,6 +194,9 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
             cluster.close()
         fix = f"start one with `dask scheduler`, or unset {ENVIRONMENT} to use processes of this machine"
         reason = f"{address}: expected a Dask scheduler, got no answer in {seconds} s; {fix}"
+        if not address:
+            fix = "close other programs, or run it again once the machine is less busy"
+            reason = f"expected the processes of this machine to start, got no answer in {seconds} s; {fix}"
     finally:
         if collects:
             gc.enable()

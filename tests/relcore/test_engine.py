@@ -13,7 +13,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.runs.digest import digest_of
-from relcore.runs.jobs import Engine, EngineError, warn_of_open
+from relcore.runs.jobs import Engine, EngineError, connect, warn_of_open
 from relcore.runs.store import Store
 from tests.waiting import until
 
@@ -386,3 +386,28 @@ def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
         for process in reversed(processes):  # a worker asks its scheduler before it leaves
             process.terminate()
             process.wait(30)
+
+
+class Deaf:
+    """A cluster of this machine whose scheduler does not answer."""
+
+    address, security, closed = "tcp://127.0.0.1:1", None, False
+
+    def __init__(self, *_):
+        pass
+
+    def close(self):
+        Deaf.closed = True
+
+
+def test_processes_of_this_machine_that_do_not_answer_are_named_so(monkeypatch):
+    monkeypatch.setattr("relcore.runs.local_cluster.LocalCluster", Deaf)
+    with pytest.raises(
+        EngineError, match="expected the processes of this machine to start, got no answer in 1 s"
+    ):
+        connect(None, 1, 1)
+    assert Deaf.closed
+    with pytest.raises(
+        EngineError, match=r"^tcp://127\.0\.0\.1:1: expected a Dask scheduler, got no answer in 1 s"
+    ):
+        connect("tcp://127.0.0.1:1", 1, 1)

@@ -50,7 +50,7 @@ def test_type_checkers_read_the_names_that_are_imported():
     (checked,) = (node for node in tree.body if isinstance(node, ast.If))
     told = {
         alias.asname: node.module
-        for node in checked.body
+        for node in checked.body[1:]
         for alias in node.names
         if alias.asname == alias.name  # `import x as x` is public, `import x` is not
     }

@@ -68,7 +68,17 @@ def test_options_and_their_defaults_are_the_fields_of_the_task(command, kind, ca
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [([], "required: command"), (["draw"], "invalid choice: 'draw'"), (["compare", "a"], "TARGET")],
+    [
+        ([], "required: command"),
+        (["draw"], "'draw': expected one of available, app, "),
+        (["comapre", "a", "b"], "figure; did you mean 'compare'? see relscope --help"),
+        (["compare", "a"], "TARGET"),
+        (
+            ["compare", "a", "b", "--anchrs=3"],
+            "--anchrs=3; did you mean '--anchors' or '--csv'? see relscope compare",
+        ),
+        (["compare", "a", "b", "--zzzz"], "unrecognized arguments: --zzzz; see relscope compare --help"),
+    ],
 )
 def test_what_the_parser_refuses_has_code_2(arguments, told, capsys):
     assert main(arguments) == 2

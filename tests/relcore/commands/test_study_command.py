@@ -33,6 +33,10 @@ def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
     assert found["findings"][0]["value"] == pytest.approx(1)
     assert found["conclusion"] == "", "three runs give no interval"
     assert pd.read_csv(tmp_path / "runs.csv").y.tolist() == [0, 2, 4]
+    lined = run("study", "toy", "--grid", "n_runs=3", "--jsonl", "-o", "runs.jsonl").splitlines()
+    assert [json.loads(line) for line in lined] == found["rows"]
+    kept = list(map(json.loads, (tmp_path / "runs.jsonl").read_text().splitlines()))
+    assert kept == [{"run": run} | row for run, row in enumerate(found["rows"])]
     told = run("study", "toy", "--grid", "n_runs=6", "--table")
     assert told.startswith("Toy: 3 of 6 runs are done.")
     assert "Pearson" in told
