@@ -3,8 +3,6 @@
 The names of `__all__` are imported when they are first used, so that ``import relcore`` takes no time.
 """
 
-from __future__ import annotations
-
 TYPE_CHECKING = False  # not from typing: until `relcore.base.stopping` listens, Ctrl-C ends in a traceback
 if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equal to the table below
     from typing import Any
@@ -48,7 +46,7 @@ _MODULES = {
 __all__ = list(_MODULES)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name not in _MODULES:

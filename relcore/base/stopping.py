@@ -4,16 +4,14 @@ While nothing is open, as during imports, the process ends at once (`leave`). El
 a KeyboardInterrupt (`stop`), and a second signal ends it at once.
 """
 
-from __future__ import annotations
-
+# Until the process listens, Ctrl-C ends in a traceback, so nothing is imported that is not built in. What the
+# module signal adds to that are names of numbers.
+import _signal as signal
 import atexit
 import os
-import signal
 import sys
-import warnings
-from contextlib import suppress
 
-TYPE_CHECKING = False  # typing takes longer to import than all of this
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
@@ -21,11 +19,9 @@ SIGNALS = signal.SIGINT, signal.SIGTERM
 LINE = "Stopped. Finished work is saved; rerun the command to resume."
 stopped: list[int] = []  # the signals that came
 _done: set[str] = set()
-# Formatting the traceback of what was interrupted, Python parses lines of libraries, and can warn of them.
-warnings.filterwarnings("ignore", category=SyntaxWarning, module="<unknown>")
 
 
-def listen(handler: Any) -> None:
+def listen(handler: "Any") -> None:
     """Have the handler called for both signals, but for one that whoever started the process ignores."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -33,12 +29,12 @@ def listen(handler: Any) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def leave(number: int, _: Any = None) -> None:
+def leave(number: int, _: "Any" = None) -> None:
     stopped.append(number)
     end(say())
 
 
-def stop(number: int, _: Any = None) -> None:
+def stop(number: int, _: "Any" = None) -> None:
     if stopped and number in SIGNALS:
         leave(number)
     stopped.append(number)
@@ -49,25 +45,29 @@ def say() -> int:
     """Print the line, once for all signals; the exit code."""
     if not stopped or "said" not in _done:
         _done.add("said")
-        with suppress(OSError):
+        try:
             try:
                 print(f"relscope: {LINE}", file=sys.stderr, flush=True)
             except RuntimeError:  # something else was being printed
                 os.write(2, f"\nrelscope: {LINE}\n".encode())
+        except OSError:
+            pass
     return 128 + next(iter(stopped), signal.SIGINT)
 
 
-def end(code: int) -> NoReturn:
+def end(code: int) -> "NoReturn":
     """End the process: the interpreter's own end would print what a signal interrupts."""
     if "ended" not in _done:
         _done.add("ended")
-        with suppress(OSError, ValueError):
+        try:  # noqa: SIM105 – contextlib is not built in
             sys.stdout.flush()
+        except (OSError, ValueError):
+            pass
         atexit._run_exitfuncs()
     os._exit(code)
 
 
-def _again(ignored: Any) -> None:
+def _again(ignored: "Any") -> None:
     """Where Python swallows the KeyboardInterrupt, in a destructor or a callback: raise it again."""
     if not stopped or not issubclass(ignored.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(ignored)
@@ -79,6 +79,10 @@ def _again(ignored: Any) -> None:
 def in_order() -> None:
     """From now on the work ends in order, where this process would `leave`."""
     if leave in map(signal.getsignal, SIGNALS):
+        import warnings
+
+        # Formatting the traceback of what was interrupted, Python parses lines of libraries, and may warn.
+        warnings.filterwarnings("ignore", category=SyntaxWarning, module="<unknown>")
         listen(stop)
         sys.unraisablehook = _again
 

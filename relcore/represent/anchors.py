@@ -66,8 +66,8 @@ def select_anchors(
         ("random_state", random_state, 0),
         ("pool", pool, 1),
     ):
-        if number is not None and number < least:
-            raise SpaceError(f"{name}: expected {least} or more, got {number}")
+        if number is not None and not (isinstance(number, int | np.integer) and number >= least):
+            raise SpaceError(f"{name}: expected {least} or more, got {number!r:.40}")
     rows = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
     candidates = rows[space.norms[rows] > 0][:pool]
     if n_anchors > len(candidates):

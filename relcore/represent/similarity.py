@@ -572,8 +572,8 @@ class RelativeProjection(Estimator):
         mean = mean_row(X) if mean is None else mean
         need_finite(mean)
         if anchors is None:
-            if self.n_anchors < 1:
-                raise SpaceError(f"n_anchors: expected 1 or more, got {self.n_anchors}")
+            if not isinstance(self.n_anchors, int | np.integer) or self.n_anchors < 1:
+                raise SpaceError(f"n_anchors: expected 1 or more, got {self.n_anchors!r:.40}")
             drawn = np.random.default_rng(self.random_state)
             anchors = drawn.choice(n, min(self.n_anchors, n), replace=False)
         rows, reason, names = _listed_or_matrix(anchors), "", ids_of(given)

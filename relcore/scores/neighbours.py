@@ -644,9 +644,9 @@ def need_k(k: int, n: int, most: int, of: str = "") -> None:
     """Raise a SpaceError unless k neighbours can be looked up among n rows `of` some spaces, `most` of
     them eligible.
     """
-    if not 1 <= k <= most:
+    if not isinstance(k, int | np.integer) or not 1 <= k <= most:
         raise SpaceError(
-            f"k: expected 1 … {most} for {n} rows{of}, got {k}; choose fewer neighbours or more rows"
+            f"k: expected 1 … {most} for {n} rows{of}, got {k!r:.40}; choose fewer neighbours or more rows"
         )
 
 

@@ -181,3 +181,18 @@ def test_arrays_are_paired_by_row_and_take_the_ids_of_the_other_side(pair):
     assert np.array_equal(by_id.target.vectors, Y)
     with pytest.raises(SpaceError, match=r"paired by row, expected 39 rows, got 40; make both a LatentSpace"):
         relcore.match(X, Y[:39])
+
+
+@pytest.mark.parametrize("wrong", ["10", 2.5, None, 0])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, number: relcore.select_anchors(X, 3, pool=number or 0),
+        lambda X, number: relcore.jaccard(X, X, k=number),
+        lambda X, number: relcore.mrr(X, X, number),
+        lambda X, number: RelativeProjection(n_anchors=number).fit(X),
+    ],
+)
+def test_a_number_that_is_none_is_refused(call, wrong, pair):
+    with pytest.raises(SpaceError, match=r"expected 1 .*, got "):
+        call(pair[0], wrong)

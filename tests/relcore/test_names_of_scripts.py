@@ -40,6 +40,13 @@ def test_every_name_is_there_and_none_needs_an_extra():
     assert all(getattr(relcore, name).__name__ == name for name in relcore.__all__)
 
 
+def test_until_a_command_listens_for_ctrl_c_nothing_is_imported_that_is_not_built_in():
+    script = "import sys; before = set(sys.modules); import relcore.base.stopping; print(*set(sys.modules) - before)"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    own = {"relcore", "relcore.base", "relcore.base.stopping"}
+    assert own <= set(ran.stdout.split()) <= own | set(sys.builtin_module_names)
+
+
 def test_to_tell_the_forms_of_rows_apart_nothing_is_imported():
     loaded = loaded_by("from relcore import match; match([[1.0, 2.0], [3.0, 4.0]], [[1.0], [2.0]])")
     assert not {name.split(".")[0] for name in loaded} & {"torch", "scipy", "sklearn", "polars"}
