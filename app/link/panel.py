@@ -41,7 +41,7 @@ from relcore.represent.bootstrap import LEARNING_RATE, PROMISED, Pairs
 from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace, shared_ids
 
-_HAVE = {"shared": "Shared ids, hidden", "none": "No pair", "few": "A few pairs"}
+_HAVE = {"none": "No pair", "few": "A few pairs", "shared": "Shared ids, hidden"}
 _TOLD = {
     "shared": "An experiment: the target is shuffled, its ids are hidden, and what is found is compared with"
     " them.",
@@ -91,7 +91,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         titles = {have: _HAVE[have] for have in haves}
         numbered = is_numbered(source) and is_numbered(target)  # equal row numbers may mean nothing
-        usual = "none" if numbered else haves[0]
+        usual = "shared" if "shared" in haves and not numbered else "none"
         have = segments("What do you have?", titles, f"bootstrap.have-{'-'.join(haves)}", usual)
         chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
