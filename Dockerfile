@@ -3,9 +3,10 @@ FROM python:3.11-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends make=4.* \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home --uid 1000 user
+    && useradd --create-home --uid 1000 user \
+    && install --directory --owner=user /relscope
 USER 1000
-WORKDIR /home/user/relscope
+WORKDIR /relscope
 COPY --chown=user . .
 RUN make .venv/installed
 # Others reach the port, so the app keeps them apart, and its token comes from RELSCOPE_TOKEN or is printed.

@@ -19,7 +19,7 @@ _FORMATS = {
     "png": ("PNG", "For slides"),
     "csv": ("CSV", "The plotted numbers"),
     "tex": ("LaTeX", "The table, for a paper that uses booktabs"),
-    "json": ("Recipe", "All settings as JSON: relscope figure recipe.json draws this figure again"),
+    "json": ("Recipe", "All settings as JSON"),
 }
 
 
@@ -88,6 +88,8 @@ def _formats(figure: Exportable, key: str, shown: Theme) -> None:
             help=explanation,
             type="tertiary",
         )
+    if figure.recipe is not None:
+        st.caption(f"A recipe draws the figure again: `relscope figure {figure.filename('json')}`")
 
 
 def _style_choosers(key: str) -> Style:

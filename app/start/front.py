@@ -42,7 +42,7 @@ def draw(begin: Callable[..., None]) -> None:
         if st.button("Open your data", key="start.data", icon=":material/folder_open:", type="primary"):
             go(DATA)
         for label, key, icon, presents in (
-            ("The story in five steps", "start.story", ":material/auto_stories:", False),
+            ("The story in six steps", "start.story", ":material/auto_stories:", False),
             ("Present it", "start.present", ":material/co_present:", True),
         ):
             help_ = "The story in large type, for a screen in front of a class" if presents else None

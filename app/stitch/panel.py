@@ -334,9 +334,11 @@ def lead(result: StitchResult, metric: str = "accuracy") -> str:
     owns = sorted(set(map(short, table.own)))
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     own, chance = (" … ".join(dict.fromkeys((ends[0], ends[-1]))) for ends in (owns, chances))
+    best = able.loc[able.stitched.idxmax()]
+    reads = f"{STITCH_METRICS[metric].title} <b>{short(best.stitched)}</b> ({escape(best.method)}, the best)"
     return (
-        f"<b>{int(table.pairs.max())}</b> stitched pairs, {STITCH_METRICS[metric].title}: {scores}. "
-        f"Not stitched <b>{own}</b>, chance level <b>{chance}</b>."
+        f"A head reads the rows of another encoder with {reads}, those of its own with <b>{own}</b>; by"
+        f" chance <b>{chance}</b>. Mean of {int(table.pairs.max())} pairs by method: {scores}."
     )
 
 

@@ -14,7 +14,13 @@ import numpy as np
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
-from relcore.migrate.migration import MOVES, NEIGHBOURS, TITLES, UNJUDGED, MigrationResult, Verdict
+from relcore.migrate.migration import (
+    MOVES,
+    NEIGHBOURS,
+    TITLES,
+    MigrationResult,
+    Verdict,
+)
 from relcore.spaces.space import row_keys
 
 SHOWN, MOST, DEPTH = 5, 50, 10
@@ -101,9 +107,10 @@ def with_answers(
             f" got {counted(len(answers.answers), 'answer')} about others; are these the vectors and settings"
             " that were judged?"
         )
-    verdict, measured = found.verdict(), result.verdict.sentence.removeprefix(UNJUDGED).strip()
-    if result.relevance != NEIGHBOURS:  # without the answer of the labels or judged queries
-        measured = measured.partition(": ")[2]
+    verdict, told = found.verdict(), result.verdict.sentence
+    # What was measured, without the answer of the labels or judged queries, or what says that there is none.
+    judged = result.relevance != NEIGHBOURS
+    measured = told.partition(": ")[2] if judged else told[told.index("Of the ") :]
     sentence = f"{verdict.sentence} {measured[:1].upper()}{measured[1:]}"
     return replace(result, verdict=replace(verdict, sentence=sentence))
 

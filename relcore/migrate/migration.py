@@ -92,11 +92,12 @@ def verdict_of(
     """`decide`, with its sentence; `on` names the data. Without judgements no option is chosen."""
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
     if relevance == NEIGHBOURS:
-        less = short(1 - float(scores["keep"].queries.mean()))
-        found = f"the old model finds {means['keep']} ({less} change), the bridge {means['bridge']}"
-        found += f", both models {means['twice']}"
+        found = (
+            f"the old model finds {means['keep']}, the bridge {means['bridge']}, both models {means['twice']}"
+        )
         told = f"Of the {k} rows that the new model finds for a row, {found}; {on}."
-        return Verdict("", False, f"{UNJUDGED} {told}")
+        same = float(scores["keep"].queries.mean()) >= SAME_ROWS
+        return Verdict("", False, f"{FINDS_THE_SAME if same else UNJUDGED} {told}")
     option, is_clear = decide(scores, bootstrap)
     close = f"Too close to call: nothing is clearly better than “{TITLES[option]}”, and not all clearly worse"
     told = MOVES[option] if is_clear else close
@@ -239,6 +240,10 @@ UNJUDGED = (
     "No verdict: pairs alone cannot tell which model is better; a label column (rows of the same label are"
     " relevant), a file of judged queries, or your answers in “Judge here, blind” can."
 )
+SAME_ROWS = (
+    0.995  # of the rows that the new model finds, from where no judgements could tell the models apart
+)
+FINDS_THE_SAME = "No verdict: both models find the same rows, so that search gains nothing by the new one."
 
 
 @dataclass(frozen=True, eq=False)

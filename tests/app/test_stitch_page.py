@@ -98,9 +98,9 @@ def test_every_number_is_the_cores(make_encoders):
 def test_examples_stay_beside_spaces_of_ones_own(make_encoders):
     session = session_on(make_encoders())
     session.change("segmented_control", "stitch.example-own", "digits")
-    assert "12</b> stitched pairs" in session.html
+    assert "Mean of 12 pairs" in session.html
     session.change("segmented_control", "stitch.example-own", "own")
-    assert "6</b> stitched pairs" in session.html
+    assert "Mean of 6 pairs" in session.html
 
 
 def test_a_cell_opens_its_confusion(make_encoders):

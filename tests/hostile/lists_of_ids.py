@@ -7,7 +7,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +42,10 @@ def from_file(folder: Path) -> list[str]:
     return found if isinstance(found, int) else list(found)
 
 
-def seeds(folder: Path, name: str = "seeds.txt") -> list[list[str]]:
-    from relcore.bootstrap.link import known_pairs
+def seeds(folder: Path) -> list[list[str]]:
+    from relcore.commands.bootstrap import read_seeds
 
-    return [list(pair) for pair in known_pairs(Path(name))]
+    return [list(pair) for pair in read_seeds(Path("seeds.txt"))]
 
 
 def pair_list(name: str) -> Callable[[Path], Any]:
@@ -162,8 +161,6 @@ def _pairs() -> Iterator[Case]:
         }.items():
             right = None if name == "200,000 pairs" else pairs_in(content, comma)
             yield Case(f"{file}: {name}", pair_list(file), {file: content}, right, accept=name == "control")
-            if suffix == ".csv" and right:
-                yield Case(f"links: {name}", partial(seeds, name=file), {file: content}, right, accept=True)
         for name, content in spoiled(plain, points=(8, 15, 16)):
             yield Case(f"{file}: {name}", pair_list(file), {file: content}, pairs_in(content, comma))
 

@@ -50,7 +50,7 @@ def _help_of(command, capsys, *arguments):
     ("command", "kind"),
     [
         ("compare a b", ExactScores),
-        ("link a b", BootstrapSpec),
+        ("bootstrap a b", BootstrapSpec),
         ("migrate a b", Migration),
     ],
 )

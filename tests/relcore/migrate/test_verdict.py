@@ -93,3 +93,7 @@ def test_the_sentence_has_every_number(base, bootstrap, rng):
     unjudged = verdict_of(samples, bootstrap, **settings, relevance="neighbours")
     assert (unjudged.option, unjudged.is_clear) == ("", False)
     assert unjudged.sentence.startswith("No verdict: pairs alone cannot tell which model is better")
+    even = dict.fromkeys(samples, QueryScores(np.full(Q, 0.996)))
+    same = verdict_of(even, bootstrap, **settings, relevance="neighbours")
+    assert same.sentence.startswith("No verdict: both models find the same rows")
+    assert same.option == ""
