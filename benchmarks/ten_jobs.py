@@ -132,7 +132,7 @@ def see_where_they_differ(user: User) -> None:
 
 def stitch_two_networks(user: User) -> None:
     user.go("Connect")
-    user.see("stitched pairs")
+    user.see("pairs by method")
     user.picture()
 
 
