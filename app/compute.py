@@ -224,7 +224,7 @@ def is_scored_quickly(pair: Match) -> bool:
 
 @cached(64)
 def n_held_out(pair: Match, *anchors: tuple[str, ...]) -> int:
-    """Rows that are scored: no anchors, no removed suspects, of pairs that Bootstrap found the confirmed."""
+    """Rows that are scored: no anchors, no removed suspects, of pairs that Link found the confirmed."""
     return len(set(pair.ids[scored_rows(pair.ids)]).difference(*anchors))
 
 
@@ -236,9 +236,9 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
     n, n_scored = len(pair), n_held_out(pair, *anchors)
     if isinstance(pair.ids, GuessedIds):
         return (
-            f"Bootstrap found these {n:,} pairs, so they are not scored like known ones. Only pairs that you"
+            f"Link found these {n:,} pairs, so they are not scored like known ones. Only pairs that you"
             f" confirmed are, and scores need {LEAST_HELD_OUT} or more that are no anchors, not {n_scored}:"
-            " confirm pairs in Connect, Bootstrap."
+            " confirm pairs in Connect, Link."
         )
     remedy = "Removing anchors does not help: choose"
     if n > LEAST_HELD_OUT:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamlit.elements.layouts import TabContainer
 
 _STATE = "relscope.page-settings"
+_FORMER_TABS = {"Bootstrap": "Link"}  # in sessions of earlier versions
 
 
 @dataclass
@@ -122,7 +123,7 @@ def ask_for_tab(key: str, name: str) -> None:
 def open_tab(key: str) -> str:
     kept = (st.session_state.get(one) for one in (f"{key}:asked", key, f"{key}:last"))
     name = next(filter(None, kept), "")
-    return name if isinstance(name, str) else ""
+    return _FORMER_TABS.get(name, name) if isinstance(name, str) else ""
 
 
 def saved() -> dict[str, Any]:

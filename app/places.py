@@ -50,7 +50,7 @@ class Place:
 
 START = Place("start", "home")
 EXPLORE = Place("explore", "join_inner", ("Scores", "Where they differ", "Anchors"))
-CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Translate", "Bootstrap"))
+CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Translate", "Link"))
 MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
 RESEARCH = Place("research", "science", ("Studies", "Papers"))
 DATA = Place("data", "database")  # behind the button at the top left of every place
@@ -62,7 +62,7 @@ FORMER = {
     "spaces": (DATA, ""),
     "stitch": (CONNECT, "Stitch"),
     "invert": (CONNECT, "Invert"),
-    "bootstrap": (CONNECT, "Bootstrap"),
+    "bootstrap": (CONNECT, "Link"),
     "studies": (RESEARCH, "Studies"),
     "papers": (RESEARCH, "Papers"),
 }

@@ -32,7 +32,7 @@ from relcore.spaces import selections
 from relcore.spaces.space import GuessedIds, Match
 
 _DRAWN = "relscope.drawn-page"
-_ON_THE_PAIR = ("Invert", "Translate", "Bootstrap")  # the other tabs of Connect choose their own spaces
+_ON_THE_PAIR = ("Invert", "Translate", "Link")  # the other tabs of Connect choose their own spaces
 
 # What this run has still to draw: for which place, where, and whether the browser shows one already.
 _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)
@@ -151,7 +151,7 @@ def _matched(workspace: Workspace, notes: DeltaGenerator) -> Match | None:
 def _notes(workspace: Workspace, pair: Match) -> None:
     if isinstance(pair.ids, GuessedIds):
         n = f"{len(pair.ids.marks):,}"
-        st.caption(f":material/hub: Pairs found by Bootstrap, {n} of them confirmed; only these are scored.")
+        st.caption(f":material/hub: Pairs found by Link, {n} of them confirmed; only these are scored.")
     ends = (workspace.source, workspace.target)
     if removed := {one for end in ends for one in unscored_ids(end)}.intersection(pair.ids):
         rows = counted(len(removed), "removed suspect is", "removed suspects are")

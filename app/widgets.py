@@ -112,7 +112,7 @@ def strategy_choosers(pair: Match, key: str) -> None:
         settings = {"strategy": strategy, "n_anchors": n_anchors, "random_state": random_state} | changed
         choose_anchors(pair, **settings)
 
-    by_hand = "found by bootstrapping" if workspace.anchors_from else "chosen by hand"
+    by_hand = "found by Link" if workspace.anchors_from else "chosen by hand"
     bound(
         st.selectbox,
         "Strategy",

@@ -33,6 +33,7 @@ _MODULES = {
     "bootstrap_anchors": "represent.bootstrap",
     "jaccard": "scores.neighbours",
     "linear_cka": "scores.cka",
+    "link": "bootstrap.link",
     "load_space": "files.reading",
     "load_words": "encoders.words",
     "match": "spaces.space",

@@ -33,11 +33,12 @@ COMMANDS = {
     "adapt": "map rows with an adapter from one store of vectors to another, or show its card",
     "stitch": "test every encoder with the head of every other encoder",
     "invert": "translate one space into another through anchors, and measure the error",
-    "bootstrap": "find anchors that two spaces share, from a few known pairs or from none",
+    "link": "find rows of two spaces that are the same thing, from a few known pairs or from none",
     "study": "run or resume a study; without a name, list all studies",
     "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
     "figure": "draw a figure again from its recipe",
 }
+FORMER = {"bootstrap": "link"}  # names of earlier versions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stopping.at_once()
         if stopping.stopped or isinstance(error, KeyboardInterrupt):  # some libraries make it another error
             return stopping.say()
-        return _told(error, by_row=hasattr(options, "pair_by_row"))
+        return _told(error, options)
     finally:
         stopping.at_once()
         for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE"):
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return stopping.say() if stopping.stopped else code or 0
 
 
-def _told(error: Exception, by_row: bool) -> int:
+def _told(error: Exception, options: argparse.Namespace | None) -> int:
     """What a user can mend, in one line; raises all other errors."""
     if isinstance(error, ImportError):
         from relcore.base.libraries import explained
@@ -95,10 +96,12 @@ def _told(error: Exception, by_row: bool) -> int:
         place = f"{str(error.filename)[:200]}: {error.strerror}; check the path"
         return _fail(place if error.filename else error)
     elif isinstance(error, SpaceError) or type(error).__name__ in ("StoreError", "EngineError"):
-        by_row = by_row and isinstance(error, NoCommonId)
-        return _fail(
-            f"{error}; or, if row i of both is the same item, add --pair-by-row" if by_row else error
-        )
+        told = str(error)
+        if isinstance(error, NoCommonId) and hasattr(options, "pair_by_row"):
+            told += "; or, if row i of both is the same item, add --pair-by-row"
+        if isinstance(error, NoCommonId) and hasattr(options, "links"):
+            told += "; or add --links links.parquet, a file that relscope link writes"
+        return _fail(told)
     raise error
 
 
@@ -167,11 +170,12 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
         version = f"relscope {__version__}; {offers()}"
     parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(metavar="command", required=True, title="commands")
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True, title="commands")
     for name, about in COMMANDS.items():
         sentence = f"{about[0].upper()}{about[1:]}."
-        command = commands.add_parser(name, help=about, description=sentence, **style)
-        if arguments[:1] == [name]:
+        former = [one for one in FORMER if FORMER[one] == name]
+        command = commands.add_parser(name, help=about, description=sentence, aliases=former, **style)
+        if arguments[:1] and arguments[0] in (name, *former):
             module = import_module(f"relcore.commands.{name}")
             module.add_arguments(command)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"

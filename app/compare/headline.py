@@ -51,7 +51,7 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
     opening = f"Both models {'know' if is_words else 'describe'} the same {rows}."
     if isinstance(pair.ids, GuessedIds):
         n = counted(relative["mrr"].n, "pair")
-        opening = f"Bootstrap paired {rows}. Scored are {n} that you confirmed, no anchor among them."
+        opening = f"Link paired {rows}. Scored are {n} that you confirmed, no anchor among them."
     by_anchors, shared = (None if share is None else f"<b>{about}{percent(share)}</b>" for share in shares)
     by_chance = "" if chance is None else f" (by chance {percent(chance)})"
     anchors = f"similarities to {counted(len(workspace.anchors), 'anchor')}"

@@ -389,10 +389,10 @@ def draw_unpaired(workspace: Workspace) -> None:
             _row_order(ends, spaces, likely=numbered)
             for side, spec, title in zip(("source", "target"), ends, titles, strict=True):
                 _id_column(spec, side, title)
-            help_ = "Pairs rows by their neighbourhoods, from a few pairs that you know, or from none."
-            look = {"key": "unpaired.bootstrap", "icon": ":material/hub:", "help": help_}
-            if st.button("Find pairs with Bootstrap", **look):
-                go(CONNECT, "Bootstrap")
+            help_ = "Finds which rows are the same thing, from a few pairs that you know or from none."
+            look = {"key": "unpaired.link", "icon": ":material/hub:", "help": help_}
+            if st.button("Link the rows", type="secondary" if numbered else "primary", **look):
+                go(CONNECT, "Link")
         st.caption("You can also choose other spaces above.")
 
 

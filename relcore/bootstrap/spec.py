@@ -12,7 +12,6 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
-from relcore.base.text import lines_in
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
@@ -66,19 +65,23 @@ class Outcome:
         return self.n_shared > 0
 
     @property
+    def linked(self) -> bool:
+        return self.result.verdict == "fits"
+
+    @property
     def n_hidden(self) -> int:
         return len(self.result.anchors) - self.result.n_seeds
 
     @property
     def headline(self) -> str:
         result = self.result
-        verdict = "" if result.verdict == "fits" else f"{result.verdict.capitalize()}. "
+        verdict = "Linked" if self.linked else result.verdict.capitalize()
         told = counted(len(result.anchors), "anchor")
         if self.known and self.n_hidden:
             told = f"{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found"
         n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
         right = f", an estimated {100 * result.precision[len(result.kept) - 1]:.1f} % right" if n else ""
-        return f"{verdict}{told}. {n:,} of {counted(n_all, 'link')} kept{right}."
+        return f"{verdict}. {told}. {n:,} of {counted(n_all, 'link')} kept{right}."
 
     def wrong(self) -> Pairs:
         """Wrong anchors beyond the seeds: source id and the id it was matched to."""
@@ -140,7 +143,7 @@ class BootstrapSpec(Task[Outcome]):
     kind: ClassVar[str] = "bootstrap"
     version: ClassVar[int] = 3
     result: ClassVar[str] = "relcore.bootstrap.spec:Outcome"
-    title: ClassVar[str] = "Bootstrap"
+    title: ClassVar[str] = "Link"
 
     method: str = setting(
         "self-learning",
@@ -263,24 +266,6 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
     others = np.flatnonzero(space.index.isin(also))
     return space.take(np.union1d(order[:rows], others))
-
-
-def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of ids, one per line, separated by a tab or else by "="; further columns are ignored. Raises
-    SpaceError for a line without two sides.
-    """
-    pairs = []
-    for number, line in enumerate(lines_in(text), start=1):
-        if not line.strip():
-            continue
-        cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
-        if len(cells) < 2 or not cells[0] or not cells[1]:
-            got = f"{line.strip()!r:.60}"
-            raise SpaceError(
-                f"line {number}: expected “id of the source = id of the target”, got {got}; mend or remove it"
-            )
-        pairs.append((cells[0], cells[1]))
-    return tuple(pairs)
 
 
 @dataclass(frozen=True, kw_only=True)

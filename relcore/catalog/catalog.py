@@ -126,10 +126,10 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
     """
     entry = store.get(key)
     if entry is None or "pairs" not in entry.arrays:
-        raise _gone(store, f"the pairing {key[:8]}…", "none (removed to make room); bootstrap it again")
+        raise _gone(store, f"the pairing {key[:8]}…", "none (removed to make room); link again")
     pairs = unpacked(entry.arrays["pairs"])
     if not pairs:
-        raise SpaceError(f"{name}: expected one pair of ids or more, got none; bootstrap anchors first")
+        raise SpaceError(f"{name}: expected one pair of ids or more, got none; link the spaces first")
     kept = space.take(space.rows([old for _, old in pairs]), name)
     confirmed = unpacked(entry.arrays.get("confirmed"))
     return kept.with_columns(ids=GuessedIds.of([new for new, _ in pairs], confirmed or ()))

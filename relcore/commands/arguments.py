@@ -19,11 +19,14 @@ from relcore.base.portable import finder, with_paths
 from relcore.base.records import read_file
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines
+from relcore.bootstrap.link import CONFIRMED, known_pairs, pairs_in, read_links
 from relcore.catalog.catalog import (
     SpaceSpec,
     is_address,
     load,
     numbered_spec,
+    put_pairing,
+    renamed_spec,
     stored_encoding_spec,
     unscored_ids,
     with_unscored,
@@ -32,6 +35,7 @@ from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, is_one_space, parts_of, series_of, shape_of
 from relcore.represent.anchors import select_anchors
+from relcore.represent.bootstrap import Pairs
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, Match
 from relcore.stores.index import parse_place
@@ -66,6 +70,16 @@ class ByRow:
     pair_by_row: bool = setting(
         False,
         help="Pair rows by their order, not by id: row i of both is the same item. Needs equally many rows.",
+    )
+
+
+@dataclass
+class ByLinks:
+    links: Path = setting(
+        None,
+        metavar="FILE",
+        help="Pair rows by the links in this file, of link -o or with two columns of ids: of those that link"
+        " found only the ones whose kind is “confirmed” are scored.",
     )
 
 
@@ -351,11 +365,15 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
     """The spaces that a user names; under --pair-by-row their ids are row numbers. Suspects of an audit in
     the file of --anchors are not scored.
 
-    Raises a SpaceError for other numbers of rows under --pair-by-row, or as `load`.
+    Raises a SpaceError for other numbers of rows under --pair-by-row, or as `read_links` and `load`.
     """
-    by_row = getattr(options, "pair_by_row", False)
+    by_row, links = getattr(options, "pair_by_row", False), getattr(options, "links", None)
     specs = map(space_spec, names)
     specs = list(map(numbered_spec, specs) if by_row else specs)
+    if links:
+        if by_row or len(specs) == 1:
+            raise SpaceError("--links: expected two spaces without --pair-by-row; leave one of both out")
+        specs[1] = linked_spec(specs[1], *read_links(links, "--links"))
     if removed := suspects_of(options):
         specs[0] = with_unscored(specs[0], (*unscored_ids(specs[0]), *removed))
     spaces = list(map(partial(load, again=True), specs))
@@ -385,13 +403,12 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
     if is_number("--anchors", text):
         return int(text)
     if (path := _path_of(text)).is_file():
-        ids = read_lines(path, "one id per line")
-        if (pairs := pairs_in(ids)) is not None:
-            known = [pair for *pair, kind in pairs if kind in KNOWN]
+        if (ids := _ids_in(path)) is None:
+            known = known_pairs(path, "--anchors")
             if apart := [pair for pair in known if pair[0] != pair[1]]:
                 raise SpaceError(
                     f"--anchors: expected pairs of one id, got {quote(apart[0])}; pairs of two ids are for"
-                    " audit --pair-list and bootstrap --seeds"
+                    " audit --pair-list and link --pairs"
                 )
             ids = [source for source, _ in known]
     elif path.suffix.lower() in (".txt", ".csv"):
@@ -416,14 +433,16 @@ def _path_of(anchors: str) -> Path:
         return Path()  # many ids make a longer text than a path can be
 
 
-PAIRS_HEAD = ["source", "target", "found"]  # of the files that audit and bootstrap write
-KNOWN = ("seed", "anchor")  # pairs that are found so
+def linked_spec(spec: SpaceSpec, pairs: Pairs, kinds: Sequence[str]) -> SpaceSpec:
+    """The space under the ids of its partners; only pairs that a user knows are scored."""
+    sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in ("", CONFIRMED)]
+    return renamed_spec(spec, put_pairing(Store(), pairs, sure), f"{spec.name} · linked")
 
 
-def pairs_in(lines: Sequence[str]) -> list[list[str]] | None:
-    """Source, target and kind of each line of such a file; None of another file."""
-    rows = [line.split("\t")[:3] for line in lines if line]
-    return [row for row in rows if len(row) == 3][1:] if PAIRS_HEAD in rows[:1] else None
+def _ids_in(path: Path) -> list[str] | None:
+    """The lines of a file of ids; None of a file of links."""
+    lines = None if path.suffix.lower() == ".parquet" else read_lines(path, "one id per line")
+    return None if lines is None or pairs_in(lines) is not None else lines
 
 
 def suspects_of(options: argparse.Namespace) -> list[str]:
@@ -431,8 +450,9 @@ def suspects_of(options: argparse.Namespace) -> list[str]:
     text = getattr(options, "anchors", None)
     if not isinstance(text, str) or not (path := _path_of(text)).is_file():
         return []
-    pairs = pairs_in(read_lines(path, "one id per line")) or ()
-    return [source for source, target, kind in pairs if kind == "suspect" and source == target]
+    pairs, kinds = read_links(path) if _ids_in(path) is None else ((), ())
+    marked = zip(pairs, kinds, strict=True)
+    return [source for (source, target), kind in marked if kind == "suspect" and source == target]
 
 
 def pair_settings(

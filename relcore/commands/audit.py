@@ -9,9 +9,8 @@ from pathlib import Path
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
-from relcore.base.writing import write
+from relcore.bootstrap.link import known_pairs, write_links
 from relcore.commands.arguments import (
-    PAIRS_HEAD,
     DrawnAnchors,
     Pair,
     Results,
@@ -21,7 +20,6 @@ from relcore.commands.arguments import (
     spaces_of,
     values_of,
 )
-from relcore.commands.bootstrap import read_seeds
 from relcore.commands.output import Lines, need_suffix, show, write_recipe
 from relcore.commands.running import computed
 from relcore.compare.audit import AuditOutcome, PairAudit
@@ -55,16 +53,16 @@ def run(options: argparse.Namespace) -> None:
     need_suffix(options.output, [".tsv"])
     specs, spaces = spaces_of(options, (options.source, options.target))
     if options.pair_list:
-        anchors, partners = zip(*read_seeds(options.pair_list, "--pair-list"), strict=True)
+        anchors, partners = zip(*known_pairs(options.pair_list, "--pair-list"), strict=True)
     else:
         anchors, partners = anchors_of(options, match(*spaces).source), ()
     task = PairAudit(**values_of(options, PairAudit) | {"anchors": anchors, "partners": partners})
     outcome = computed(task, specs, spaces, options)
     table, lines = outcome.table(), lines_of(outcome)
     if options.output:
-        pairs = table.assign(found=table.suspect.map({True: "suspect", False: "anchor"}))
-        pairs = pairs[["anchor", "partner", "found"]].set_axis(PAIRS_HEAD, axis=1)
-        write(options.output, pairs.to_csv(sep="\t", index=False, lineterminator="\n").encode())
+        links = table.rename(columns={"anchor": "source", "partner": "target"})
+        links = links.assign(kind=table.suspect.map({True: "suspect", False: "anchor"}))
+        write_links(options.output, links[["source", "target", "kind"]])
         lines.append(str(options.output))
     digests = tuple(space.digest for space in spaces)
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "audit": task}

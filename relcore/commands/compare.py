@@ -16,6 +16,7 @@ from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.commands.arguments import (
     SHARDS_HELP,
+    ByLinks,
     ByRow,
     DrawnAnchors,
     Pair,
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for metric in METRICS.values():
         parser.description += f", {metric.title}" if "pair" in metric.of else ""
     parser.description += f".{SHARDS_HELP}"
-    add(parser, Pair, ByRow, DrawnAnchors, ExactScores, Queries, Shards, Results)
+    add(parser, Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Shards, Results)
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 
 

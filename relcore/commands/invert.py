@@ -7,6 +7,7 @@ import argparse
 from relcore.base.numbers import band, counted, short
 from relcore.commands.arguments import (
     SHARDS_HELP,
+    ByLinks,
     DrawnAnchors,
     Pair,
     Results,
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f" held-out rows.{SHARDS_HELP}"
     )
     output = "Write the recovered rows (.npz, .safetensors or .parquet; of shards a new folder)."
-    add(parser, Pair, InversionSpec, DrawnAnchors, Results, Shards, output=output)
+    add(parser, Pair, ByLinks, InversionSpec, DrawnAnchors, Results, Shards, output=output)
     parser.epilog = (
         "example:\n  relscope invert word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz"
     )

@@ -10,7 +10,16 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, short, signed
 from relcore.base.settings import setting
-from relcore.commands.arguments import SHARDS_HELP, SPACE_HELP, ByRow, Results, Sample, add, values_of
+from relcore.commands.arguments import (
+    SHARDS_HELP,
+    SPACE_HELP,
+    ByLinks,
+    ByRow,
+    Results,
+    Sample,
+    add,
+    values_of,
+)
 from relcore.commands.output import Lines, show, write_recipe
 from relcore.commands.running import all_computed, computed, samples
 from relcore.migrate.evaluate import read_qrels
@@ -61,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " except by --answers. Also says which threshold of the new scores keeps the number of rows that pass"
         f" one of the old.{SHARDS_HELP}"
     )
-    add(parser, MigrateOptions, ByRow, Migration, Results, Sample)
+    add(parser, MigrateOptions, ByRow, ByLinks, Migration, Results, Sample)
     parser.epilog = (
         "example:\n"
         "  relscope migrate old.npy new.npy --export adapter\n"

@@ -164,9 +164,10 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
         raise SpaceError(
             "--recipe: expected spaces that a figure can load, got folders of shards; leave --recipe out"
         )
-    if getattr(options, "pair_by_row", False):
+    if getattr(options, "pair_by_row", False) or getattr(options, "links", None):
+        option = "--pair-by-row" if options.pair_by_row else "--links"
         raise SpaceError(
-            "--pair-by-row: expected other spaces than folders of shards, which pair by id, got such folders;"
+            f"{option}: expected other spaces than folders of shards, which pair by id, got such folders;"
             " write the same ids into both, or none, so that row numbers are the ids"
         )
     spaces = [ShardedSpace.open(place) for place in places]

@@ -17,6 +17,7 @@ from relcore.commands.arguments import (
     SHARDS_HELP,
     SPACE_HELP,
     Anchors,
+    ByLinks,
     Results,
     Sample,
     add,
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}"
     )
     add(parser, StitchSpec, skip=["strategy", "test_fraction"])
-    add(parser, Anchors, StitchOptions, Results, Sample)
+    add(parser, Anchors, StitchOptions, ByLinks, Results, Sample)
     parser.epilog = (
         "example:\n  relscope stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
     )

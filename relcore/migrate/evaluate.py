@@ -334,8 +334,8 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     held = held[known[held]]
     if len(held) < least:
         raise SpaceError(
-            f"pairs: expected {least} or more to hold out, got {len(held)}: of pairs that Bootstrap found,"
-            " only those that you confirmed are scored; confirm more on its page"
+            f"pairs: expected {least} or more to hold out, got {len(held)}: of links that are guesses,"
+            " only those that you confirmed are scored; confirm more in Connect, Link"
         )
     repeated = np.zeros(len(held), dtype=bool)
     for side in (paired.source, paired.target):

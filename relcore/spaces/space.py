@@ -908,8 +908,8 @@ def match(source: MatrixLike, target: MatrixLike) -> Match:
     if not len(in_source):
         raise NoCommonId(
             f"{source.name!r} and {target.name!r} share no ids (for instance {quote(source.ids[:2])} and"
-            f" {quote(target.ids[:2])}); encode the same items with both, or give both files the same id"
-            " column"
+            f" {quote(target.ids[:2])}); encode the same items with both, give both files the same id"
+            " column, or find the pairs by relcore.link"
         )
     alive = (source.norms[in_source] > 0) & (target.norms[in_target] > 0)
     if not alive.any():
@@ -958,7 +958,10 @@ def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
     return ids
 
 
-_NONE_KNOWN = "expected known pairs to score, got pairs that Bootstrap found; confirm some on its page"
+_NONE_KNOWN = (
+    "expected known pairs to score, got links that are guesses; confirm some in Connect, Link, or write"
+    " “confirmed” as their kind in the file of --links"
+)
 
 
 def known_ids(spaces: Sequence[LatentSpace]) -> pd.Index:

@@ -23,7 +23,7 @@ def test_invert_keeps_tab_method_and_settings_and_a_page_that_is_not_opened_lose
     before.change("number_input", "invert.ridge", 2.5)
     before = before.open("connect", "Translate")
     before.change("button_group", "translate.methods", ["absolute", "procrustes"])
-    before.open("connect", "Bootstrap").open("connect", "Translate")
+    before.open("connect", "Link").open("connect", "Translate")
     middle = opened(**query_of(before)).change(
         "number_input", "scores.k", 7
     )  # saves again, without opening Invert

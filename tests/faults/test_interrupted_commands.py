@@ -34,7 +34,7 @@ sys.exit(run())
 ALL = {name: command[0] for name, command in COMMANDS.items() if name != "study"} | {
     "study": "study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv",
     "compare": "compare old.npz new.npz --anchors 30",
-    "bootstrap": "bootstrap word2vec-novels fasttext-novels -o pairs.tsv",
+    "link": "link word2vec-novels fasttext-novels -o links.tsv",
     "app": "app old.npz --no-browser --port 0",
 }
 

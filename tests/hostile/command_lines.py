@@ -65,13 +65,13 @@ def cases() -> Iterator[Case]:
     for line in (
         "compare --anchors --random-state --ridge --threshold -k",
         "invert --anchors --random-state --delta --omega --inverse-ridge --pruning-state",
-        "bootstrap --anchors --rows -k --seeds --steps --learning-rate",
+        "link --anchors --rows -k --pairs --steps --learning-rate",
         "stitch --states --test-fraction --ridge --omega --anchors",
         "project --ridge --threshold",
     ):
         command, *options = line.split()
         spaces = PAIR[:1] if command == "project" else PAIR
-        more = {"project": ["-o", "c.npz"], "bootstrap": ["--real"]}.get(command, [])
+        more = {"project": ["-o", "c.npz"]}.get(command, [])
         for option, value in product(options, NUMBERS):
             if command in ("compare", "project") and option in ("--ridge", "--threshold") and value in _FINE:
                 continue

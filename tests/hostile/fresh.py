@@ -739,8 +739,8 @@ LINES = (
     ),
     *(
         "invert S S --anchors V",
-        "bootstrap S S --seeds V",
-        "bootstrap S S -k V",
+        "link S S --pairs V",
+        "link S S -k V",
         "stitch S S --states V",
         "migrate V V",
     ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,10 @@ def from_file(folder: Path) -> list[str]:
     return found if isinstance(found, int) else list(found)
 
 
-def seeds(folder: Path) -> list[list[str]]:
-    from relcore.commands.bootstrap import read_seeds
+def seeds(folder: Path, name: str = "seeds.txt") -> list[list[str]]:
+    from relcore.bootstrap.link import known_pairs
 
-    return [list(pair) for pair in read_seeds(Path("seeds.txt"))]
+    return [list(pair) for pair in known_pairs(Path(name))]
 
 
 def pair_list(name: str) -> Callable[[Path], Any]:
@@ -161,6 +162,8 @@ def _pairs() -> Iterator[Case]:
         }.items():
             right = None if name == "200,000 pairs" else pairs_in(content, comma)
             yield Case(f"{file}: {name}", pair_list(file), {file: content}, right, accept=name == "control")
+            if suffix == ".csv" and right:
+                yield Case(f"links: {name}", partial(seeds, name=file), {file: content}, right, accept=True)
         for name, content in spoiled(plain, points=(8, 15, 16)):
             yield Case(f"{file}: {name}", pair_list(file), {file: content}, pairs_in(content, comma))
 

@@ -158,7 +158,7 @@ def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
     np.testing.assert_array_equal(renamed.vectors, spaces[1].vectors[[5, 3]])
     store.remove(key)
     with pytest.raises(
-        SpaceError, match=r"expected the pairing .*, got none \(removed to make room\); bootstrap it again"
+        SpaceError, match=r"expected the pairing .*, got none \(removed to make room\); link again"
     ):
         load(spec)
 
@@ -178,7 +178,7 @@ def test_of_guessed_pairs_the_confirmed_ones_alone_are_scored(store, files, spac
     kept = load_encoding(store, put_space(store, some.source))  # as a job reads it
     assert (kept.digest, kept.ids.marks) == (some.source.digest, some.ids.marks)
     for split in (Split.held_out, Split.draw):
-        with pytest.raises(SpaceError, match="expected known pairs to score, got pairs that Bootstrap found"):
+        with pytest.raises(SpaceError, match="expected known pairs to score, got links that are guesses"):
             split(unchecked.ids, anchors=unchecked.source.rows(anchors))
     audit = PairAudit(tuple(anchors))
     assert audit.run((unchecked.source, unchecked.target)).scores == {}

@@ -22,10 +22,10 @@ def test_wrong_pairs_are_listed_and_the_others_written(run, files, tmp_path):
     assert "w4      w7" in text
     assert "without suspects" in text
     pairs = pd.read_csv(tmp_path / "kept.tsv", sep="\t")
-    kept = pairs[pairs.found == "anchor"]
+    kept = pairs[pairs.kind == "anchor"]
     assert len(kept) == 37
     assert (kept.source == kept.target).all()
-    assert set(pairs[pairs.found == "suspect"].source) == set(WRONG)
+    assert set(pairs[pairs.kind == "suspect"].source) == set(WRONG)
     again = run("audit", *files, "--pair-list", "kept.tsv")
     assert again.startswith("None of 37 pairs is suspect.")
 

@@ -50,7 +50,7 @@ def _help_of(command, capsys, *arguments):
     ("command", "kind"),
     [
         ("compare a b", ExactScores),
-        ("bootstrap a b", BootstrapSpec),
+        ("link a b", BootstrapSpec),
         ("migrate a b", Migration),
     ],
 )

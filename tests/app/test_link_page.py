@@ -1,5 +1,5 @@
-"""The Bootstrap page: seeds, the job, what was found, and two spaces without shared ids that Compare then
-compares.
+"""The tab Link: what one has, the job, what was found, and two spaces without shared ids that all pages then
+compare.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from app import jobs
 from app.workspace import Workspace, from_session_file, to_session_file
 from relcore.base.errors import SpaceError
-from relcore.bootstrap.spec import read_pairs
+from relcore.bootstrap.link import read_pairs
 from relcore.catalog.catalog import load, load_encoding
 from relcore.runs.jobs import Engine
 from relcore.runs.progress import Context
@@ -55,15 +55,16 @@ def make_rotated(tmp_path):
     return make
 
 
-def choose_seeds(session, kind):
-    groups = session.at.get("button_group")
-    (start,) = (one for one in groups if (one.key or "").startswith("bootstrap.start-"))
-    start.set_value(kind)
-    session.run()
+def choose(session, setting, value):
+    (group,) = (
+        one for one in session.at.get("button_group") if (one.key or "").startswith(f"bootstrap.{setting}-")
+    )
+    group.set_value(value)
+    return session.run()
 
 
 def test_unrelated_spaces_are_no_success(make_rotated):
-    session = Session(workspace=make_rotated(related=False)).open("connect", "Bootstrap")
+    session = Session(workspace=make_rotated(related=False)).open("connect", "Link")
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
     assert not session.at.success
     (wrong,) = (
@@ -73,21 +74,47 @@ def test_unrelated_spaces_are_no_success(make_rotated):
     assert (wrong["anchor"] != wrong["matched to"]).all()
 
 
-def test_anchors_are_seeds_and_rows_are_chosen(make_rotated):
-    session = Session(workspace=make_rotated()).open("connect", "Bootstrap")
-    choose_seeds(session, "anchors")
+def test_rows_and_known_pairs_of_an_experiment_are_chosen(make_rotated):
+    session = Session(workspace=make_rotated()).open("connect", "Bootstrap")  # as in a session of before
     session.change("number_input", "bootstrap.rows-150-self-learning", 100).click("bootstrap.start")
     assert not session.errors
     (box,) = session.success
-    assert "100.0 % of the 35 hidden anchors found" in box.value
+    assert "Linked. 100.0 % of the 35 hidden anchors found" in box.value
+
+
+def test_anchors_are_known_pairs_and_nothing_is_compared(make_rotated):
+    session = Session(workspace=make_rotated()).open("connect", "Link")
+    choose(choose(session, "have", "few"), "from", "anchors").click("bootstrap.start")
+    assert "75 anchors" in session.success[0].value
+    assert "Wrong anchors" not in [one.value for one in session.at.subheader]
+
+
+@pytest.mark.parametrize("case", ["same space", "few rows"])
+def test_what_cannot_be_linked_says_why(make_rotated, tmp_path, case):
+    workspace = make_rotated("q")
+    if case == "same space":
+        workspace = dataclasses.replace(workspace, target=workspace.source)
+        told = "are the same space"
+    else:
+        short = save_space(tmp_path / "short.npz", np.eye(12)[:1], "s")
+        workspace = dataclasses.replace(workspace, spaces=(*workspace.spaces, short), target=short)
+        told = "needs 10 rows or more in each space; short has 1"
+    session = Session(workspace=workspace).open("connect", "Link")
+    assert any(told in box.value for box in session.info)
+    assert not session.errors
 
 
 def test_spaces_without_shared_ids_are_compared(make_rotated):
-    session = Session(workspace=make_rotated("q")).open("connect", "Bootstrap")
+    session = Session(workspace=make_rotated("q"))
+    session.click("unpaired.link").open("connect")  # from a page that needs pairs
     assert not session.at.exception
-    pairs = "\n".join(f"r{row} = q{row}" for row in range(8))
-    choose_seeds(session, "typed")
-    session.change("text_area", "bootstrap.typed", pairs).click("bootstrap.start")
+    pairs = "".join(f"r{row},q{row}\n" for row in range(8))
+    choose(choose(session, "have", "few"), "from", "file")
+    session.upload("bootstrap.file", "known.csv", f"mine,theirs\n{pairs}".encode()).click("bootstrap.start")
+    links = session.table("bootstrap.list")
+    assert len(links) > 60
+    assert (links["source"].str[1:] == links["matched to"].str[1:]).mean() > 0.97
+    assert links["precision"].between(0.95, 1).all()
     session.click("bootstrap.use")
     assert session.errors == []
     now = session.workspace
@@ -104,10 +131,10 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     for place, tab in (("explore", "Scores"), ("connect", "Invert")):
         session.open(place, tab)
         assert not session.errors
-        assert any("confirm pairs in Connect, Bootstrap" in box.value for box in session.info)
+        assert any("confirm pairs in Connect, Link" in box.value for box in session.info)
     assert 'class="relscope-inversion"' not in session.html
     for rows in ((0, 1, 2), (3, 4)):  # the list forgets its selection when another page is opened
-        session.open("connect", "Bootstrap").select_rows("bootstrap.list", *rows).click("bootstrap.use").open(
+        session.open("connect", "Link").select_rows("bootstrap.list", *rows).click("bootstrap.use").open(
             "explore"
         )
     assert len(load(session.workspace.target).ids.marks) == 5

@@ -1,4 +1,4 @@
-"""Run the bootstrap: choosers, a button, the verdict, the links to check, and a button to use them."""
+"""Link: what one has, a button, the verdict, the links to check, and a button to use them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from app.jobs import engine
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
+from app.sharing import keep_upload
 from app.tables import chosen_rows, score_table
 from app.widgets import setting_widget, space_name
 from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
+from relcore.bootstrap.link import known_pairs, links_table, read_pairs
 from relcore.bootstrap.spec import (
     FEWEST_SHARED,
     PAPER_ROWS,
@@ -30,26 +32,26 @@ from relcore.bootstrap.spec import (
     BootstrapScores,
     BootstrapSpec,
     Outcome,
-    read_pairs,
     rounds_chart,
 )
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
+from relcore.catalog.row_tables import is_numbered
 from relcore.figures.export import chart_exportable
-from relcore.represent.bootstrap import LEARNING_RATE, PROMISED
+from relcore.represent.bootstrap import LEARNING_RATE, PROMISED, Pairs
 from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace, shared_ids
 
-_MODES = {"hide": "Experiment", "real": "Real use"}
-_SEEDS = {"random": "Random", "anchors": "Anchors", "typed": "Typed", "none": "None"}
-_MODE_HELP = (
-    "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the"
-    " result. Real use: two spaces whose rows may have no ids in common."
-)
-_SEEDS_HELP = (
-    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs, the first of"
-    " the session's anchors, or pairs that you type. Without seeds, both spaces need word counts or"
-    " at most 4,000 rows."
-)
+_HAVE = {"none": "No pair", "few": "A few pairs", "shared": "Shared ids, hidden"}
+_TOLD = {
+    "shared": "An experiment: the target is shuffled, its ids are hidden, and what is found is compared with"
+    " them.",
+    "none": "Only the shapes of the two spaces are compared. If that is not enough, the verdict says so.",
+    "few": "Pairs that are known to belong together: three or more, better 15 to 30. All other ids are"
+    " taken as unrelated.",
+}
+_FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
+_LISTED = 2000  # links that are listed to be checked
+_FEWEST_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,89 +72,106 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
             "Source and target are the same space. Choose two different spaces above.",
             ":material/info:",
         )
+    for space in (source, target):
+        if len(space) < _FEWEST_ROWS:
+            return messages.info(
+                f"Linking needs {_FEWEST_ROWS} rows or more in each space; {space.name} has {len(space)}.",
+                ":material/info:",
+            )
     guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
         tell_in_use()
     n_shared = 0 if guessed else len(shared_ids([source, target]))  # such ids are guesses
-    fields, experiments = settings_of(BootstrapSpec), n_shared >= FEWEST_SHARED
+    fields, n = settings_of(BootstrapSpec), min(len(source), len(target))
+    haves = [have for have in _HAVE if have != "shared" or n_shared >= FEWEST_SHARED]
 
     def number(name: str, key: str, low: float, high: float, usual: float | None, **look: Any) -> Any:
         return setting_widget(fields[name], f"bootstrap.{key}", usual, low, high, width=140, **look)
 
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
-        modes = [mode for mode in _MODES if experiments or mode == "real"]
-        mode = segments("Purpose", modes, "bootstrap.mode", help=_MODE_HELP, format_func=_MODES.get)
-        offered = {"random": mode == "hide", "anchors": not guessed and len(workspace.anchors) > 2}
-        starts = [seeds for seeds in _SEEDS if offered.get(seeds, True)]
-        start = segments(
-            "Seeds (known pairs)",
-            starts,
-            f"bootstrap.start-{'-'.join(starts)}",
-            help=_SEEDS_HELP,
-            format_func=_SEEDS.get,
-        )
+        titles = {have: _HAVE[have] for have in haves}
+        numbered = is_numbered(source) and is_numbered(target)  # equal row numbers may mean nothing
+        usual = "shared" if "shared" in haves and not numbered else "none"
+        have = segments("What do you have?", titles, f"bootstrap.have-{'-'.join(haves)}", usual)
+        chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
+    st.caption(_TOLD[have])
     with details:
         method = setting_widget(fields["method"], "bootstrap.method")
-        n = min(len(source), len(target))
-        rows = number(
-            "rows",
-            f"rows-{n}-{method}",
-            min(10, n),
-            n,
-            PAPER_ROWS if method == "paper" and n > PAPER_ROWS else None,
-            placeholder="all",
-        )
+        usual = PAPER_ROWS if method == "paper" and n > PAPER_ROWS else None
+        rows = number("rows", f"rows-{n}-{method}", _FEWEST_ROWS, n, usual, placeholder="all")
         most = min(rows or n, MOST_ANCHORS)
         n_anchors = number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
         settings = {"n_anchors": n_anchors, "n_seeds": 0}
-        if start in ("random", "anchors"):
-            most = max(3, n_anchors - 1)
-            n_seeds = number("n_seeds", f"seeds-{most}", 3, most, min(15, most))
-            settings["n_seeds"] = n_seeds if start == "random" else 0
         if method == "paper":
             settings["learning_rate"] = number(
                 "learning_rate", "learning-rate", 0.001, 1.0, LEARNING_RATE, format="%.3f"
             )
         settings["precision"] = number("precision", "precision", 0.0, 1.0, PROMISED)
         settings["random_state"] = number("random_state", "random-state", 0, 10_000, 0)
-    pairs: tuple[tuple[str, str], ...] = ()
-    if start == "anchors":
-        pairs = tuple((anchor, anchor) for anchor in workspace.anchors[:n_seeds])
-    elif start == "typed":
-        text = kept(
-            st.text_area,
-            "One pair per line: id of the source, then a tab or “=”, then id of the target",
-            placeholder="river = fluss\nmountain = berg\nsea = meer",
-            key="bootstrap.typed",
-            height=120,
-        )
-        try:
-            pairs = read_pairs(text)
-        except SpaceError as error:
-            messages.warning(error)
-            return None
+    pairs: Pairs | None = ()
+    if have == "shared":
+        with chosen:
+            most = max(n_anchors - 1, 0)
+            settings["n_seeds"] = number("n_seeds", f"seeds-{most}", 0, most, min(15, most))
+    elif have == "few":
+        with chosen:
+            ways = [way for way in _FROM if way != "anchors" or (n_shared and len(workspace.anchors) > 2)]
+            titles = {way: _FROM[way] for way in ways}
+            start = segments("Pairs", titles, f"bootstrap.from-{'-'.join(ways)}")
+        if start == "anchors":
+            pairs = tuple((anchor, anchor) for anchor in workspace.anchors)
+        else:
+            pairs = _given(start)
         if not pairs:
-            st.caption("Type at least three pairs to start.")
             return None
     if method == "paper" and not (pairs or settings["n_seeds"]):
         return messages.info(
-            "The published method needs seeds. Choose some, or use self-learning.", ":material/info:"
+            "The published method needs known pairs. Give some, or use self-learning.", ":material/info:"
         )
-    spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", k=workspace.k, **settings)
+    settings["n_anchors"] = max(n_anchors, len(pairs))
+    spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=have == "shared", k=workspace.k, **settings)
     return BootstrapSetup(workspace.source, workspace.target, source, target, spec, details)
+
+
+def _given(start: str) -> Pairs | None:
+    """The pairs that are typed or in a file; None if there are none yet, and the page says what to do."""
+    try:
+        if start == "typed":
+            text = kept(
+                st.text_area,
+                "One pair per line: id of the source, then a tab or “=”, then id of the target",
+                placeholder="river = fluss\nmountain = berg\nsea = meer",
+                key="bootstrap.typed",
+                height=120,
+            )
+            if not (pairs := read_pairs(text)):
+                st.caption("Type at least three pairs to start.")
+            return pairs
+        file = st.file_uploader(
+            "A table of pairs: columns source and target, or ids in the first two columns",
+            type=["csv", "tsv", "parquet", "txt"],
+            key="bootstrap.file",
+            help="Also a file of links: its seeds, its anchors and what is marked as confirmed are used.",
+        )
+        if file is None:
+            return None
+        pairs = known_pairs(keep_upload(file, session.uploads_folder()))
+        st.caption(f"{counted(len(pairs), 'pair')} in {plain_name(file.name)}.")
+        return pairs
+    except SpaceError as error:
+        return messages.warning(error)
 
 
 def tell_in_use() -> None:
     st.info(
-        "This pairing was bootstrapped. Compare, Anchors and Invert use it, and score only pairs that you"
-        " confirmed. To bootstrap again, choose the original space above, or undo.",
+        "These rows are linked. All pages use the links, and score only those that you confirmed. To link"
+        " again, choose the original space above, or undo.",
         icon=":material/hub:",
     )
 
 
 _USED = "relscope.bootstrap-used"
-_CHECKED = 100  # pairs that are listed to be checked
 
 
 def in_use(workspace: Workspace) -> BootstrapSetup | None:
@@ -170,29 +189,32 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
             chart = rounds_chart(setup.spec.method, curve)
             exports.chart(chart_exportable(chart).interactive(exports.theme()), "bootstrap.live")
 
-    outcome = results.computed(setup.spec, specs, label="Find the anchors", below=live, details=setup.details)
+    outcome = results.computed(setup.spec, specs, label="Link", below=live, details=setup.details)
     if outcome is None:
         return
     result = outcome.result
-    show, icon = (st.success, "check_circle") if result.verdict == "fits" else (st.warning, "help")
+    show, icon = (st.success, "check_circle") if outcome.linked else (st.warning, "help")
     verdict, button = st.columns([3, 1], vertical_alignment="center")
     with verdict:
         show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
     digests = setup.source.digest, setup.target.digest
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "bootstrap": setup.spec}
-    rounds, listed = st.columns([1.4, 1], gap="large")
+    listed, rounds = st.columns([1.4, 1], gap="large")
     with rounds:
         st.subheader("Round by round", anchor=False)
         figure = BootstrapRounds(**recipe).draw(outcome)
         exports.figure(figure, "bootstrap.rounds", "bootstrap-rounds")
     with listed:
         confirmed = _list(setup, outcome)
+        if result.kept:
+            table = links_table(result).to_csv(index=False)
+            exports.download("All links as .csv", table, "links.csv", "text/csv", "bootstrap.links")
     button.button(
         f"Confirm {counted(len(confirmed), 'pair')}" if used and confirmed else "Use them everywhere",
         key="bootstrap.use",
         icon=":material/star:",
         disabled=not result.kept or (used and not confirmed),
-        type="primary" if result.verdict == "fits" else "secondary",
+        type="primary" if outcome.linked else "secondary",
         help=(
             "Scores these pairs, too, on all pages."
             if used
@@ -226,12 +248,18 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
     else:
         anchors = set(result.anchors)
         links = [pair for pair in result.kept if pair not in anchors]
-        pairs = [links[number] for number in np.random.default_rng(0).permutation(len(links))[:_CHECKED]]
-        st.subheader("Check the pairs", anchor=False)
-        caption(
-            "Random links that are no anchors. Select those that are right: only pairs that you confirm are"
-            " scored."
-        )
+        order = np.random.default_rng(0).permutation(len(links))[:_LISTED]
+        pairs = [links[number] for number in order]
+        st.subheader("Links to check", anchor=False)
+        told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
+        if pairs:
+            caption(
+                f"{told} that are no anchors, in random order. Select those that are right: only links that"
+                " you confirm are scored. Precision: the estimated share of right ones among the links from"
+                " the best down to this one."
+            )
+        else:
+            st.caption("No link is kept." if not result.kept else "All links are anchors: choose fewer.")
     if not pairs:
         return ()
     sides, look = [], {"column_config": {}}
@@ -248,6 +276,10 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
         look |= own | {"column_config": look["column_config"] | config}
         sides.append(side.rename(columns=names))
     table, height = pd.concat(sides, axis=1), 360 if len(pairs) > 9 else "content"
+    if not outcome.known:
+        precision = dict(zip(result.pairs, result.precision.tolist(), strict=True))
+        table["precision"] = [precision[pair] for pair in pairs]
+        look["column_config"]["precision"] = st.column_config.NumberColumn(format="percent")
     if outcome.known:
         st.dataframe(table, key="bootstrap.list", hide_index=True, height=height, **look)
         return ()
@@ -263,7 +295,7 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
     if in_use(workspace):
         confirmed = tuple(compute.load_space(workspace.target).ids.marks.union(confirmed))
     key = put_pairing(engine().store, result.kept, confirmed)
-    renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · bootstrapped pairs")
+    renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · linked")
     former = (renamed, workspace.target if in_use(workspace) else None)
     spaces = (*(spec for spec in workspace.spaces if spec not in former), renamed)
     pair = compute.matched(setup.source_spec, renamed)
@@ -272,17 +304,17 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
         anchors, BOOTSTRAPPED
     )
     st.session_state[_USED] = renamed, replace(setup, details=None)
-    session.become(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
+    session.become(f"use {len(result.kept):,} links", fit_to_pair(changed, pair))
     session.announce(
-        f"Compare, Anchors and Invert now use {counted(len(anchors), 'anchor')} and"
-        f" {counted(len(pair), 'linked row')}, of which {len(confirmed):,} are confirmed and can be scored."
+        f"All pages now use {counted(len(pair), 'linked row')} and {counted(len(anchors), 'anchor')};"
+        f" {len(confirmed):,} links are confirmed and can be scored."
     )
 
 
 def page(workspace: Workspace) -> None:
     caption(
-        "Two relative spaces need parallel anchors: rows whose partners in the other space are known. This"
-        " finds hundreds of them from a few known pairs, or from none."
+        "Finds the rows of two spaces that are the same thing, from a few pairs that you know or from none;"
+        " only some rows need a partner. The links are guesses with an estimated precision."
     )
     if (used := in_use(workspace)) is not None:
         tell_in_use()

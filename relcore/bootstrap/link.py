@@ -1,0 +1,243 @@
+"""link: which rows of two spaces are the same thing; and files of links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from relcore.base.access import expanded
+from relcore.base.errors import SpaceError, quote
+from relcore.base.libraries import extra
+from relcore.base.text import lines_in, read_lines
+from relcore.base.writing import replacing, write
+from relcore.files.formats import checked_labels
+from relcore.represent.bootstrap import BootstrapResult, Pairs, bootstrap_anchors
+from relcore.represent.translation import Procrustes
+from relcore.spaces.space import GuessedIds, LatentSpace, Match, match
+
+CONFIRMED = "confirmed"  # what a user writes as the kind of a link that was checked
+KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds start another run
+LINK_FILES = (".parquet", ".tsv", ".csv")
+_ENDS = ("source", "target")
+_KINDS = ("kind", "found")  # of `relscope link`; of `audit`, and of earlier versions
+_MOST_LINKS = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """Two spaces, and what `link` found.
+
+    Attributes
+    ----------
+    result : BootstrapResult
+    verdict, reason : str
+        Those of the result.
+    """
+
+    source: LatentSpace
+    target: LatentSpace
+    result: BootstrapResult
+
+    @property
+    def verdict(self) -> str:
+        return self.result.verdict
+
+    @property
+    def reason(self) -> str:
+        return self.result.reason
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """Columns source, target, kind and precision, see `links_table`; empty where nothing was found."""
+        return links_table(self.result)
+
+    @cached_property
+    def pair(self) -> Match:
+        """The linked rows of both spaces under the ids of the source. They count as guesses: no score uses
+        them. Raises a SpaceError without a link.
+        """
+        kept = self._kept()
+        renamed = self.target.take(self.target.rows([other for _, other in kept]))
+        return match(self.source, renamed.with_columns(ids=GuessedIds.of([own for own, _ in kept], ())))
+
+    @cached_property
+    def map(self) -> Procrustes:
+        """From rows of the source (n, d_source) to the target (n, d_target), fitted on the links that are
+        kept. Raises a SpaceError without a link.
+        """
+        own, other = zip(*self._kept(), strict=True)
+        rows = self.source.rows(own), self.target.rows(other)
+        return Procrustes().fit(self.source.vectors[rows[0]], self.target.vectors[rows[1]])
+
+    def _kept(self) -> Pairs:
+        if not self.result.kept:
+            raise SpaceError(f"link: expected one link or more, got none. {self.reason}")
+        return self.result.kept
+
+
+def link(
+    source: LatentSpace, target: LatentSpace, pairs: Sequence[tuple[str, str]] = (), **settings: Any
+) -> Linked:
+    """Find the rows of two spaces that are the same thing, from a few known pairs or from none.
+
+    Only some rows need a partner, and no ids are read but those of `pairs`. What is found are guesses, each
+    with an estimated precision; the verdict says whether the spaces can be linked at all.
+
+    Parameters
+    ----------
+    source, target : LatentSpace (n, d_source), (m, d_target)
+    pairs : pairs of (source id, target id)
+        Known pairs: none, or three and more.
+    settings
+        Those of `bootstrap_anchors`: precision, k, random_state, method, after.
+
+    Raises
+    ------
+    SpaceError
+        Wrong, contradictory or too few pairs.
+
+    Sources: self-learning (Artetxe, Labaka and Agirre 2018); parallel anchors from a few pairs (Cannistraci
+    et al. 2023); without pairs also mini-vec2vec (Dar, arXiv 2510.02348).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, link
+    >>> X = np.random.default_rng(0).normal(size=(400, 10))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(10, 10)))
+    >>> first = LatentSpace(X, [f"en{row}" for row in range(400)])
+    >>> second = LatentSpace(X @ rotation, [f"fr{row}" for row in range(400)])
+    >>> linked = link(first, second, [(f"en{row}", f"fr{row}") for row in range(15)])
+    >>> linked.verdict, len(linked.links), np.allclose(linked.map.transform(X), X @ rotation, atol=1e-4)
+    ('fits', 400, True)
+    >>> linked.links.head(2).to_numpy().tolist()
+    [['en0', 'fr0', 'seed', 1.0], ['en1', 'fr1', 'seed', 1.0]]
+    """
+    settings = {"n_anchors": max(len(pairs), 1)} | settings
+    return Linked(source, target, bootstrap_anchors(source, target, seeds=pairs, **settings))
+
+
+def links_table(result: BootstrapResult) -> pd.DataFrame:
+    """The seeds, the anchors and the other links that are kept, best first: source, target, kind ("seed",
+    "anchor" or "link") and precision, the estimated share of right ones among the links down to this one.
+    """
+    kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
+    kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
+    precision = dict(zip(result.pairs, result.precision.round(4).tolist(), strict=True))
+    rows = [(*pair, kind, precision.get(pair, 0.0)) for pair, kind in kinds.items()]
+    return pd.DataFrame(rows, columns=[*_ENDS, _KINDS[0], "precision"])
+
+
+def write_links(path: Path, links: pd.DataFrame) -> None:
+    """A table of links as .parquet, .tsv or .csv, which `read_links` reads."""
+    if path.suffix.lower() == ".parquet":
+        with extra():
+            import pyarrow as pa
+            import pyarrow.parquet as parquet
+        with replacing(path) as stream:
+            parquet.write_table(pa.Table.from_pandas(links, preserve_index=False), stream)
+        return
+    sep = "," if path.suffix.lower() == ".csv" else "\t"
+    write(path, links.to_csv(sep=sep, index=False, lineterminator="\n").encode())
+
+
+def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
+    """Pairs of ids in a file, and the kind of each: "" for all where the file has no kinds.
+
+    A .parquet or .csv has the columns source and target, or ids in its first two; other files have a pair per
+    line, separated by a tab or "=".
+
+    Raises
+    ------
+    SpaceError
+        No file, no pair, a line without two sides, empty cells.
+    """
+    path, where = expanded(path), f"{option}: " if option else ""
+    if not path.is_file():
+        got = f"{str(path)!r:.200}, where there is none"
+        raise SpaceError(f"{where}expected a file of pairs, got {got}; check the spelling")
+    if path.suffix.lower() in (".parquet", ".csv"):
+        pairs, kinds = _in_table(path)
+    else:
+        lines = read_lines(path, "one pair per line")
+        rows = pairs_in(lines)
+        try:
+            pairs = (
+                read_pairs("\n".join(lines)) if rows is None else tuple((one, two) for one, two, _ in rows)
+            )
+        except SpaceError as error:
+            raise SpaceError(f"{path.name}, {error}") from error
+        kinds = ("",) * len(pairs) if rows is None else tuple(kind for *_, kind in rows)
+    if not pairs:
+        raise SpaceError(f"{path.name}: expected at least one pair, got none; write one pair per line")
+    return pairs, kinds
+
+
+def known_pairs(path: Path, option: str = "") -> Pairs:
+    """Of a file of links, the seeds, the anchors and what was confirmed; of another file all pairs. Raises as
+    `read_links`.
+    """
+    pairs, kinds = read_links(path, option)
+    known = tuple(pair for pair, kind in zip(pairs, kinds, strict=True) if kind in ("", *KNOWN))
+    if not known:
+        raise SpaceError(
+            f"{path.name}: expected pairs of the kinds {quote(KNOWN)}, got none; write {CONFIRMED!r} as the"
+            " kind of links that are right"
+        )
+    return known
+
+
+def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
+    from relcore.files.items import open_table
+
+    table = open_table([path])
+    names = list(table.columns)
+    ends = list(_ENDS) if {*_ENDS} <= {*names} else names[:2]
+    if len(ends) < 2 or len(table) > _MOST_LINKS:
+        got = quote(names) or "none" if len(ends) < 2 else f"{len(table):,} rows"
+        raise SpaceError(
+            f"{path.name}: expected two columns of ids, source and target, with at most {_MOST_LINKS:,} rows,"
+            f" got {got}; name the columns in the first line"
+        )
+    kind = next((name for name in _KINDS if name in names and ends == [*_ENDS]), None)
+    cells = [
+        list(map(str, checked_labels(table.read(name, 0, len(table)), f"{path.name}, column {name!r}")))
+        for name in (*ends, *filter(None, [kind]))
+    ]
+    if empty := [row for row, pair in enumerate(zip(*cells[:2], strict=True)) if not all(pair)]:
+        raise SpaceError(
+            f"{path.name}: expected an id in every cell, got {len(empty)} rows without, first row {empty[0]};"
+            " fill it, or leave the row out"
+        )
+    kinds = tuple(cells[2]) if kind else ("",) * len(cells[0])
+    return tuple(zip(*cells[:2], strict=True)), kinds
+
+
+def pairs_in(lines: Sequence[str]) -> list[list[str]] | None:
+    """Source, target and kind of each line of a .tsv that `link` or `audit` wrote; None of another file."""
+    rows = [line.split("\t")[:3] for line in lines if line]
+    whole = [row for row in rows if len(row) == 3]
+    return whole[1:] if rows[:1] in [[[*_ENDS, kind]] for kind in _KINDS] else None
+
+
+def read_pairs(text: str) -> Pairs:
+    """Pairs of ids, one per line, separated by a tab or else by "="; further columns are ignored. Raises
+    SpaceError for a line without two sides.
+    """
+    pairs = []
+    for number, line in enumerate(lines_in(text), start=1):
+        if not line.strip():
+            continue
+        cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
+        if len(cells) < 2 or not cells[0] or not cells[1]:
+            got = f"{line.strip()!r:.60}"
+            raise SpaceError(
+                f"line {number}: expected “id of the source = id of the target”, got {got}; mend or remove it"
+            )
+        pairs.append((cells[0], cells[1]))
+    return tuple(pairs)

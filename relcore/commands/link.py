@@ -1,0 +1,124 @@
+"""link: what the tab Link of Connect finds, and the links as a file; `bootstrap` is its former name."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from relcore.base.access import expanded
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
+from relcore.base.settings import setting, settings_of
+from relcore.bootstrap.link import LINK_FILES, known_pairs, links_table, write_links
+from relcore.bootstrap.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec, Outcome
+from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
+from relcore.commands.output import Lines, need_suffix, score_rows, show, write_recipe
+from relcore.commands.running import computed, samples
+from relcore.represent.bootstrap import Pairs
+from relcore.scores.comparison import score_table
+from relcore.spaces.space import LatentSpace, shared_ids
+
+_USUAL_SEEDS = 15
+
+
+@dataclass
+class LinkOptions:
+    pairs: str = setting(
+        None,
+        metavar="FILE|N|none",
+        help="Known pairs: a file of links, or with one pair per line, separated by a tab or “=”; with --hide"
+        f" also a number to draw. Default: none, with --hide {_USUAL_SEEDS}.",
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description += (
+        " Only the ids of the known pairs are read. What is found are guesses with an estimated precision;"
+        " compare, stitch, invert and migrate take their file as --links. “paper” takes"
+        f" {PAPER_ROWS:,} rows by default.{SHARDS_HELP}"
+    )
+    output = (
+        f"Write the links ({', '.join(LINK_FILES)}): source, target, kind, and the estimated precision of all"
+        " links down to it."
+    )
+    add(parser, Pair, LinkOptions, BootstrapSpec, Results, Sample, skip=["hide"], output=output)
+    told = "An experiment: hide which rows have the same id, and compare what is found with it."
+    parser.add_argument("--hide", action="store_true", default=None, help=told)
+    parser.set_defaults(anchors=None)  # depends on the rows
+    parser.add_argument("--real", dest="hide", action="store_false", help=argparse.SUPPRESS)
+    parser.add_argument("--seeds", dest="pairs", help=argparse.SUPPRESS)  # as `bootstrap` named them
+    parser.epilog = "example:\n  relscope link old.npy new.npy --pairs known.tsv -o links.parquet"
+
+
+def run(options: argparse.Namespace) -> None:
+    need_suffix(options.output, LINK_FILES)
+    n_seeds, pairs = None, ()
+    if options.pairs is not None and is_number("--pairs", options.pairs):
+        n_seeds = int(options.pairs)
+    elif options.pairs == "none":
+        n_seeds = 0
+    elif options.pairs:
+        n_seeds, pairs = 0, known_pairs(expanded(options.pairs), "--pairs")
+    sides = tuple(zip(*pairs, strict=True))  # ids that every sample of shards has
+    specs, spaces, sampled = samples(options, (options.source, options.target), sides)
+    spec = spec_of(options, n_seeds, pairs, *spaces)
+    outcome = computed(spec, specs, spaces, options)
+    table, lines = links_table(outcome.result), lines_of(outcome)
+    if options.output:
+        write_links(options.output, table)
+        lines.append(str(options.output))
+    recipe = {"source": specs[0], "target": specs[1], "digests": tuple(space.digest for space in spaces)}
+    figure = "bootstrap-scores" if outcome.scores else "bootstrap"
+    write_recipe(options, figure, outcome, **recipe, bootstrap=spec)
+    result = outcome.result
+    facts = {"verdict": result.verdict, "success": outcome.linked, "reason": result.reason}
+    facts |= {"share": outcome.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
+    facts |= {"precision": result.promised, "wrong": outcome.wrong(), "sample": sampled}
+    facts["scores"] = {
+        form: {name: score.to_record() for name, score in scores.items()}
+        for form, scores in outcome.scores.items()
+    }
+    show(options, table, [*lines, *sampled], **facts)
+
+
+def spec_of(
+    options: argparse.Namespace, n_seeds: int | None, pairs: Pairs, source: LatentSpace, target: LatentSpace
+) -> BootstrapSpec:
+    n_shared, hide = len(shared_ids((source, target))), options.hide
+    few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
+    if hide and n_shared < FEWEST_SHARED:
+        raise SpaceError(f"--hide: expected spaces whose rows share ids, got {few}; leave it out")
+    if hide is None:  # the former command had this the other way round
+        hide = options.command == "bootstrap" and n_shared >= FEWEST_SHARED
+    if n_seeds is None:
+        n_seeds = _USUAL_SEEDS if hide else 0
+    if n_seeds and not hide:
+        raise SpaceError(
+            f"--pairs: expected a file of known pairs or none, got {n_seeds}, a number of pairs to draw; name"
+            " a file, or add --hide where rows share ids"
+        )
+    n = n_shared if hide else min(len(source), len(target), options.rows or len(source))
+    given = values_of(options, BootstrapSpec) | {"n_seeds": n_seeds, "pairs": pairs, "hide": hide}
+    if options.anchors is None:
+        usual = settings_of(BootstrapSpec)["n_anchors"].start()
+        given["n_anchors"] = usual if n >= usual else max(n // 2, len(pairs), n_seeds, 1)
+    if options.method == "paper":
+        if not (n_seeds or pairs):
+            raise SpaceError(
+                "--pairs: expected known pairs for the published method, got none; name a file, or use"
+                " --hide, or --method self-learning"
+            )
+        if options.rows is None and min(len(source), len(target)) > PAPER_ROWS:
+            given["rows"] = PAPER_ROWS
+    return BootstrapSpec(**given)
+
+
+def lines_of(outcome: Outcome) -> Lines:
+    lines: Lines = [outcome.headline, outcome.result.reason]
+    if outcome.scores:
+        jaccard = next(iter(outcome.scores.values()))["jaccard"]
+        tested = counted(jaccard.n, "held-out row")
+        tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
+        tested += f"; k = {jaccard.k}; chance level: rows of one space permuted"
+        lines += ["", score_rows(score_table(outcome.scores)), "", tested]
+    return lines

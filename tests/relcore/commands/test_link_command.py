@@ -1,0 +1,123 @@
+"""link, and bootstrap, its former name: what the page finds, and files of links that pair spaces."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.base.errors import SpaceError
+from relcore.bootstrap.link import known_pairs, link
+from relcore.bootstrap.spec import BootstrapSpec
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.cli import main
+from relcore.spaces.space import LatentSpace, scored_rows
+
+
+@pytest.fixture
+def pair_of_files(tmp_path):
+    """A cloud with structure, and the same one rotated, in another order and with ids of its own ("v3" is
+    "w3").
+    """
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(400, 20)) @ rng.normal(size=(20, 20))
+    rotation, _ = np.linalg.qr(rng.normal(size=(20, 20)))
+    order, ids = rng.permutation(400), np.array([f"w{row}" for row in range(400)])
+    np.savez(tmp_path / "one.npz", vectors=vectors, ids=ids)
+    np.savez(tmp_path / "two.npz", vectors=(vectors @ rotation)[order], ids=ids[order])
+    np.savez(
+        tmp_path / "other.npz", vectors=(vectors @ rotation)[order], ids=np.char.replace(ids, "w", "v")[order]
+    )
+    return "one.npz", "two.npz"
+
+
+def test_what_is_found_is_what_the_function_finds(run, one_engine, pair_of_files, tmp_path):
+    arguments = ["bootstrap", *pair_of_files, "--seeds", 10, "--anchors", 60, "--random-state", 2]
+    found = json.loads(run(*arguments, "--json", "--recipe", "recipe.json", "-o", "pairs.tsv"))
+    spaces = [load(SpaceSpec("file", one)) for one in pair_of_files]
+    expected = BootstrapSpec("self-learning", 60, 10, random_state=2).run(spaces)
+    assert found["verdict"] == "fits"
+    assert (found["success"], found["reason"], found["share"]) == (
+        True,
+        expected.result.reason,
+        expected.share,
+    )
+    for form, by_metric in expected.scores.items():
+        assert {name: score["value"] for name, score in found["scores"][form].items()} == pytest.approx(
+            {name: float(score) for name, score in by_metric.items()}, abs=1e-6
+        )
+    lines = (tmp_path / "pairs.tsv").read_text().splitlines()
+    assert lines[0] == "source\ttarget\tkind\tprecision"
+    assert [line.split("\t")[2] for line in lines[1:61]] == ["seed"] * 10 + ["anchor"] * 50
+    assert len(lines) - 1 == len(found["rows"]) >= found["pairs"]
+    told = run(*arguments)
+    assert f"{100 * expected.share:.1f} % of the 50 hidden anchors found." in told
+    assert json.loads((tmp_path / "recipe.json").read_text())["figure"] == "bootstrap-scores"
+
+
+def test_spaces_without_shared_ids_are_linked_and_compared(run, one_engine, pair_of_files, tmp_path, capsys):
+    (tmp_path / "seeds.txt").write_text("\n".join(f"w{row} = v{row}" for row in range(12)), encoding="utf-8")
+    spaces = ["one.npz", "other.npz"]
+    assert main(["compare", *spaces]) == 2
+    assert "or add --links links.parquet, a file that relscope link writes" in capsys.readouterr().err
+    for name in ("links.parquet", "links.csv", "links.tsv"):
+        out = run("link", *spaces, "--pairs", "seeds.txt", "--anchors", 50, "-o", name)
+        assert out.startswith("Linked. 50 anchors. 388 of 388 links kept, an estimated")
+        assert len(known_pairs(tmp_path / name)) == 50, "seeds and anchors, to begin another run with"
+    links = pd.read_parquet(tmp_path / "links.parquet")
+    assert links.columns.tolist() == ["source", "target", "kind", "precision"]
+    assert (links.source.str[1:] == links.target.str[1:]).mean() > 0.95
+    assert main(["compare", *spaces, "--links", "links.parquet"]) == 2
+    assert "expected known pairs to score, got links that are guesses" in capsys.readouterr().err
+    links.loc[200:259, "kind"] = "confirmed"
+    found = {}
+    for kind in ("parquet", "csv"):
+        getattr(links, f"to_{kind}")(tmp_path / f"checked.{kind}", index=False)
+        arguments = ["compare", *spaces, "--anchors", "50", "--json", "--links", f"checked.{kind}"]
+        found[kind] = json.loads(run(*arguments))
+    assert found["csv"] == found["parquet"]
+    scored = {row["form"]: row["n"] for row in found["csv"]["rows"]}
+    assert scored["absolute"] == 60 >= scored["relative"] > 40
+    links[["source", "target"]].to_csv(tmp_path / "mine.csv", index=False)  # pairs that the user knows
+    mine = json.loads(run("compare", *spaces, "--anchors", "50", "--json", "--links", "mine.csv"))
+    assert mine["rows"][0]["n"] == len(links)
+
+
+def test_without_known_pairs_ids_are_unrelated_and_an_experiment_hides_them(run, one_engine, pair_of_files):
+    real = json.loads(run("link", *pair_of_files, "--json"))
+    assert (real["share"], real["scores"], real["verdict"]) == (None, {}, "fits")
+    hidden = json.loads(run("link", *pair_of_files, "--hide", "--anchors", 60, "--json"))
+    assert hidden["share"] == 1
+    assert hidden == json.loads(run("bootstrap", *pair_of_files, "--anchors", 60, "--json"))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("name\na\n", "expected two columns of ids, source and target"),
+        ("source,target\na,\n", "expected an id in every cell, got 1 rows without, first row 0"),
+        ("source,target,kind\na,b,link\n", "write 'confirmed' as the kind of links that are right"),
+    ],
+)
+def test_a_table_without_pairs_is_refused(tmp_path, content, told):
+    (tmp_path / "links.csv").write_text(content, encoding="utf-8")
+    with pytest.raises(SpaceError, match=told):
+        known_pairs(tmp_path / "links.csv")
+
+
+def test_a_file_that_was_cut_off_is_read(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("source\ttarget\tfound\tprecision\na\tb\tseed\t1.0\nc\td\n")
+    assert known_pairs(tmp_path / "pairs.tsv") == (("a", "b"),)
+
+
+def test_links_of_a_script_pair_the_spaces_and_are_not_scored(pair_of_files, tmp_path):
+    first, second = (load(SpaceSpec("file", name)) for name in ("one.npz", "other.npz"))
+    linked = link(first, second, [(f"w{row}", f"v{row}") for row in range(12)])
+    assert len(linked.pair) == len(linked.links) == 400
+    assert not scored_rows(linked.pair.ids).any()
+    mapped = linked.map.transform(first.vectors)
+    assert np.abs(mapped - second.vectors[second.rows([f"v{one[1:]}" for one in first.ids])]).max() < 1e-3
+    rng = np.random.default_rng(0)
+    noise = [LatentSpace(rng.normal(size=(300, 20)), [f"{side}{row}" for row in range(300)]) for side in "ab"]
+    unlinked = link(*noise)
+    assert (unlinked.verdict, len(unlinked.links)) == ("not found", 0)
