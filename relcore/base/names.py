@@ -53,9 +53,9 @@ class MetricName(Named):
 
     Attributes
     ----------
-    of : some of "pair", "spaces"
+    of : some of "pair", "spaces", "more"
         What it compares: the representations of one pair, as in the table of Explore, or many spaces
-        with each other.
+        with each other. "more": both, where it is chosen by name.
     needs : some of "anchors", "projection", "k", "n_queries", "labels"
         The settings that a comparison of many spaces depends on; "labels": what a pair must have.
     """
@@ -162,6 +162,40 @@ METRICS = {
         "share of a row's nearest neighbours that are the same in both absolute spaces",
         of=("spaces",),
         needs=("k", "n_queries"),
+    ),
+    # The measures of the literature, each a `scores.measures.Measure`; docs/measures.md shows them.
+    "svcca": MetricName(
+        "SVCCA",
+        ".scores.canonical:SVCCA",
+        "mean canonical correlation of the principal axes with 99 % of the variance",
+        of=("more",),
+    ),
+    "pwcca": MetricName(
+        "PWCCA",
+        ".scores.canonical:PWCCA",
+        "mean canonical correlation, weighted by what each accounts for",
+        of=("more",),
+    ),
+    "gulp": MetricName(
+        "GULP", ".scores.canonical:GULP", "agreement of ridge regressions on the two spaces", of=("more",)
+    ),
+    "rsa": MetricName(
+        "RSA", ".scores.kernels:RSA", "rank correlation of the distances between rows", of=("more",)
+    ),
+    "kernel cka": MetricName(
+        "RBF CKA", ".scores.kernels:KernelCKA", "CKA with Gaussian kernels: near rows decide", of=("more",)
+    ),
+    "angular cka": MetricName(
+        "angular CKA", ".scores.kernels:AngularCKA", "linear CKA as an angle, 1 − 2θ/π", of=("more",)
+    ),
+    "procrustes": MetricName(
+        "Procrustes",
+        ".scores.shapes:ProcrustesSimilarity",
+        "how near the best rotation brings the rows; the distance is √(2 − 2s)",
+        of=("more",),
+    ),
+    "angular shape": MetricName(
+        "angular shape", ".scores.shapes:AngularShape", "Procrustes as an angle, 1 − 2θ/π", of=("more",)
     ),
 }
 

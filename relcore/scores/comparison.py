@@ -174,6 +174,10 @@ class LabelledNeighbours(NamedTuple):
     classes: tuple[np.ndarray, ...]
 
 
+# A rotation or reflection, a factor, an offset; an invertible linear map.
+CHANGES = ("rotation", "scale", "shift", "affine")
+
+
 class Metric(ABC):
     """How alike are two spaces? A score with its chance level. A metric has no state.
 
@@ -182,9 +186,13 @@ class Metric(ABC):
 
     `reads` says what `score` takes of a pair: "lists", its neighbours; "sums", where a pass over the rows has
     these; or "rows", anything. Where there are many rows, the first two never have them in memory.
+
+    `unchanged_by` names what may be done to the rows of one space without any change of the score, some of
+    `CHANGES`; a test does it.
     """
 
     reads: ClassVar[Literal["lists", "sums", "rows"]] = "rows"
+    unchanged_by: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def score(self, pair: AlignedPair) -> Score | None:
@@ -246,6 +254,7 @@ class Jaccard(Metric):
     """Mean overlap of the neighbourhoods; spaces of two widths have one in the convention "mutual" alone."""
 
     reads = "lists"
+    unchanged_by = ("scale",)
 
     def score(self, pair: AlignedPair) -> Score | None:
         usable = pair.same_width or pair.convention == "mutual"
@@ -261,6 +270,7 @@ class MeanReciprocalRank(Metric):
     """1 / rank of a row's own partner among its neighbours."""
 
     reads = "lists"
+    unchanged_by = ("scale",)
 
     def score(self, pair: AlignedPair) -> Score | None:
         return _with_chance(pair, pair.neighbours.mrr()) if pair.same_width else None
@@ -313,6 +323,7 @@ class ClassAgreement(Metric):
     """
 
     reads = "lists"
+    unchanged_by = ("scale",)
 
     def score(self, pair: AlignedPair) -> Score | None:
         votes = pair.labelled_neighbours()
@@ -380,6 +391,7 @@ class LinearCKA(Metric):
     """`linear_cka` as a metric."""
 
     reads = "sums"
+    unchanged_by = ("rotation", "scale", "shift")
     debiased = False
 
     def score(self, pair: AlignedPair) -> Score:
@@ -425,6 +437,7 @@ class MeanCosine(Metric):
     """`mean_cosine` as a metric."""
 
     reads = "sums"
+    unchanged_by = ("scale",)
 
     def score(self, pair: AlignedPair) -> Score | None:
         return pair.mean_cosine() if pair.same_width else None
