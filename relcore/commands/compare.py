@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pandas as pd
 
-from relcore.base.errors import SpaceError
-from relcore.base.names import METRICS
+from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.commands.arguments import (
@@ -36,6 +35,7 @@ from relcore.scores.comparison import (
     REPRESENTATIONS,
     circumstances,
     class_labels,
+    metrics_of_a_pair,
     score_notes,
     score_table,
 )
@@ -55,13 +55,19 @@ class Queries:
         help="Number of random held-out rows whose neighbours are searched, or all, as a job that resumes.",
     )
     exact: bool = setting(False, help="The same as --queries all.")
+    metrics: tuple[str, ...] = setting(
+        (),
+        metavar="NAMES|all",
+        help="Other scores than those of Explore, separated by commas; docs/measures.md tells what each is.",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += " The scores are those of Explore"
-    for metric in METRICS.values():
-        parser.description += f", {metric.title}" if "pair" in metric.of else ""
-    parser.description += f".{SHARDS_HELP}"
+    usual = metrics_of_a_pair()
+    parser.description += f" The scores are those of Explore, {', '.join(usual.values())}"
+    parser.description += f".{SHARDS_HELP} --metrics also takes "
+    parser.description += ", ".join(name for name in metrics_of_a_pair(more=True) if name not in usual)
+    parser.description += "."
     add(parser, Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Shards, Results)
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 
@@ -76,6 +82,7 @@ def run(options: argparse.Namespace) -> None:
         if not re.fullmatch(r"0*[1-9][0-9]{0,17}", options.queries):
             raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
         n_queries = int(options.queries)
+    metrics = _metrics(options)
     if by_shard(options, options.source, options.target):
         _by_shard(options, n_queries)
         return
@@ -97,10 +104,12 @@ def run(options: argparse.Namespace) -> None:
         from relcore.commands.running import all_computed
 
         tasks = [ExactScores.on(form, anchors, **settings) for form in forms]
+        tasks = [replace(task, metrics=metrics) for task in tasks] if metrics else tasks
         results = all_computed(tasks, specs, (pair.source, pair.target), options)
         scores = {form: result.scores for form, result in zip(forms, results, strict=True)}
     else:
         given = {"projection": settings["projection"], "k": options.k, "convention": options.convention}
+        given["metrics"] = metrics
         with Bar(options) as bar:
             given["done"] = partial(bar.show, text="blocks of rows")
             scores = score_forms(
@@ -110,6 +119,11 @@ def run(options: argparse.Namespace) -> None:
         settings["neighbours"] = settings.pop("search")
         settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
         write_recipe(options, "scores", scores, **pair_settings(specs, pair, anchors), **settings)
+    scores = {form: by_metric for form, by_metric in scores.items() if by_metric}
+    if not scores:
+        raise SpaceError(
+            "--metrics: expected some that these two have, whose widths or labels do not suffice"
+        )
     names = distinct_names((pair.source, pair.target))
     head = f"{names[0]} and {names[1]}, {counted(len(anchors), 'anchor')}"
     if pair.n_source_only or pair.n_target_only:
@@ -121,6 +135,18 @@ def run(options: argparse.Namespace) -> None:
     show(options, table, _lines(head, table, scores, notes), **facts)
 
 
+def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
+    """Those that --metrics names; none where it does not."""
+    every = metrics_of_a_pair(more=True)
+    asked = tuple(every) if options.metrics == ("all",) else options.metrics
+    names = tuple(name.replace("-", " ").lower() for name in asked)
+    for name in names:
+        need_one_of("--metrics", name, ["all", *every])
+    if names and options.recipe:
+        raise SpaceError("--metrics: expected the usual ones for a recipe; leave --metrics or --recipe out")
+    return names
+
+
 def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
     from relcore.commands.running import anchors_by_shard, shards
     from relcore.sharded.operations import compare_shards
@@ -129,6 +155,8 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
         raise SpaceError(
             f"--neighbours: expected 'exact' for folders of shards, got {options.neighbours!r}; leave it out"
         )
+    if options.metrics:
+        raise SpaceError("--metrics: expected none for folders of shards, which have the usual ones")
     projection = values_of(options, ExactScores)["projection"]
     settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}
     with shards(options, options.source, options.target) as (run, source, target):

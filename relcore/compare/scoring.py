@@ -353,6 +353,8 @@ def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
 class RelativeCosine(MeanCosine):
     """`mean_cosine` of the rows that are no anchors, each space written relative to the same anchors."""
 
+    unchanged_by = ("rotation", "scale", "shift")
+
     def held_out(self, space: LatentSpace, settings: AllPairs) -> Split:
         return Split.held_out(space.ids, space.rows(settings.anchors))
 

@@ -10,12 +10,13 @@ from relcore.base.errors import SpaceError
 from relcore.represent.similarity import thin_svd
 from relcore.scores.measures import FEATURE_ROWS, Measure, about_mean, by_permutation, paired_rows
 from relcore.scores.score import Score
+from relcore.spaces.space import MatrixLike
 
 _REAL = 1e-10  # of the largest variance: below it a direction is rounding of float32
 
 
 def svcca(
-    source: np.ndarray, target: np.ndarray, *, share: float = 0.99, ids: Sequence[str] | None = None
+    source: MatrixLike, target: MatrixLike, *, share: float = 0.99, ids: Sequence[str] | None = None
 ) -> Score:
     """SVCCA: the mean canonical correlation of the principal axes with 99 % of the variance, 0 … 1; 1: the
     axes of either space are linear combinations of the other's.
@@ -42,7 +43,7 @@ def svcca(
     return Score(value(), metric="svcca", n=len(U), null=null, note=_few_rows(U, V))
 
 
-def pwcca(source: np.ndarray, target: np.ndarray, *, ids: Sequence[str] | None = None) -> Score:
+def pwcca(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
     """PWCCA: canonical correlations, each weighted by how much of the first space it accounts for, 0 … 1; 1:
     the narrower space is a linear combination of the other.
 
@@ -72,16 +73,16 @@ def pwcca(source: np.ndarray, target: np.ndarray, *, ids: Sequence[str] | None =
 
 
 def gulp(
-    source: np.ndarray, target: np.ndarray, *, ridge: float = 0.01, ids: Sequence[str] | None = None
+    source: MatrixLike, target: MatrixLike, *, ridge: float = 0.01, ids: Sequence[str] | None = None
 ) -> Score:
     """GULP as a similarity, 0 … 1: how alike the predictions of ridge regressions on the two spaces are, for
     any target; 1: the same.
 
     1 − d² / (a + b) with d² = a + b − 2c, a = tr(Σₓ^−λ Σₓ Σₓ^−λ Σₓ), b alike, c = tr(Σₓ^−λ Σₓᵧ Σᵧ^−λ Σᵧₓ) and
     Σ^−λ = (Σ + λ)⁻¹ (Boix-Adserà et al. 2022), each space centred and scaled so that tr Σ = 1; λ is
-    `ridge`. Without a ridge it compares subspaces as CCA does, with a large one it is near linear CKA with the
-    arithmetic mean below the fraction: axes of little variance count less and less. Chance level: rows of one space permuted. Cost
-    per row: d² and 50 r s, on at most 5,000 rows.
+    `ridge`. Without a ridge it compares subspaces as CCA does, with a large one it is near linear CKA with
+    the arithmetic mean below the fraction: axes of little variance count less and less. Chance level: rows of
+    one space permuted. Cost per row: d² and 50 r s, on at most 5,000 rows.
 
     Raises
     ------

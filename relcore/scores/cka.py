@@ -10,7 +10,7 @@ import numpy as np
 from relcore.base.errors import SpaceError, quote
 from relcore.base.magnitude import brought, centred, scaled, within
 from relcore.base.numbers import short
-from relcore.represent.similarity import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
+from relcore.represent.similarity import ROWS_PER_BLOCK, mean_row, need_finite, row_blocks, unit_rows
 from relcore.scores.score import CENTRE, Null, Score
 from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
 
@@ -398,6 +398,9 @@ def linear_cka(
             f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()"
         )
     sums, note = _cka_sums(X, Y, own), ""
+    for side, moments, name in ((X, sums.x, "X"), (Y, sums.y, "Y")):
+        if not np.isfinite(moments.lengths).all():
+            need_finite(side, name)
     rows = decisive_rows((sums.x.lengths, sums.y.lengths))
     if len(rows) and len(X) - len(rows) >= 4:
         rest = np.delete(np.arange(len(X)), rows)

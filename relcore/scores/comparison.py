@@ -286,6 +286,8 @@ class MutualKNN(Jaccard):
     all its pairs.
     """
 
+    unchanged_by = ("rotation", "scale")
+
     def own(self, space: LatentSpace, settings: Any) -> np.ndarray:
         return neighbours_within(unit_rows(space.vectors), self._queries(space, settings), settings.k)
 
@@ -582,9 +584,12 @@ def held_out(
     return split
 
 
-def metrics_of_a_pair() -> dict[str, str]:
-    """Name → title of the metrics that a pair is scored by."""
-    return {name: entry.title for name, entry in METRICS.items() if "pair" in entry.of}
+def metrics_of_a_pair(more: bool = False) -> dict[str, str]:
+    """Name → title of the metrics that a pair is scored by, with `more` also of those that are chosen by
+    name.
+    """
+    kinds = {"pair", "more"} if more else {"pair"}
+    return {name: entry.title for name, entry in METRICS.items() if kinds & set(entry.of)}
 
 
 def class_labels(match: Match) -> np.ndarray | None:
@@ -719,27 +724,34 @@ def long_rows(space: LatentSpace) -> str:
     )
 
 
+def _listed(titles: Sequence[str]) -> str:
+    *names, last = titles
+    return f"{', '.join(names)}{' and ' * bool(names)}{last}"
+
+
 def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
-    """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``, and where scores read
-    neighbour lists ``Jaccard and MRR: k = 10, paper convention, 300 of them as queries (± …)``.
+    """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``; where scores read
+    neighbour lists ``Jaccard and MRR: k = 10, paper convention, 300 of them as queries (± …)``; where they
+    read a sample of the rows ``RSA: 1,000 of the rows, drawn by their ids``.
     """
-    absolute, others, titles = "", "", {}
+    absolute, others, listed, sampled = "", "", {}, {}
     for form, by_metric in scores.items():
-        n = next(iter(by_metric.values())).n
+        n = max(score.n for score in by_metric.values())
         if form == "absolute":
             absolute = counted(n, "row")
         else:
             others = others or counted(n, "held-out row")
         for name, score in by_metric.items():
             if score.k:
-                titles.setdefault(METRICS[name].title, score)
+                listed.setdefault((score.k, score.convention), {}).setdefault(METRICS[name].title, score)
+            if score.n < n:
+                sampled.setdefault(score.n, {})[METRICS[name].title] = None
     rows = f"n = {others}, no anchor among them{f' (absolute: all {absolute})' * bool(absolute)}"
     parts = [rows if others else f"n = {absolute}"]
-    if titles:
-        (*names, last), first = titles, next(iter(titles.values()))
-        sampled = f", {first.n_queries:,} of them as queries (± is the 95 % sampling interval)"
-        parts.append(
-            f"{', '.join(names)}{' and ' * bool(names)}{last}: k = {first.k}, {first.convention} convention"
-            f"{sampled * bool(first.interval)}"
-        )
+    for (k, convention), titles in listed.items():
+        first = next(iter(titles.values()))
+        drawn = f", {first.n_queries:,} of them as queries (± is the 95 % sampling interval)"
+        parts.append(f"{_listed(titles)}: k = {k}, {convention} convention{drawn * bool(first.interval)}")
+    for n, titles in sampled.items():
+        parts.append(f"{_listed(titles)}: {n:,} of the rows, drawn by their ids")
     return parts

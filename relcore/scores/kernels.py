@@ -12,9 +12,10 @@ from relcore.scores.comparison import AlignedPair, LinearCKA
 from relcore.scores.measures import MATRIX_ROWS, Measure, matrix_agreement, paired_rows
 from relcore.scores.score import Null, Score
 from relcore.scores.shapes import angular
+from relcore.spaces.space import MatrixLike
 
 
-def rsa(source: np.ndarray, target: np.ndarray, *, ids: Sequence[str] | None = None) -> Score:
+def rsa(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
     """RSA: Spearman's rank correlation of the distances between rows in either space, −1 … 1; 1: the same
     order of all pairs of rows.
 
@@ -47,7 +48,7 @@ def rsa(source: np.ndarray, target: np.ndarray, *, ids: Sequence[str] | None = N
 
 
 def kernel_cka(
-    source: np.ndarray, target: np.ndarray, *, bandwidth: float = 0.8, ids: Sequence[str] | None = None
+    source: MatrixLike, target: MatrixLike, *, bandwidth: float = 0.8, ids: Sequence[str] | None = None
 ) -> Score:
     """CKA with Gaussian (RBF) kernels, 0 … 1; 1: the same distances between rows up to a factor.
 
@@ -88,7 +89,7 @@ def _median(squares: np.ndarray) -> float:
     return float(np.median(pairs)) or float(np.median(pairs[pairs > 0]))
 
 
-def angular_cka(source: np.ndarray, target: np.ndarray, *, ids: Sequence[str] | None = None) -> Score:
+def angular_cka(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
     """Linear CKA as an angle, 0 … 1: 1 − 2 θ / π with θ = arccos CKA; 1: equal up to a rotation and a factor.
 
     θ = (1 − s) π / 2 of this score s is a distance that keeps the triangle inequality (Williams et al. 2021;

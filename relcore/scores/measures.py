@@ -1,5 +1,5 @@
-"""What the measures of the literature share: a function of two matrices whose rows are paired, a sample of the
-rows that is drawn by their ids, and a chance level by permutations of the rows of one space.
+"""What the measures of the literature share: a function of two matrices whose rows are paired, a sample of
+these drawn by their ids, and a chance level by permutations of the rows of one space.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from relcore.base.errors import SpaceError
+from relcore.represent.similarity import need_finite
 from relcore.scores.comparison import AlignedPair, Metric
 from relcore.scores.neighbours import PERMUTATIONS
 from relcore.scores.score import QUANTILE_DRAWS, Null, Score
-from relcore.spaces.space import Split
+from relcore.spaces.space import MatrixLike, Split, ids_of, matrix, need_paired
 
 FEATURE_ROWS = 5000  # of measures whose cost is linear in the rows
 MATRIX_ROWS = 1000  # of measures that need a matrix of rows × rows
@@ -32,7 +33,7 @@ class Measure(Metric):
 
 
 def paired_rows(
-    source: np.ndarray, target: np.ndarray, n_most: int, ids: Sequence[str] | None = None
+    source: MatrixLike, target: MatrixLike, n_most: int, ids: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same rows of both spaces, (m, d_source) and (m, d_target) in float64: all n, or `n_most` of them,
     drawn by a hash of their ids (default: their numbers), so that one more row replaces at most one.
@@ -42,6 +43,9 @@ def paired_rows(
     SpaceError
         Row counts that differ, fewer than four rows, or a space whose rows are all equal.
     """
+    ids = ids_of(source) if ids is None else ids
+    need_paired(source, target)
+    source, target = matrix(source, "source", None), matrix(target, "target", None)
     if len(source) != len(target):
         raise SpaceError(
             f"expected row-aligned spaces, got {len(source)} and {len(target)} rows; pair them with match()"
@@ -53,6 +57,8 @@ def paired_rows(
         names = np.arange(len(source)).astype(str) if ids is None else np.asarray(ids)
         rows = Split.held_out(names).queries(n_most)
     sides = tuple(np.asarray(side[rows], dtype=np.float64) for side in (source, target))
+    for side, name in zip(sides, ("source", "target"), strict=True):
+        need_finite(side, name)
     if any((side == side[0]).all() for side in sides):
         raise SpaceError("expected spaces with different rows, got one whose rows are all equal")
     return sides

@@ -8,10 +8,11 @@ import numpy as np
 
 from relcore.scores.measures import FEATURE_ROWS, Measure, about_mean, by_permutation, paired_rows
 from relcore.scores.score import Score
+from relcore.spaces.space import MatrixLike
 
 
 def procrustes_similarity(
-    source: np.ndarray, target: np.ndarray, *, ids: Sequence[str] | None = None
+    source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None
 ) -> Score:
     """Procrustes similarity, 0 … 1; 1: the spaces differ by a rotation, a factor and a shift only.
 
@@ -27,7 +28,7 @@ def procrustes_similarity(
     return _shape_score(source, target, "procrustes", ids, lambda cosine: cosine)
 
 
-def angular_shape(source: np.ndarray, target: np.ndarray, *, ids: Sequence[str] | None = None) -> Score:
+def angular_shape(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
     """Angular shape similarity, 0 … 1: 1 − 2 θ / π; 1: the spaces differ by a rotation, a factor and a shift.
 
     θ = arccos ‖XᵀY‖_* of the centred rows, each space scaled so that its squares add up to 1, is a distance
@@ -48,8 +49,8 @@ def angular(cosine: float) -> float:
 
 
 def _shape_score(
-    source: np.ndarray,
-    target: np.ndarray,
+    source: MatrixLike,
+    target: MatrixLike,
     metric: str,
     ids: Sequence[str] | None,
     of: Callable[[float], float],

@@ -9,6 +9,7 @@ import pytest
 
 from app import compute
 from relcore.catalog.catalog import SpaceSpec, load
+from relcore.cli import main
 from relcore.represent.anchors import select_anchors
 from relcore.scores.comparison import (
     REPRESENTATIONS,
@@ -124,3 +125,21 @@ def test_rows_pair_by_their_order(run, refuse, files):
     assert by_row == run("compare", "bare.npy", "ordered.npy", "--anchors", 20, "--csv")
     told = refuse("compare", files[0], "ordered.npy", "--pair-by-row")
     assert "--pair-by-row: expected equally many rows, got 151 and 150" in told
+
+
+def test_other_metrics_are_chosen_by_name(run, files, capsys):
+    usual = json.loads(run("compare", *files, "--anchors", 20, "--json"))["rows"]
+    every = json.loads(run("compare", *files, "--anchors", 20, "--metrics", "all", "--json"))["rows"]
+    assert {(row["form"], row["metric"]) for row in every} > {(row["form"], row["metric"]) for row in usual}
+    for options in ((), ("--exact",)):
+        few = json.loads(
+            run("compare", *files, "--anchors", 0, "--metrics", "RSA,kernel-cka", *options, "--json")
+        )
+        assert [row["metric"] for row in few["rows"]] == ["RSA", "RBF CKA"]
+    assert "1,000 of the rows" not in run("compare", *files, "--metrics", "rsa")
+    for options, told in (
+        (("rsa,nope",), "expected one of all, jaccard"),
+        (("rsa", "--recipe", "r.json"), "leave --metrics or --recipe out"),
+    ):
+        assert main(["compare", *files, "--metrics", *options]) != 0
+        assert told in capsys.readouterr().err

@@ -1,0 +1,22 @@
+"""Unrelated spaces in, chance out: every metric that is registered, so that a new one cannot forget it."""
+
+import numpy as np
+import pytest
+
+from relcore.base.names import METRICS
+from tests.relcore.metrics.test_measures import score_of
+
+DRAWS, MOST = 20, 5  # 1 lies outside its band by chance; 6 or more come once in 3,000 times
+
+
+@pytest.mark.parametrize(("n", "d"), [(90, 5), (60, 40)])
+@pytest.mark.parametrize("name", METRICS)
+def test_unrelated_spaces_lie_in_the_band(name, n, d):
+    outside = 0
+    for draw in range(DRAWS):
+        rng = np.random.default_rng([n, d, draw])
+        X, Y = (rng.standard_t(4, size=(n, d)) for _ in range(2))
+        labels = rng.choice(["a", "b", "c"], n)
+        score = score_of(name, X.astype(np.float32), Y.astype(np.float32), labels)
+        outside += not score.null.low - 1e-9 <= score <= score.null.high + 1e-9
+    assert outside <= MOST

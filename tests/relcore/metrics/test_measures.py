@@ -1,0 +1,275 @@
+"""The measures of the literature against their formulas, derived again, and against peers."""
+
+import inspect
+
+import numpy as np
+import pytest
+from scipy import linalg, spatial, stats
+
+from relcore.base.errors import SpaceError
+from relcore.base.names import METRICS
+from relcore.compare.scoring import AllPairs
+from relcore.scores.canonical import gulp, pwcca, svcca
+from relcore.scores.cka import linear_cka
+from relcore.scores.comparison import CHANGES, AlignedPair
+from relcore.scores.kernels import kernel_cka
+from relcore.scores.measures import Measure, paired_rows
+from relcore.scores.shapes import angular_shape, procrustes_similarity
+from relcore.spaces.space import LatentSpace, Split
+
+EXACT = 1e-6
+MEASURES = {name: entry.load() for name, entry in METRICS.items() if "more" in entry.of}
+
+
+def related(n=150, d=8, wider=0, seed=0):
+    """Rows of unequal axes, and the same with axes of noise that differ, perhaps `wider`, turned."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.geomspace(1, 0.2, d) + rng.normal(size=d)
+    Y = np.hstack([X, rng.normal(size=(n, wider))])
+    Y = (Y + rng.normal(size=Y.shape) * np.linspace(0.05, 0.6, d + wider)) @ stats.ortho_group.rvs(
+        d + wider, random_state=seed
+    )
+    return X.astype(np.float32), Y.astype(np.float32)
+
+
+def centred(X):
+    return X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
+
+
+def canonical(X, Y):
+    """Correlations, largest first, and the directions in X, by the generalised eigenproblem."""
+    X, Y = centred(X), centred(Y)
+    zero = np.zeros((X.shape[1], Y.shape[1]))
+    values, directions = linalg.eigh(
+        np.block([[zero @ zero.T, X.T @ Y], [Y.T @ X, zero.T @ zero]]), linalg.block_diag(X.T @ X, Y.T @ Y)
+    )
+    r = min(zero.shape)
+    return values[::-1][:r], directions[: X.shape[1], ::-1][:, :r]
+
+
+def principal(X, share):
+    left, sizes, _ = np.linalg.svd(centred(X), full_matrices=False)
+    r = 1 + np.flatnonzero(np.cumsum(sizes**2) >= share * np.sum(sizes**2))[0]
+    return left[:, :r]
+
+
+def by_svcca(X, Y, share=0.99):
+    return canonical(principal(X, share), principal(Y, share))[0].mean()
+
+
+def by_pwcca(X, Y):
+    """repsim 0.1.5 takes the mean of both directions: it gave .87872203 for `related(wider=5)`, as the mean of
+    `pwcca` (.89312977) and of its formula weighted by the wider space (.86431430) does, once."""
+    if Y.shape[1] < X.shape[1]:
+        X, Y = Y, X
+    correlations, directions = canonical(X, Y)
+    variates = centred(X) @ directions
+    variates /= np.linalg.norm(variates, axis=0)
+    return np.average(correlations, weights=np.abs(variates.T @ centred(X)).sum(axis=1))
+
+
+def by_gulp(X, Y, ridge=0.01):
+    X, Y = (centred(Z) / np.linalg.norm(centred(Z)) for Z in (X, Y))
+    inverse_x, inverse_y = (np.linalg.inv(Z.T @ Z + ridge * np.eye(Z.shape[1])) for Z in (X, Y))
+    a, b = (
+        np.trace(np.linalg.matrix_power(inverse_x @ X.T @ X, 2)),
+        np.trace(np.linalg.matrix_power(inverse_y @ Y.T @ Y, 2)),
+    )
+    squared = a + b - 2 * np.trace(inverse_x @ X.T @ Y @ inverse_y @ Y.T @ X)
+    return 1 - squared / (a + b)
+
+
+def by_rsa(X, Y):
+    """rsatoolbox 0.3.2 (`compare(…, method="spearman")` of `calc_rdm(…, method="correlation")`) gave the same
+    number as `rsa` for `related(wider=5)`, once: .35849084."""
+    return stats.spearmanr(*(spatial.distance.pdist(Z.astype(np.float64), "correlation") for Z in (X, Y)))[0]
+
+
+def by_kernel_cka(X, Y, bandwidth=0.8):
+    kernels = []
+    for Z in (X, Y):
+        apart = spatial.distance.pdist(Z.astype(np.float64))
+        kernel = np.exp(
+            -(spatial.distance.squareform(apart) ** 2) / (2 * (bandwidth * np.median(apart)) ** 2)
+        )
+        H = np.eye(len(Z)) - 1 / len(Z)
+        kernels.append(H @ kernel @ H)
+    K, L = kernels
+    return np.trace(K @ L) / np.sqrt(np.trace(K @ K) * np.trace(L @ L))
+
+
+def by_procrustes(X, Y):
+    """SciPy's disparity is 1 − s² of rows that are centred and scaled alike; widths are made equal by zeros."""
+    width = max(X.shape[1], Y.shape[1])
+    X, Y = (np.pad(Z.astype(np.float64), [(0, 0), (0, width - Z.shape[1])]) for Z in (X, Y))
+    return np.sqrt(1 - spatial.procrustes(X, Y)[2])
+
+
+ORACLES = {
+    "svcca": by_svcca,
+    "pwcca": by_pwcca,
+    "gulp": by_gulp,
+    "rsa": by_rsa,
+    "kernel cka": by_kernel_cka,
+    "angular cka": lambda X, Y: 1 - 2 * np.arccos(float(linear_cka(X, Y))) / np.pi,
+    "procrustes": by_procrustes,
+    "angular shape": lambda X, Y: 1 - 2 * np.arccos(by_procrustes(X, Y)) / np.pi,
+}
+
+
+@pytest.mark.parametrize("wider", [0, 5])
+@pytest.mark.parametrize("name", MEASURES)
+def test_each_is_its_formula(name, wider):
+    X, Y = related(wider=wider)
+    for first, second in ((X, Y), (Y, X), (X, X)):
+        assert float(MEASURES[name].function(first, second)) == pytest.approx(
+            ORACLES[name](first, second), abs=EXACT
+        )
+
+
+def test_settings_are_those_of_the_formulas():
+    X, Y = related(wider=3)
+    assert float(svcca(X, Y, share=0.8)) == pytest.approx(by_svcca(X, Y, 0.8), abs=EXACT)
+    assert float(gulp(X, Y, ridge=0.3)) == pytest.approx(by_gulp(X, Y, 0.3), abs=EXACT)
+    assert float(kernel_cka(X, Y, bandwidth=0.2)) == pytest.approx(by_kernel_cka(X, Y, 0.2), abs=EXACT)
+    for refused, settings in ((svcca, {"share": 0}), (gulp, {"ridge": -1}), (kernel_cka, {"bandwidth": 0})):
+        with pytest.raises(SpaceError, match=next(iter(settings))):
+            refused(X, Y, **settings)
+
+
+@pytest.mark.parametrize("d", [30, 200])
+def test_axes_of_rounding_do_not_count(d):
+    """Rows of rank 10 in float32: their other axes are rounding, which two spaces do not share."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(120, 10))
+    X, Y = (np.float32(rows @ rng.normal(size=(10, d))) for _ in range(2))
+    for measure in (svcca, pwcca, gulp):
+        assert float(measure(X, Y)) > 0.99 if measure is not gulp else float(measure(X, Y, ridge=0)) > 0.999
+
+
+# What each is unchanged by, all metrics that there are.
+
+
+def score_of(name, X, Y, labels=None):
+    """Of whole spaces: as a pair, or among spaces where it scores no pairs."""
+    ids = [f"r{row}" for row in range(len(X))]
+    if set(METRICS[name].of) & {"pair", "more"}:
+        pair = AlignedPair.of(X, Y, Split.held_out(np.array(ids)), labels=labels, k=5)
+        return METRICS[name].load()().score(pair)
+    anchors = tuple(ids[:12]) if "anchors" in METRICS[name].needs else ()
+    spaces = [LatentSpace(Z, ids, name=which) for Z, which in ((X, "first"), (Y, "second"))]
+    return AllPairs(name, anchors, k=5).run(spaces).scores[0][1]
+
+
+def changed(X, change):
+    rng, d = np.random.default_rng(7), X.shape[1]
+    made = {
+        "rotation": lambda: X @ stats.ortho_group.rvs(d, random_state=1),
+        "scale": lambda: 3 * X,
+        "shift": lambda: X + 2 * rng.normal(size=d),
+        "affine": lambda: X @ rng.normal(size=(d, d)) + 2 * rng.normal(size=d),
+    }
+    return made[change]().astype(np.float32)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", METRICS)
+def test_it_is_unchanged_by_what_it_says_and_by_nothing_else(name, change):
+    X, Y = related()
+    # no rotation between the two, for metrics that need common axes
+    Y = np.float32(X + np.random.default_rng(2).normal(size=X.shape) * np.linspace(0.05, 0.6, X.shape[1]))
+    labels = np.where(X[:, 0] + X[:, 1] > np.median(X[:, 0] + X[:, 1]), "a", "b")
+    before, now = score_of(name, X, Y, labels), score_of(name, changed(X, change), Y, labels)
+    if change in METRICS[name].load().unchanged_by:
+        assert float(now) == pytest.approx(float(before), abs=1e-5)
+    else:
+        assert abs(float(now) - float(before)) > 1e-3
+
+
+def test_an_affine_map_changes_neither_all_axes_nor_a_regression_without_a_ridge():
+    X, Y = related()
+    for measure, settings in ((svcca, {"share": 1}), (gulp, {"ridge": 0})):
+        before, now = measure(X, Y, **settings), measure(changed(X, "affine"), Y, **settings)
+        assert float(now) == pytest.approx(float(before), abs=1e-4)  # of float32 rows
+
+
+# Their chance levels and samples.
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_its_chance_level_is_that_of_the_function_on_permuted_rows(name):
+    X, Y = related(n=60, wider=2)
+    function, rng = MEASURES[name].function, np.random.default_rng(5)
+    null = function(X, Y).null
+    drawn = [float(function(X, rng.permutation(Y))) for _ in range(60)]
+    error = np.std(drawn) / np.sqrt(60) * np.sqrt(1 + 60 / 200)
+    assert abs(np.mean(drawn) - null.mean) < 4 * error + 1e-4  # of an angle, the mean is that of its cosine
+    outside = np.mean([not null.low <= score <= null.high for score in drawn])
+    assert outside < 0.2  # .05 is expected; .2 of 60 come once in 30,000 times
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_many_rows_are_sampled_by_their_ids_and_the_score_says_so(name, monkeypatch):
+    X, Y = related(n=300)
+    ids = np.array([f"item {row}" for row in range(300)])
+    module = inspect.getmodule(MEASURES[name].function)
+    for size in ("FEATURE_ROWS", "MATRIX_ROWS"):
+        if hasattr(module, size):
+            monkeypatch.setattr(module, size, 100)
+    score = MEASURES[name].function(X, Y, ids=ids)
+    order = np.random.default_rng(1).permutation(300)
+    assert float(MEASURES[name].function(X[order], Y[order], ids=ids[order])) == pytest.approx(
+        float(score), abs=EXACT
+    )
+    assert score.n == (300 if name == "angular cka" else 100)
+    assert score.metric == name
+
+
+def test_one_more_row_replaces_at_most_one():
+    X = np.arange(200.0)[:, None] * [1, 1, 2]
+    ids = [f"r{row}" for row in range(201)]
+    fewer, more = (paired_rows(X[:n], X[:n], 50, ids[:n])[0] for n in (199, 200))
+    assert len(set(fewer[:, 0]) - set(more[:, 0])) <= 1
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_wrong_rows_are_refused(name):
+    X, Y = related(n=20)
+    function = MEASURES[name].function
+    with pytest.raises(SpaceError, match="20 and 19 rows"):
+        function(X, Y[:19])
+    with pytest.raises(SpaceError, match="at least"):
+        function(X[:3], Y[:3])
+    with pytest.raises(SpaceError, match="all equal"):
+        function(X, np.ones_like(Y))
+    broken = X.copy()
+    broken[3, 1] = np.nan
+    with pytest.raises(SpaceError, match=r"finite|NaN"):
+        function(broken, Y)
+
+
+def test_fewer_rows_than_axes_are_noted():
+    X, Y = (np.random.default_rng(seed).normal(size=(40, 30)) for seed in (0, 1))
+    score = svcca(X, Y)
+    assert "Use more rows" in score.note
+    assert score.null.low <= score <= score.null.high
+    assert score > 0.7  # of unrelated rows
+    assert not svcca(np.tile(X, (2, 1)), np.tile(Y, (2, 1))).note
+
+
+def test_every_measure_says_its_range_its_one_its_source_and_its_cost():
+    for measure in MEASURES.values():
+        assert issubclass(measure, Measure)
+        told = " ".join(inspect.getdoc(measure.function).split())
+        for part in (" … 1", "1: ", "Chance level: ", "Cost per row: ", " et al. "):
+            assert part in told, (measure, part)
+
+
+def test_distances_follow_from_the_scores():
+    """Orthogonal Procrustes by SciPy: ‖XQ − Y‖ of the best Q is √(2 − 2 s), and θ its angle."""
+    X, Y = (centred(Z) / np.linalg.norm(centred(Z)) for Z in related())
+    best, _ = linalg.orthogonal_procrustes(X, Y)
+    assert np.sqrt(2 - 2 * procrustes_similarity(X, Y)) == pytest.approx(
+        np.linalg.norm(X @ best - Y), abs=EXACT
+    )
+    assert (1 - angular_shape(X, Y)) * np.pi / 2 == pytest.approx(np.arccos(np.vdot(X @ best, Y)), abs=EXACT)
