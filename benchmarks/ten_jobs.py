@@ -144,7 +144,7 @@ def invert_a_relative_space(user: User) -> None:
 
 def find_anchors_from_few_pairs(user: User) -> None:
     user.go("Connect")
-    user.tab("Bootstrap")
+    user.tab("Link")
     user.see("hidden anchors found")
 
 

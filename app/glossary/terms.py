@@ -298,7 +298,7 @@ ENTRIES = {
     "seeds": Term(
         "Seeds",
         "[Ss]eeds|[Ss]eed pairs",
-        "The few pairs that are known from the start, from which Bootstrap finds more.",
+        "The few pairs that are known from the start, from which Link finds more.",
         picture(
             dots(cloud(60, 48, 0, 1.3), "a pale"),
             dots(cloud(180, 48, 40, 1.3), "b pale"),
@@ -312,10 +312,10 @@ ENTRIES = {
         _CANNISTRACI,
     ),
     "bootstrap": Term(
-        "Bootstrap",
-        "[Bb]ootstrapp?(?:ed|ing|s)?",
-        "Finds many pairs of anchors from few: pairs give a rough alignment, the alignment gives more pairs,"
-        " and so on.",
+        "Link",
+        "[Bb]ootstrapp?(?:ed|ing|s)?|[Ll]inked rows?|[Tt]he links",
+        "A link is a guess that two rows of two spaces are the same thing. From a few pairs, or none, a rough"
+        " alignment gives more pairs, these a better alignment, and so on: bootstrapping.",
         picture(
             *(stars((30 + 12 * i, 48), r=6) for i in range(2)),
             arrow((58, 48), (82, 48)),

@@ -255,8 +255,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
         if pairs:
             caption(
                 f"{told} that are no anchors, in random order. Select those that are right: only links that"
-                " you confirm are scored. Precision: the estimated share of right ones among the links from"
-                " the best down to this one."
+                " you confirm are scored."
             )
         else:
             st.caption("No link is kept." if not result.kept else "All links are anchors: choose fewer.")
@@ -279,7 +278,10 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
     if not outcome.known:
         precision = dict(zip(result.pairs, result.precision.tolist(), strict=True))
         table["precision"] = [precision[pair] for pair in pairs]
-        look["column_config"]["precision"] = st.column_config.NumberColumn(format="percent")
+        look["column_config"]["precision"] = st.column_config.NumberColumn(
+            format="percent",
+            help="Estimated share of right ones among the links from the best down to this one",
+        )
     if outcome.known:
         st.dataframe(table, key="bootstrap.list", hide_index=True, height=height, **look)
         return ()

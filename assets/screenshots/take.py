@@ -34,7 +34,7 @@ SCENES = {
     "research": "research",
     "data": "data",
     "invert": "invert",
-    "bootstrap": "bootstrap",
+    "link": "bootstrap",  # the former address, which opens the tab
     "papers": "papers",
 }
 

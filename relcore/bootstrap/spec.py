@@ -69,19 +69,23 @@ class Outcome:
         return self.result.verdict == "fits"
 
     @property
+    def verdict(self) -> str:
+        """In the words that users read."""
+        return "linked" if self.linked else self.result.verdict
+
+    @property
     def n_hidden(self) -> int:
         return len(self.result.anchors) - self.result.n_seeds
 
     @property
     def headline(self) -> str:
         result = self.result
-        verdict = "Linked" if self.linked else result.verdict.capitalize()
         told = counted(len(result.anchors), "anchor")
         if self.known and self.n_hidden:
             told = f"{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found"
         n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
         right = f", an estimated {100 * result.precision[len(result.kept) - 1]:.1f} % right" if n else ""
-        return f"{verdict}. {told}. {n:,} of {counted(n_all, 'link')} kept{right}."
+        return f"{self.verdict.capitalize()}. {told}. {n:,} of {counted(n_all, 'link')} kept{right}."
 
     def wrong(self) -> Pairs:
         """Wrong anchors beyond the seeds: source id and the id it was matched to."""
@@ -280,8 +284,9 @@ class BootstrapRounds(Recipe):
     bootstrap: BootstrapSpec
 
     def draw(self, result: Outcome | None = None) -> Exportable:
-        found, method = (result or self._computed()).result, self.bootstrap.method
-        chart = rounds_chart(method, shares(method, found.history), f"Verdict: {found.verdict}")
+        outcome, method = result or self._computed(), self.bootstrap.method
+        by_round = shares(method, outcome.result.history)
+        chart = rounds_chart(method, by_round, f"Verdict: {outcome.verdict}")
         return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
 
     def _computed(self) -> Outcome:
