@@ -18,6 +18,7 @@ EXTRAS = {
     "lancedb": "lancedb",
     "onnx": "onnx",
     "openTSNE": "app",
+    "ot": "measures",
     "plotly": "app",
     "qdrant_client": "qdrant",
     "streamlit": "app",

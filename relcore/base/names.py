@@ -58,10 +58,13 @@ class MetricName(Named):
         with each other. "more": both, where it is chosen by name.
     needs : some of "anchors", "projection", "k", "n_queries", "labels"
         The settings that a comparison of many spaces depends on; "labels": what a pair must have.
+    library : str
+        What must be installed; where it is not, "all" metrics are without this one.
     """
 
     of: tuple[str, ...] = ("pair", "spaces")
     needs: tuple[str, ...] = ()
+    library: str = ""
 
 
 SIMILARITIES = {
@@ -196,6 +199,47 @@ METRICS = {
     ),
     "angular shape": MetricName(
         "angular shape", ".scores.shapes:AngularShape", "Procrustes as an angle, 1 − 2θ/π", of=("more",)
+    ),
+    "knn recall": MetricName(
+        "k-NN recall",
+        ".scores.overlaps:NeighbourRecall",
+        "share of a row's nearest neighbours that are the same, mutual kNN of Huh et al.",
+        of=("more",),
+        needs=("k",),
+    ),
+    "cycle knn": MetricName(
+        "cycle-kNN",
+        ".scores.overlaps:CycleKNN",
+        "share of rows that are neighbours of one of their neighbours in the other space",
+        of=("more",),
+        needs=("k",),
+    ),
+    "cknna": MetricName(
+        "CKNNA",
+        ".scores.overlaps:CKNNA",
+        "CKA of neighbours that both spaces have",
+        of=("more",),
+        needs=("k",),
+    ),
+    "second-order cosine": MetricName(
+        "second-order cosine",
+        ".scores.overlaps:SecondOrderCosine",
+        "how alike a row's cosines to its neighbours are",
+        of=("more",),
+        needs=("k",),
+    ),
+    "rtd lite": MetricName(
+        "RTD-Lite", ".scores.topology:RTDLite", "how alike clusters merge as distances grow", of=("more",)
+    ),
+    "imd": MetricName(
+        "IMD", ".scores.topology:IMD", "how alike heat spreads over the k-NN graphs", of=("more",)
+    ),
+    "gromov-wasserstein": MetricName(
+        "Gromov–Wasserstein",
+        ".scores.topology:GromovWasserstein",
+        "how well the best pairing of rows keeps their distances",
+        of=("more",),
+        library="ot",
     ),
 }
 

@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import METRICS
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
 from relcore.commands.arguments import (
@@ -138,8 +140,10 @@ def run(options: argparse.Namespace) -> None:
 def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
     """Those that --metrics names; none where it does not."""
     every = metrics_of_a_pair(more=True)
-    asked = tuple(every) if options.metrics == ("all",) else options.metrics
-    names = tuple(name.replace("-", " ").lower() for name in asked)
+    asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
+    if asked == ("all",):
+        asked = [name for name in every if not (library := METRICS[name].library) or find_spec(library)]
+    names = tuple(spelt.get(name.replace("-", " ").lower(), name) for name in asked)
     for name in names:
         need_one_of("--metrics", name, ["all", *every])
     if names and options.recipe:

@@ -188,11 +188,13 @@ class Metric(ABC):
     these; or "rows", anything. Where there are many rows, the first two never have them in memory.
 
     `unchanged_by` names what may be done to the rows of one space without any change of the score, some of
-    `CHANGES`; a test does it.
+    `CHANGES`; a test does it. `paired` is False for a metric that does not use which row belongs to which: it
+    has no chance level.
     """
 
     reads: ClassVar[Literal["lists", "sums", "rows"]] = "rows"
     unchanged_by: ClassVar[tuple[str, ...]] = ()
+    paired: ClassVar[bool] = True
 
     @abstractmethod
     def score(self, pair: AlignedPair) -> Score | None:

@@ -73,8 +73,11 @@ class Recall:
 
 
 _SHARES = ("jaccard", "mrr", "class agreement", "cka", "first", "svcca", "pwcca", "gulp", "procrustes")
-_SHARES += ("angular shape", "kernel cka", "angular cka")
-RANGES = dict.fromkeys(("cosine", "rsa"), (-1.0, 1.0)) | dict.fromkeys(_SHARES, (0.0, 1.0))
+_SHARES += ("angular shape", "kernel cka", "angular cka", "knn recall", "cycle knn", "rtd lite", "imd")
+_SHARES += ("gromov-wasserstein",)
+RANGES = dict.fromkeys(("cosine", "rsa", "second-order cosine"), (-1.0, 1.0)) | dict.fromkeys(
+    _SHARES, (0.0, 1.0)
+)
 _ROUNDING = 1e-5  # how far float32 may put a score beyond its range
 Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
 QUANTILE_DRAWS = 200  # fewer draws tell little about their own tails
