@@ -138,9 +138,9 @@ def second_order_cosine(
 
 
 def _found(
-    source: MatrixLike, target: MatrixLike, k: int, ids: Sequence[str] | None, n_most: int = FEATURE_ROWS
+    source: MatrixLike, target: MatrixLike, k: int, ids: Sequence[str] | None, n_most: int = 0
 ) -> Neighbours:
-    X, Y = paired_rows(source, target, n_most, ids)
+    X, Y = paired_rows(source, target, n_most or FEATURE_ROWS, ids)
     return find_neighbours(X.astype(np.float32), Y.astype(np.float32), k, "mutual", device="cpu")
 
 
