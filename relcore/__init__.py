@@ -7,6 +7,7 @@ TYPE_CHECKING = False  # not from typing: until `relcore.base.stopping` listens,
 if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equal to the table below
     from typing import Any
 
+    from relcore.bootstrap.link import link as link
     from relcore.compare.notebook import show as show
     from relcore.encoders.words import load_words as load_words
     from relcore.files.reading import load_space as load_space

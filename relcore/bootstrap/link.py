@@ -18,7 +18,7 @@ from relcore.base.writing import replacing, write
 from relcore.files.formats import checked_labels
 from relcore.represent.bootstrap import BootstrapResult, Pairs, bootstrap_anchors
 from relcore.represent.translation import Procrustes
-from relcore.spaces.space import GuessedIds, LatentSpace, Match, match
+from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, match
 
 CONFIRMED = "confirmed"  # what a user writes as the kind of a link that was checked
 KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds start another run
@@ -81,7 +81,7 @@ class Linked:
 
 
 def link(
-    source: LatentSpace, target: LatentSpace, pairs: Sequence[tuple[str, str]] = (), **settings: Any
+    source: MatrixLike, target: MatrixLike, pairs: Sequence[tuple[str, str]] = (), **settings: Any
 ) -> Linked:
     """Find the rows of two spaces that are the same thing, from a few known pairs or from none.
 
@@ -90,7 +90,8 @@ def link(
 
     Parameters
     ----------
-    source, target : LatentSpace (n, d_source), (m, d_target)
+    source, target : LatentSpace or array, (n, d_source) and (m, d_target)
+        The ids of an array are its row numbers, as text.
     pairs : pairs of (source id, target id)
         Known pairs: none, or three and more.
     settings
@@ -118,8 +119,9 @@ def link(
     >>> linked.links.head(2).to_numpy().tolist()
     [['en0', 'fr0', 'seed', 1.0], ['en1', 'fr1', 'seed', 1.0]]
     """
+    first, second = as_space(source, "source"), as_space(target, "target")
     settings = {"n_anchors": max(len(pairs), 1)} | settings
-    return Linked(source, target, bootstrap_anchors(source, target, seeds=pairs, **settings))
+    return Linked(first, second, bootstrap_anchors(first, second, seeds=pairs, **settings))
 
 
 def links_table(result: BootstrapResult) -> pd.DataFrame:

@@ -673,7 +673,8 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
     if not len(ids):
         raise SpaceError(
             f"expected rows that all spaces share, {quote([space.name for space in spaces])} have none;"
-            " encode the same items, or their translations, with each"
+            " encode the same items, or their translations, with each,"
+            " or link two of them first (Connect, Link)"
         )
     alive = np.all([space.norms[space.rows(ids)] > 0 for space in spaces], axis=0)
     return marked([space.take(space.rows(ids[alive])) for space in spaces])

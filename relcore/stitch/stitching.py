@@ -291,7 +291,7 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
     if not len(ids):
         raise SpaceError(
             f"expected rows that all encoders share, {quote([space.name for space in spaces])} have none;"
-            " encode the same dataset with each"
+            " encode the same dataset with each, or link two of them first (Connect, Link)"
         )
     labels = agreed_labels([space.take(space.rows(ids)) for space in spaces if space.labels is not None])
     if labels is None:

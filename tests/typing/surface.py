@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import assert_type
 
 import numpy as np
+from pandas import DataFrame
 
 from relcore import (
     InverseRelativeProjection,
@@ -14,6 +15,7 @@ from relcore import (
     bootstrap_anchors,
     jaccard,
     linear_cka,
+    link,
     load_space,
     load_words,
     match,
@@ -24,6 +26,7 @@ from relcore import (
     show,
     stitch_matrix,
 )
+from relcore.bootstrap.link import Linked
 from relcore.panes.widget import PanesWidget
 from relcore.represent.bootstrap import BootstrapResult
 from relcore.scores.score import Null, Score
@@ -55,6 +58,8 @@ assert_type((inverse.transform(X), inverse.rank_), tuple[np.ndarray, int])
 
 found = assert_type(bootstrap_anchors(space, X, seeds=[("a", "b")], n_anchors=2), BootstrapResult)
 assert_type((found.anchors, found.verdict), tuple[tuple[tuple[str, str], ...], str])
+linked = assert_type(link(space, X, [("a", "b")], k=5), Linked)
+assert_type((linked.links, linked.map, linked.pair), tuple[DataFrame, Procrustes, Match])
 stitched = assert_type(stitch_matrix([space, space]), StitchResult)
 assert_type(stitched.matrix("relative"), tuple[np.ndarray, np.ndarray])
 assert_type(read_selection("session.json"), Selection)
