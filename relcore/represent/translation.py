@@ -103,8 +103,7 @@ class Procrustes(_Translation):
     scale: bool = True
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        left, singular_values, right = thin_svd(source.T @ target)
-        rotation = left @ right
+        rotation, singular_values = nearest_rotation(source.T @ target)
         spread = np.linalg.norm(source @ rotation) ** 2
         return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation
 
@@ -131,6 +130,14 @@ class Procrustes(_Translation):
         rows = scaled((rows + scaled(self.source_mean_, of_source)).astype(np.float32), -of_source)
         need_finite(rows[:, 0])
         return rows
+
+
+def nearest_rotation(product: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The matrix with orthonormal rows or columns that is nearest to a product Xᵀ Y (d_source, d_target), its
+    polar factor, and the singular values of the product.
+    """
+    left, singular_values, right = thin_svd(product)
+    return left @ right, singular_values
 
 
 @dataclass(eq=False)

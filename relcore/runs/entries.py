@@ -61,7 +61,20 @@ def write(
     text: str,
     matrix: tuple[Iterable[np.ndarray], tuple[int, int]] | None = None,
 ) -> None:
-    """Write contiguous arrays, the metadata's JSON and checksums, and flush them to disk.
+    """`write_into` a new file, flushed to disk."""
+    with path.open("xb") as stream:
+        write_into(stream, arrays, text, matrix)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def write_into(
+    stream: BinaryIO,
+    arrays: Mapping[str, np.ndarray],
+    text: str,
+    matrix: tuple[Iterable[np.ndarray], tuple[int, int]] | None = None,
+) -> None:
+    """Write contiguous arrays, the metadata's JSON and checksums.
 
     The float32 blocks (m, d) of a `matrix` of a shape (n, d) become the array `vectors`. Raises ValueError
     for another shape, or arrays beside it whose names come after "vectors".
@@ -72,22 +85,20 @@ def write(
     # The widest numbers first, so that all are aligned.
     arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
     check, n_rows = int(data_check(arrays), 16), 0
-    with path.open("xb") as stream:
-        stream.write(_header(shape, arrays, text, 0))
-        for block in blocks:
-            if block.shape[1] != shape[1]:
-                raise ValueError(f"expected rows of {shape[1]:,} numbers, got {block.shape[1]:,}")
-            content = np.ascontiguousarray(block, "<f4").data.cast("B")
-            check, n_rows = zlib.crc32(content, check), n_rows + len(block)
-            stream.write(content)
-        if shape and n_rows != shape[0]:
-            raise ValueError(f"expected {shape[0]:,} rows, got {n_rows:,}")
-        for array in arrays.values():
-            stream.write(array.reshape(-1).view(np.uint8))
-        stream.seek(0)
-        stream.write(_header(shape, arrays, text, check))  # as long as before, now with the checksum
-        stream.flush()
-        os.fsync(stream.fileno())
+    stream.write(_header(shape, arrays, text, 0))
+    for block in blocks:
+        if block.shape[1] != shape[1]:
+            raise ValueError(f"expected rows of {shape[1]:,} numbers, got {block.shape[1]:,}")
+        content = np.ascontiguousarray(block, "<f4").data.cast("B")
+        check, n_rows = zlib.crc32(content, check), n_rows + len(block)
+        stream.write(content)
+    if shape and n_rows != shape[0]:
+        raise ValueError(f"expected {shape[0]:,} rows, got {n_rows:,}")
+    for array in arrays.values():
+        stream.write(array.reshape(-1).view(np.uint8))
+    stream.seek(0)
+    stream.write(_header(shape, arrays, text, check))  # as long as before, now with the checksum
+    stream.seek(0, os.SEEK_END)
 
 
 def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], text: str, check: int) -> bytes:

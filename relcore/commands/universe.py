@@ -1,0 +1,108 @@
+"""universe: several spaces in one, a space added to it, and rows mapped by it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, quote
+from relcore.base.numbers import band, counted, short
+from relcore.base.settings import setting
+from relcore.base.writing import replacing
+from relcore.catalog.catalog import load
+from relcore.commands.arguments import SPACE_HELP, Results, Scheduler, add, space_spec, space_specs, values_of
+from relcore.commands.output import Lines, need_suffix, show, write_recipe, write_space
+from relcore.commands.running import computed
+from relcore.spaces.space import LatentSpace
+from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
+
+VERBS = ("add", "map")
+
+
+@dataclass
+class UniverseOptions:
+    name: str = setting(None, metavar="NAME", help="Of map: the universe's name of SPACE, if it has another.")
+    to: str = setting(
+        None, metavar="NAME", help="Of map: translate into this space; without it, into the common one."
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description += (
+        " Without a verb: fits one orthogonal map for each space, scores held-out rows of every pair, and"
+        " writes maps and scores as a file. “add FILE SPACE” adds a space to such a file by one map, without"
+        " the other spaces; “map FILE SPACE” maps the rows of a space. Rows are paired by id. A folder of"
+        " several spaces, such as checkpoints, counts as all of them."
+    )
+    text = f"two or more; each is {SPACE_HELP}. Or a verb: add FILE SPACE, map FILE SPACE"
+    parser.add_argument("spaces", metavar="SPACE", nargs="+", help=text)
+    output = (
+        f"The file to write: of a universe {SUFFIX}, of “map” .npy, .npz, .safetensors or .parquet; “add”"
+        " replaces FILE by default."
+    )
+    add(parser, UniverseSpec, UniverseOptions, Results, Scheduler, output=output)
+    parser.epilog = (
+        "example:\n"
+        "  relscope universe a.npy b.npy c.npy -o words.universe\n"
+        "  relscope universe add words.universe d.npy\n"
+        "  relscope universe map words.universe d.npy --to a -o d-as-a.npy"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    verb, *rest = options.spaces
+    if verb in VERBS:
+        if len(rest) != 2:
+            raise SpaceError(f"{verb}: expected a universe's file and a space, got {quote(rest) or 'neither'}")
+        return (_add if verb == "add" else _map)(options, Path(rest[0]), load(space_spec(rest[1]), again=True))
+    need_suffix(options.output, [SUFFIX])
+    specs = [spec for text in options.spaces for spec in space_specs(text)]
+    spaces = [load(spec, again=True) for spec in specs]
+    task = UniverseSpec(**values_of(options, UniverseSpec))
+    universe = computed(task, specs, spaces, options)
+    if options.output:
+        universe.save(options.output)
+    digests = tuple(space.digest for space in spaces)
+    write_recipe(options, "universe", universe, spaces=tuple(specs), digests=digests, universe=task)
+    return _show(options, universe, options.output)
+
+
+def _add(options: argparse.Namespace, path: Path, space: LatentSpace) -> None:
+    output = options.output or path
+    need_suffix(output, [SUFFIX])
+    universe = Universe.load(path).add(space)
+    universe.save(output)
+    _show(options, universe, output)
+
+
+def _map(options: argparse.Namespace, path: Path, space: LatentSpace) -> None:
+    need_suffix(options.output, [".npy", ".npz", ".safetensors", ".parquet"])
+    if options.output is None:
+        raise SpaceError("map: expected a file for the mapped rows, got none; name it with -o")
+    universe, source = Universe.load(path), options.name or space.name
+    rows = universe.translate(space.vectors, source, options.to) if options.to else None
+    rows = universe.map(space.vectors, source) if rows is None else rows
+    if options.output.suffix.lower() == ".npy":
+        with replacing(options.output) as stream:
+            np.save(stream, rows)
+    else:
+        write_space(LatentSpace(rows, space.ids, name=space.name, labels=space.labels), options.output)
+    print(f"{options.output}: {len(rows):,} rows × {rows.shape[1]:,}, {options.to or 'common space'}")
+
+
+def _show(options: argparse.Namespace, universe: Universe, output: Path | None) -> None:
+    table = universe.table()
+    lines: Lines = [universe.headline(), "", [["space", "width", "rows", "finds its own row", "chance"]]]
+    for member in universe.members:
+        own = f"{short(member.score.top1)}{' (added)' if member.added else ''}"
+        facts = str(len(member.mean)), f"{member.n:,}", own, short(1 / member.score.n)
+        lines[-1].append([member.name, *facts])
+    lines += ["", universe.circumstances(), *([str(output)] if output else [])]
+    best = universe.best_chance
+    facts = {"spaces": universe.names, "dimension": universe.dimension, "ridge": universe.ridge}
+    facts |= {"gain": universe.gain, "best_chance": best and {"mean": best.mean, "low": best.low, "high": best.high}}
+    show(options, table, lines, rows="pairs", **facts)

@@ -1,0 +1,595 @@
+"""N spaces in one: generalised Procrustes, an orthogonal map for each space, and the file that holds them.
+
+Pairwise Procrustes needs N (N − 1) maps, and a row that is translated from A to B to C ends elsewhere than
+one that is translated from A to C. Here each space has one map into a common space, from which every
+translation follows (Gower 1975; Ten Berge 1977; Achara et al. 2026, arXiv 2602.06205).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.access import expanded, regular_file
+from relcore.base.errors import NoCommonId, SpaceError, quote
+from relcore.base.magnitude import lengths
+from relcore.base.numbers import counted
+from relcore.base.records import need_plain, pack, unpack
+from relcore.base.settings import setting
+from relcore.base.writing import replacing
+from relcore.represent.similarity import matrix, mean_row, need_finite, unit_rows
+from relcore.represent.translation import nearest_rotation
+from relcore.runs import entries
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.neighbours import Neighbours, nearest_directions
+from relcore.scores.score import Null, Score
+from relcore.spaces.space import LatentSpace, distinct_names, row_keys, scored_rows
+from relcore.tasks.task import Task
+
+SUFFIX = ".universe"
+FEWEST_ROWS = 20  # of which a fifth is held out
+MOST_SPACES = 100
+MOST_TESTED = 1000
+MOST_KEPT = 5000  # rows of the consensus in a file, to which a space is added later
+NEAREST = 10
+_TESTED = 0.2
+_SETTLED = 1e-6  # relative gain of a round
+_PERMUTATIONS = 200
+_MOST_BYTES = 4 << 30
+_RIDGES = (10.0, 1.0, 0.1)
+_LEAST_GAIN = 0.002  # of the accuracy, or a correction is noise
+
+Grid = tuple[tuple[Score | None, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A space of a universe: row x has the place ((x − mean) / scale) · matrix, x of length 1 if `unit`.
+
+    Attributes
+    ----------
+    name, digest : str
+        Of the space.
+    matrix : array (d, D) float32
+        With orthonormal rows.
+    mean : array (d,) float32
+    scale : float
+        Root mean square length of the centred rows.
+    n : int
+        Rows that the map is fitted on.
+    score : Score
+        Held-out rows that find their own mean place in the other spaces: MRR, with `top1`.
+    correction : array (D, D) float32, or (0, 0) for none
+        Moves the places of this space towards the others'.
+    added : bool
+        Fitted after the others, which did not change.
+    """
+
+    name: str
+    digest: str
+    matrix: np.ndarray
+    mean: np.ndarray
+    scale: float
+    n: int
+    score: Score
+    correction: np.ndarray
+    added: bool = False
+
+    def placed(self, X: np.ndarray, unit: bool) -> np.ndarray:
+        places = _centred(X, self.mean, self.scale, unit) @ self.matrix
+        return places @ self.correction if self.correction.size else places
+
+    def back(self, places: np.ndarray) -> np.ndarray:
+        return places @ self.matrix.T * np.float32(self.scale) + self.mean
+
+
+@dataclass(frozen=True, eq=False)
+class Universe:
+    """Spaces in one common space of dimension D, the largest width, by one orthogonal map each.
+
+    Attributes
+    ----------
+    members : tuple of Member
+    unit : bool
+        Rows are brought to length 1 before they are centred.
+    ids, consensus : arrays (m,), (m, D)
+        Rows that the maps are fitted on, at most 5,000 of them, and their mean place: what a space is added
+        by.
+    test_ids, test_consensus : arrays (t,), (t, D)
+        The same of held-out rows, at most 1,000.
+    scores : N × N of Score or None
+        Held-out rows of a space (row) that find themselves in another (column): MRR, k = 10, with `top1`.
+        None where two spaces share fewer than 20 held-out rows, and for spaces that were added.
+    best_chance : Null or None
+        Of the largest `top1` of all pairs if the rows of each pair were paired at random.
+    ridge : float
+        Strength of the penalty of the corrections; 0 without any.
+    gain : float
+        Mean `top1` that a correction added on rows of which neither map nor correction was fitted; NaN where
+        none was asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, Universe
+    >>> rng = np.random.default_rng(0)
+    >>> X, (turn, _) = rng.normal(size=(200, 4)), np.linalg.qr(rng.normal(size=(4, 4)))
+    >>> ids = [f"row {i}" for i in range(200)]
+    >>> universe = Universe.fit([LatentSpace(X, ids, name="a"), LatentSpace(X @ turn, ids, name="b")], unit=False)
+    >>> universe.names, universe.accuracy.tolist()
+    (('a', 'b'), [[nan, 1.0], [1.0, nan]])
+    >>> bool(np.allclose(universe.translate(X, "a", "b"), X @ turn, atol=1e-5))
+    True
+    """
+
+    members: tuple[Member, ...]
+    unit: bool
+    ids: np.ndarray
+    consensus: np.ndarray
+    test_ids: np.ndarray
+    test_consensus: np.ndarray
+    scores: Grid
+    best_chance: Null | None = None
+    ridge: float = 0.0
+    gain: float | None = None
+
+    @classmethod
+    def fit(cls, spaces: Sequence[LatentSpace], **settings: Any) -> Self:
+        """The universe of two spaces or more, paired by id; settings as in `UniverseSpec`."""
+        return UniverseSpec(**settings).run(spaces)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.members)
+
+    @property
+    def dimension(self) -> int:
+        return self.consensus.shape[1]
+
+    @property
+    def accuracy(self) -> np.ndarray:
+        """Share of held-out rows of a space (row) whose nearest row in another (column) is their own, (N, N);
+        NaN where there is none.
+        """
+        return np.array(
+            [[np.nan if score is None else score.top1 for score in row] for row in self.scores], dtype=float
+        )
+
+    def member(self, name: str) -> Member:
+        """Raises SpaceError for an unknown name."""
+        found = next((member for member in self.members if member.name == name), None)
+        if found is None:
+            raise SpaceError(f"space: expected one of {quote(self.names)}, got {name!r:.80}")
+        return found
+
+    def map(self, X: np.ndarray, name: str) -> np.ndarray:
+        """Rows of a space in the common space, (n, d) → (n, D) float32. Raises SpaceError for an unknown
+        name, another width, numbers that are not finite.
+        """
+        member, X = self.member(name), matrix(X)
+        if X.shape[1] != len(member.mean):
+            raise SpaceError(f"{name}: expected rows of width {len(member.mean)}, got {X.shape[1]}")
+        places = member.placed(X, self.unit)
+        need_finite(places[:, 0])
+        return places
+
+    def translate(self, X: np.ndarray, source: str, target: str) -> np.ndarray:
+        """Rows of one space in another, (n, d_source) → (n, d_target) float32; errors as in `map`.
+
+        Without corrections a cycle A → B → A returns the row, where B is not narrower than A: of length 1
+        where `unit`, for lengths are not kept then.
+        """
+        return self.member(target).back(self.map(X, source))
+
+    def add(self, space: LatentSpace) -> Self:
+        """The universe with one more space, by one map; the others keep theirs.
+
+        Raises
+        ------
+        SpaceError
+            Fewer than 20 rows of `ids` and of `test_ids` together, more dimensions than the universe has.
+        """
+        if space.dimension > self.dimension:
+            raise SpaceError(
+                f"{space.name}: expected at most {self.dimension} dimensions, as the universe has, got"
+                f" {space.dimension}; fit a new universe with this space"
+            )
+        name = distinct_names([*(replace_name(space, known) for known in self.names), space])[-1]
+        (rows, places), (tested, expected) = (
+            _known(space, ids, consensus)
+            for ids, consensus in ((self.ids, self.consensus), (self.test_ids, self.test_consensus))
+        )
+        if len(rows) < FEWEST_ROWS or not len(tested):
+            raise NoCommonId(
+                f"{space.name}: expected {FEWEST_ROWS} rows or more of the universe, and some of its held-out"
+                f" rows, got {len(rows)} and {len(tested)}; encode the same items (ids such as"
+                f" {quote(self.ids[:2])})"
+            )
+        mean, scale = _centre(space.vectors[rows], self.unit, space.name)
+        fitted = _centred(space.vectors[rows], mean, scale, self.unit)
+        rotation, _ = nearest_rotation(fitted.T.astype(np.float64) @ places)
+        nothing = np.empty((0, 0), np.float32)
+        made = Member(
+            name, space.digest, rotation.astype(np.float32), mean, scale, len(rows), Score(0, metric="mrr", n=1), nothing, True
+        )
+        score = retrieval(made.placed(space.vectors[tested], self.unit), expected)
+        scores = (*((*row, None) for row in self.scores), (None,) * (len(self.members) + 1))
+        return replace(self, members=(*self.members, replace(made, score=score)), scores=scores)
+
+    def __post_init__(self) -> None:
+        """Raise a SpaceError unless the arrays fit each other: they may come from a file."""
+        n, wide = len(self.members), self.consensus.shape[-1] if self.consensus.ndim == 2 else 0
+        shapes = [
+            (self.consensus, (len(self.ids), wide)),
+            (self.test_consensus, (len(self.test_ids), wide)),
+        ]
+        for member in self.members:
+            width = len(member.mean) if member.mean.ndim == 1 else 0
+            shapes.append((member.matrix, (width, wide)))
+            corrected = (wide, wide) if member.correction.size else (0, 0)
+            shapes.append((member.correction, corrected))
+            if not 0 < width <= wide or not 0 < member.scale < np.inf or not np.isfinite(member.mean).all():
+                raise SpaceError(f"universe: {member.name!r:.60} expected a mean and a scale above 0, got others")
+        for array, shape in shapes:
+            if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+                raise SpaceError(f"universe: expected finite numbers of shape {shape}, got shape {array.shape}")
+        if len(set(self.names)) < n or n < 2 or [*map(len, self.scores)] != [n] * n:
+            raise SpaceError(
+                f"universe: expected two spaces or more with distinct names, and a score of each pair, got"
+                f" {counted(n, 'space')}, {quote(self.names[:3])}"
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write a file (`.universe`): safetensors with JSON metadata and checksums, nothing pickled."""
+        path = expanded(path)
+        if path.suffix != SUFFIX:
+            raise SpaceError(f"{path.name}: expected a name that ends in {SUFFIX!r}, got {path.suffix!r}")
+        arrays, facts = pack(self)
+        text = json.dumps({UniverseSpec.kind: facts, "version": UniverseSpec.version}, ensure_ascii=False)
+        with replacing(path) as stream:
+            entries.write_into(stream, arrays, text)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote; SpaceError for another file, a damaged one, a later version."""
+        path = regular_file(expanded(path))
+        if (size := path.stat().st_size) > _MOST_BYTES:
+            raise SpaceError(f"{path.name}: expected at most {_MOST_BYTES >> 30} GB, got {size / 2**30:.1f} GB")
+        try:
+            entry = entries.read(path)
+            facts, version = entry.metadata[UniverseSpec.kind], entry.metadata["version"]
+        except (entries.Damaged, KeyError, TypeError) as error:
+            reason = str(error) if isinstance(error, entries.Damaged) else "another kind of file"
+            raise SpaceError(
+                f"{path.name}: expected a universe, got {reason:.200}; save or copy it again"
+            ) from None
+        if version != UniverseSpec.version:
+            raise SpaceError(
+                f"{path.name}: expected layout {UniverseSpec.version}, got {version!r:.20}; use the Relscope"
+                " that wrote it"
+            )
+        need_plain(facts, path.name)
+        try:
+            return unpack(cls, entry.arrays, facts)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise SpaceError(f"{path.name}: expected a whole universe, got {error!r:.80}") from None
+
+
+def replace_name(space: LatentSpace, name: str) -> LatentSpace:
+    return space.with_columns(name=name)
+
+
+@dataclass(frozen=True)
+class UniverseSpec(Task[Universe]):
+    """Bring spaces into one common space, by one orthogonal map each."""
+
+    kind: ClassVar[str] = "universe"
+    result: ClassVar[str] = "relcore.universe.universe:Universe"
+    title: ClassVar[str] = "One space for all models"
+
+    unit: bool = setting(
+        True,
+        help="Bring rows to length 1 first, as search by cosine does; without it, lengths are kept.",
+    )
+    correct: bool = setting(
+        False,
+        help="Also fit a small correction towards the consensus (ridge), kept only where it helps held-out"
+        " rows. Cycles are no longer exact with it.",
+    )
+    rows: int = setting(20_000, low=FEWEST_ROWS, help="Fit on at most this many rows, drawn at random.")
+    rounds: int = setting(30, low=1, help="Most rounds; fewer where the maps stop changing.")
+    random_state: int = setting(0, low=0, help="Random state of the rows that are held out.")
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        n, total = min(max(map(len, spaces)), self.rows), sum(space.dimension for space in spaces)
+        wide, pairs = max(space.dimension for space in spaces), len(spaces) ** 2
+        return 0.2 + (n * total**2 + 10 * total**2 * wide) / 4e10 + pairs * (0.01 + wide / 2e4)
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> Universe:
+        """
+        Raises
+        ------
+        SpaceError
+            Fewer than two spaces, or more than 100; too few rows that two of them share; a space that no
+            shared row links to the others.
+        """
+        if not 2 <= len(spaces) <= MOST_SPACES:
+            raise SpaceError(f"spaces: expected 2 to {MOST_SPACES}, got {len(spaces)}")
+        report(0, 4, "pairing the rows")
+        ids, rows = _paired(spaces)
+        train, test = self._split(spaces, ids, rows)
+        centres = [
+            _centre(space.vectors[own[train][own[train] >= 0]], self.unit, space.name)
+            for space, own in zip(spaces, rows, strict=True)
+        ]
+        fitted, tested = (
+            [
+                _aligned(space, own[part], *centre, self.unit)
+                for space, own, centre in zip(spaces, rows, centres, strict=True)
+            ]
+            for part in (train, test)
+        )
+        present, held = rows[:, train] >= 0, rows[:, test] >= 0
+        report(1, 4, "rotating")
+        rotations = _rotations(fitted, present, self.rounds, [space.name for space in spaces])
+        places, asked = (
+            [X @ rotation for X, rotation in zip(rows_of, rotations, strict=True)]
+            for rows_of in (fitted, tested)
+        )
+        report(2, 4, "scoring held-out rows")
+        ridge, gain, corrections = 0.0, None, [np.empty((0, 0), np.float32)] * len(spaces)
+        if self.correct:
+            ridge, gain, corrections = _corrected(places, present, asked, held, ids[train], self.random_state)
+        if ridge:
+            places, asked = (
+                [X @ by for X, by in zip(some, corrections, strict=True)] for some in (places, asked)
+            )
+        scores, best = _scores(asked, held)
+        members = []
+        for i, space in enumerate(spaces):
+            others, among = _mean_place(asked, held, without=i)
+            both = held[i] & among
+            score = retrieval(asked[i][both], others[both])
+            mean, scale = centres[i]
+            facts = mean, scale, int(present[i].sum()), score, corrections[i]
+            name = distinct_names(spaces)[i]
+            members.append(Member(name, space.digest, rotations[i], *facts))
+        kept = np.sort(np.argsort(row_keys(ids[train], "kept", self.random_state))[:MOST_KEPT])
+        report(4, 4, "")
+        return Universe(
+            tuple(members),
+            self.unit,
+            ids[train][kept],
+            _mean_place(places, present)[0][kept],
+            ids[test],
+            _mean_place(asked, held)[0],
+            scores,
+            best,
+            ridge,
+            gain,
+        )
+
+    def _split(
+        self, spaces: Sequence[LatentSpace], ids: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows to fit on, and held-out ones, ascending: by the keys of their ids, so that a space more or
+        less moves no row from one part to the other.
+        """
+        tested = row_keys(ids, "test", self.random_state) < _TESTED
+        scored = np.ones(len(ids), bool)
+        for space, own in zip(spaces, rows, strict=True):
+            scored[own >= 0] &= scored_rows(space.ids)[own[own >= 0]]
+        keys = row_keys(ids, "queries", self.random_state)
+        test, train = (np.flatnonzero(part) for part in (tested & scored, ~tested))
+        test, train = (
+            np.sort(part[np.argsort(keys[part], kind="stable")[:most]])
+            for part, most in ((test, MOST_TESTED), (train, self.rows))
+        )
+        if len(ids) < FEWEST_ROWS or not len(test):
+            raise NoCommonId(
+                f"universe: expected {FEWEST_ROWS} rows or more that two spaces share, got {len(ids)} (ids such"
+                f" as {quote(spaces[0].ids[:2])} and {quote(spaces[1].ids[:2])}); encode the same items with"
+                " all models"
+            )
+        return train, test
+
+
+def _paired(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
+    """The ids (n,) of two spaces or more, and the row of each id in each space (N, n), −1 where it is missing
+    or zero.
+    """
+    index = spaces[0].index
+    for space in spaces[1:]:
+        if not index.equals(space.index):
+            index = index.append(space.index[~space.index.isin(index)])
+    rows = np.stack([space.index.get_indexer(index) for space in spaces])
+    for space, own in zip(spaces, rows, strict=True):
+        own[np.isin(own, space.zero_rows)] = -1
+    shared = (rows >= 0).sum(axis=0) >= 2
+    return np.asarray(index, dtype=object)[shared], rows[:, shared]
+
+
+def _known(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a space among these ids, and the places of those."""
+    rows = space.index.get_indexer(pd.Index(ids))
+    rows[np.isin(rows, space.zero_rows)] = -1
+    return rows[rows >= 0], places[rows >= 0]
+
+
+def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
+    """Mean (d,) and root mean square distance from it."""
+    if not len(X):
+        raise NoCommonId(f"{name}: expected rows that another space has, got none; leave this space out")
+    X = unit_rows(X) if unit else np.asarray(X, dtype=np.float32)
+    mean = np.asarray(mean_row(X), dtype=np.float32)
+    spread = lengths(X, mean).astype(np.float64)
+    need_finite(spread, name)
+    if not (largest := spread.max()):
+        raise SpaceError(f"{name}: expected rows that differ, got {len(X):,} equal ones; leave this space out")
+    return mean, float(largest * np.sqrt(np.mean((spread / largest) ** 2)))
+
+
+def _centred(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
+    X = unit_rows(X) if unit else np.asarray(X, dtype=np.float32)
+    return (X - mean) / np.float32(scale)
+
+
+def _aligned(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
+    """Centred rows (n, d), zero where the space lacks one."""
+    rows = np.zeros((len(own), space.dimension), np.float32)
+    rows[own >= 0] = _centred(space.vectors[own[own >= 0]], mean, scale, unit)
+    return rows
+
+
+def _rotations(
+    fitted: Sequence[np.ndarray], present: np.ndarray, rounds: int, names: Sequence[str]
+) -> list[np.ndarray]:
+    """Maps Rᵢ (dᵢ, D) with orthonormal rows that maximise Σ_{i<j} tr Rᵢᵀ Cᵢⱼ Rⱼ, Cᵢⱼ = Xᵢᵀ diag(1/m) Xⱼ, m
+    the number of spaces that have a row: the mean of each row's places is then nearest to all of them.
+
+    One map after the other is the best one given the rest, so that the sum never falls (Ten Berge 1977). They
+    start from the widest space; then comes the one whose rows say most about those that are there already.
+    """
+    n, weights = len(fitted), (1 / np.maximum(present.sum(axis=0), 1)).astype(np.float32)[:, None]
+    products: dict[tuple[int, int], np.ndarray] = {}
+    for i in range(n):
+        weighted = fitted[i] * weights
+        for j in range(i + 1, n):
+            if (present[i] & present[j]).any():
+                products[i, j] = (weighted.T @ fitted[j]).astype(np.float64)
+                products[j, i] = products[i, j].T
+    first = max(range(n), key=lambda i: fitted[i].shape[1])
+    wide = fitted[first].shape[1]
+    rotations: dict[int, np.ndarray] = {first: np.eye(wide)}
+
+    def target(i: int) -> np.ndarray:
+        linked = (products[i, j] @ rotations[j] for j in list(rotations) if j != i and (i, j) in products)
+        return sum(linked, np.zeros((fitted[i].shape[1], wide)))
+
+    while len(rotations) < n:
+        waiting = {i: target(i) for i in range(n) if i not in rotations}
+        best = max(waiting, key=lambda i: float(np.linalg.norm(waiting[i])))
+        if not waiting[best].any():
+            lone = quote([names[i] for i in waiting])
+            raise NoCommonId(f"universe: expected rows that link all spaces, got none to {lone}; leave these out")
+        rotations[best] = nearest_rotation(waiting[best])[0]
+    before = 0.0
+    for _ in range(rounds):
+        total = 0.0
+        for i in range(n):
+            rotations[i], singular_values = nearest_rotation(target(i))
+            total += float(singular_values.sum())
+        if total - before <= _SETTLED * total:
+            break
+        before = total
+    return [rotations[i].astype(np.float32) for i in range(n)]
+
+
+def _mean_place(
+    places: Sequence[np.ndarray], present: np.ndarray, without: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean place (n, D) of each row over the spaces that have it, and which rows (n,) have one."""
+    used = [i for i in range(len(places)) if i != without]
+    count = present[used].sum(axis=0)
+    total = np.zeros_like(places[0])
+    for i in used:
+        total += places[i]
+    return total / np.maximum(count, 1).astype(np.float32)[:, None], count > 0
+
+
+# Held-out consistency.
+
+
+def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
+    """Mean reciprocal rank, and `top1`, of rows (n, D) that search themselves among n others by cosine."""
+    return _retrieval(unit_rows(source), unit_rows(target))[0]
+
+
+def _retrieval(source: np.ndarray, target: np.ndarray) -> tuple[Score, np.ndarray]:
+    """Of unit rows; and the nearest row of each, (n,)."""
+    k, every = min(NEAREST, len(source)), np.arange(len(source))
+    lists = {"own": nearest_directions(target, target, k), "forward": nearest_directions(source, target, k)}
+    score = Neighbours.listed((source, target), every, lists, k, "paper").mrr()
+    return score, lists["forward"][:, 0]
+
+
+def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, Null | None]:
+    """Scores of all ordered pairs; and the chance level of the largest `top1` of all pairs, from permutations
+    that all pairs share.
+    """
+    n, units = len(places), [unit_rows(rows) for rows in places]
+    scores: list[list[Score | None]] = [[None] * n for _ in range(n)]
+    rng = np.random.default_rng(0)
+    keys = rng.random((_PERMUTATIONS, held.shape[1]), dtype=np.float32)
+    orders: dict[bytes, np.ndarray] = {}
+    best = np.zeros(_PERMUTATIONS)
+    for i, j in permutations(range(n), 2):
+        both = held[i] & held[j]
+        if both.sum() < FEWEST_ROWS:
+            continue
+        scores[i][j], nearest = _retrieval(units[i][both], units[j][both])
+        packed = np.packbits(both).tobytes()
+        if packed not in orders:
+            orders[packed] = np.argsort(keys[:, both], axis=1)
+        best = np.maximum(best, (orders[packed] == nearest).mean(axis=1))
+    return tuple(map(tuple, scores)), Null.from_draws(best) if orders else None
+
+
+# A correction towards the consensus, only where it helps.
+
+
+def _corrected(
+    places: list[np.ndarray],
+    present: np.ndarray,
+    asked: list[np.ndarray],
+    held: np.ndarray,
+    ids: np.ndarray,
+    random_state: int,
+) -> tuple[float, float, list[np.ndarray]]:
+    """The penalty, what it adds to the mean `top1` of held-out rows, and a matrix (D, D) of each space: ridge
+    regression from its places to the mean of the others', pulled towards the identity.
+
+    A tenth to a fifth of the rows that the maps are fitted on chooses the penalty; 0 and no matrices where none
+    helps these rows.
+    """
+    chooses = row_keys(ids, "correction", random_state) < _TESTED
+    none = [np.empty((0, 0), np.float32)] * len(places)
+
+    def accuracy(rows: list[np.ndarray], which: np.ndarray) -> float:
+        tops = [score.top1 for row in _scores(rows, which)[0] for score in row if score is not None]
+        return float(np.mean(tops)) if tops else 0.0
+
+    def fitted(ridge: float, part: np.ndarray) -> list[np.ndarray]:
+        made = []
+        for i, rows in enumerate(places):
+            others, among = _mean_place(places, present, without=i)
+            used = part & present[i] & among
+            X, Y = rows[used].astype(np.float64), others[used].astype(np.float64)
+            wide = X.shape[1]
+            penalty = ridge * max(len(X), 1) / wide
+            made.append(np.eye(wide) + np.linalg.solve(X.T @ X + penalty * np.eye(wide), X.T @ (Y - X)))
+        return [matrix.astype(np.float32) for matrix in made]
+
+    def moved(rows: list[np.ndarray], by: list[np.ndarray]) -> list[np.ndarray]:
+        return [X @ matrix for X, matrix in zip(rows, by, strict=True)]
+
+    some = np.flatnonzero(chooses)[:MOST_TESTED]
+    probe, which = [rows[some] for rows in places], present[:, some]
+    plain = accuracy(probe, which)
+    tried = {ridge: accuracy(moved(probe, fitted(ridge, ~chooses)), which) for ridge in _RIDGES}
+    ridge = max(tried, key=tried.get)
+    if tried[ridge] - plain < _LEAST_GAIN:
+        return 0.0, 0.0, none
+    corrections = fitted(ridge, np.ones(len(ids), bool))
+    gain = accuracy(moved(asked, corrections), held) - accuracy(asked, held)
+    return (ridge, gain, corrections) if gain > 0 else (0.0, gain, none)
