@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equ
     from relcore.spaces.space import LatentSpace as LatentSpace
     from relcore.spaces.space import match as match
     from relcore.stitch.stitching import stitch_matrix as stitch_matrix
+    from relcore.universe.universe import Universe as Universe
 
 __version__ = "0.2.0"
 _MODULES = {
@@ -31,6 +32,7 @@ _MODULES = {
     "LatentSpace": "spaces.space",
     "Procrustes": "represent.translation",
     "RelativeProjection": "represent.similarity",
+    "Universe": "universe.universe",
     "bootstrap_anchors": "represent.bootstrap",
     "jaccard": "scores.neighbours",
     "linear_cka": "scores.cka",

@@ -38,6 +38,7 @@ FLOORS = (
     "bootstrap",
     "stitch",
     "compare",
+    "universe",
     "invert",
     "drift",
     "migrate",

@@ -413,6 +413,7 @@ FIGURES = {
     "training": Named("", ".compare.scene:Training"),
     "all-pairs": Named("", ".compare.scene:PairMap"),
     "differences": Named("", ".compare.differences:GroupDifferences"),
+    "universe": Named("", ".universe.charts:UniverseChart"),
     "study": Named("", ".studies.study:StudyChart"),
     "stitch-matrix": Named("", ".stitch.stitching:StitchMatrix"),
     "stitch-confusion": Named("", ".stitch.stitching:StitchConfusion"),

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
-from relcore.base.numbers import band, counted, short
+from relcore.base.numbers import short
 from relcore.base.settings import setting
 from relcore.base.writing import replacing
 from relcore.catalog.catalog import load
@@ -57,8 +56,12 @@ def run(options: argparse.Namespace) -> None:
     verb, *rest = options.spaces
     if verb in VERBS:
         if len(rest) != 2:
-            raise SpaceError(f"{verb}: expected a universe's file and a space, got {quote(rest) or 'neither'}")
-        return (_add if verb == "add" else _map)(options, Path(rest[0]), load(space_spec(rest[1]), again=True))
+            raise SpaceError(
+                f"{verb}: expected a universe's file and a space, got {quote(rest) or 'neither'}"
+            )
+        return (_add if verb == "add" else _map)(
+            options, Path(rest[0]), load(space_spec(rest[1]), again=True)
+        )
     need_suffix(options.output, [SUFFIX])
     specs = [spec for text in options.spaces for spec in space_specs(text)]
     spaces = [load(spec, again=True) for spec in specs]
@@ -104,5 +107,8 @@ def _show(options: argparse.Namespace, universe: Universe, output: Path | None) 
     lines += ["", universe.circumstances(), *([str(output)] if output else [])]
     best = universe.best_chance
     facts = {"spaces": universe.names, "dimension": universe.dimension, "ridge": universe.ridge}
-    facts |= {"gain": universe.gain, "best_chance": best and {"mean": best.mean, "low": best.low, "high": best.high}}
+    facts |= {
+        "gain": universe.gain,
+        "best_chance": best and {"mean": best.mean, "low": best.low, "high": best.high},
+    }
     show(options, table, lines, rows="pairs", **facts)

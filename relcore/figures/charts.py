@@ -147,6 +147,42 @@ class Lines:
 # Heat maps in one colour scale.
 
 Label = str | float
+
+
+@dataclass(frozen=True, eq=False)
+class Diagram:
+    """Named points in the plane, and lines between places.
+
+    Attributes
+    ----------
+    names : n of str
+    points : array (n, 2)
+    lines : tuple of arrays (m, 2)
+    alt : str
+        The figure in words.
+    upright : bool
+        The names stand on the vertical axis, as those of a tree's leaves; else at their points, and both axes
+        have one scale.
+    """
+
+    names: tuple[str, ...]
+    points: np.ndarray
+    alt: str
+    lines: tuple[np.ndarray, ...] = ()
+    x_title: str = ""
+    y_title: str = ""
+    upright: bool = False
+
+    figure: ClassVar[str] = "diagram_figure"
+
+    def describe(self) -> str:
+        return self.alt
+
+    def table(self) -> pd.DataFrame:
+        """Columns name, x, y."""
+        return pd.DataFrame({"name": self.names, "x": self.points[:, 0], "y": self.points[:, 1]})
+
+
 CellTexts = tuple[tuple[str, ...], ...]
 
 

@@ -30,6 +30,7 @@ from relcore.base.text import encodable, harmless
 from relcore.base.writing import write
 from relcore.figures.charts import (
     Curves,
+    Diagram,
     Lines,
     Matrices,
     PictureGrid,
@@ -294,7 +295,7 @@ def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Call
 
 
 def chart_exportable(
-    chart: Lines | Matrices | PictureGrid,
+    chart: Lines | Matrices | PictureGrid | Diagram,
     recipe: Mapping[str, Any] | None = None,
     name: str = "chart",
     latex: Callable[[], pd.DataFrame] | None = None,

@@ -32,6 +32,7 @@ from matplotlib.transforms import ScaledTranslation
 from relcore.base.numbers import general, in_cell
 from relcore.base.text import harmless
 from relcore.figures.charts import (
+    Diagram,
     Lines,
     Matrices,
     MatrixPanel,
@@ -237,6 +238,27 @@ def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style)
 
 
 _DASHES = ("--", ":", "-.", (0, (8, 3)))
+
+
+def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
+    theme, n = style.theme, len(diagram.names)
+    with settings(style):
+        figure, axes = _chart(style, diagram.x_title, diagram.y_title)
+        for line in diagram.lines:
+            axes.plot(*line.T, color=theme.muted, lw=0.8, zorder=1)
+        axes.scatter(*diagram.points.T, s=16, color=theme.category_colors(n), lw=0, zorder=2)
+        if diagram.upright:
+            axes.set_yticks(diagram.points[:, 1], diagram.names)
+            axes.set_xlim(left=0)
+        else:
+            for name, point in zip(diagram.names, diagram.points, strict=True):
+                look = {"ha": "center", "color": theme.text, "parse_math": False}
+                axes.annotate(name, point, (0, 4), textcoords="offset points", **look)
+            axes.margins(0.2)
+            axes.set_aspect("equal", adjustable="datalim")
+            axes.set_xticks([])
+            axes.set_yticks([])
+        return _fit_around(figure, axes, [], style)
 
 
 def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:

@@ -19,6 +19,7 @@ import plotly.graph_objects as go
 from relcore.base.numbers import band, general, in_cell, short
 from relcore.base.text import visible
 from relcore.figures.charts import (
+    Diagram,
     Line,
     Lines,
     Matrices,
@@ -237,6 +238,44 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
         ends = f" ({band(line.low[i], line.high[i])})" if known else ""
         texts.append(f"{label}{general(line.x[i], 4)}: {short(line.y[i])}{ends}")
     return {"hovertext": texts, "hovertemplate": f"%{{hovertext}}<extra>{plain_text(line.name)}</extra>"}
+
+
+def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
+    """Lines in grey, named points in colours."""
+    names, (x, y) = [plain_text(name) for name in diagram.names], diagram.points.T
+    height = max(160, 90 + 26 * len(names)) if diagram.upright else 420
+    figure = _new_figure(theme, diagram.describe(), height, showlegend=False, hovermode="closest")
+    figure.update_layout(margin={"l": 24, "r": 24, "t": 16, "b": 48})
+    for line in diagram.lines:
+        look = {"mode": "lines", "line": {"color": theme.muted, "width": 1.5}, "hoverinfo": "skip"}
+        figure.add_scatter(x=line[:, 0], y=line[:, 1], **look)
+    dots = {"color": theme.category_colors(len(names)), "size": 8 if diagram.upright else 12}
+    dots["line"] = {"color": theme.surface, "width": 1}
+    figure.add_scatter(
+        x=x,
+        y=y,
+        text=_cut(names),
+        hovertext=names,
+        hoverinfo="text",
+        customdata=list(range(len(names))),
+        mode="markers" if diagram.upright else "markers+text",
+        textposition="top center",
+        textfont={"color": theme.text},
+        cliponaxis=False,
+        marker=dots,
+    )
+    figure.update_xaxes(**_titled(diagram.x_title), zeroline=False)
+    figure.update_yaxes(**_titled(diagram.y_title), zeroline=False)
+    if diagram.upright:
+        figure.update_xaxes(rangemode="tozero")
+        figure.update_yaxes(tickvals=y, ticktext=_cut(names), showgrid=False, automargin=True)
+        return figure
+    middles, reach = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
+    reach = 0.68 * np.maximum(reach, 0.35 * max(reach.max(), 1e-9))  # names need room beside their points
+    for update, middle, most in zip((figure.update_xaxes, figure.update_yaxes), middles, reach, strict=True):
+        update(range=[middle - most, middle + most], showticklabels=False)
+    figure.update_yaxes(scaleanchor="x")
+    return figure
 
 
 # Heat maps side by side.

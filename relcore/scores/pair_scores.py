@@ -79,14 +79,9 @@ class PairScores:
 
         A pair without a score counts as the least alike of all.
         """
-        from scipy.cluster.hierarchy import leaves_list, linkage
-        from scipy.spatial.distance import squareform
+        from scipy.cluster.hierarchy import leaves_list
 
-        distance = np.maximum(1 - self.values, 0)
-        distance = np.nan_to_num(distance, nan=np.nanmax(distance, initial=1.0))
-        np.fill_diagonal(distance, 0)
-        tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
-        order = leaves_list(tree).tolist()
+        order = leaves_list(average_linkage(self.values)).tolist()
         names = tuple(self.names[i] for i in order)
         scores, reasons = (
             tuple(tuple(cells[i][j] for j in order) for i in order) for cells in (self.scores, self.reasons)
@@ -108,6 +103,22 @@ class PairScores:
         types = numbers | dict.fromkeys(["n", "k", "queries"], "Int64")
         table = pd.DataFrame(rows).reindex(columns=["first", "second", *types, "reason"])
         return table.astype(types).fillna({"reason": ""})
+
+
+def distances(similarity: np.ndarray) -> np.ndarray:
+    """1 − similarity (s, s), not below 0; a pair without one counts as the least alike of all."""
+    distance = np.maximum(1 - similarity, 0)
+    distance = np.nan_to_num(distance, nan=np.nanmax(distance, initial=1.0))
+    np.fill_diagonal(distance, 0)
+    return distance
+
+
+def average_linkage(similarity: np.ndarray) -> np.ndarray:
+    """SciPy's linkage (s − 1, 4) of the `distances`, by the average, alike leaves side by side."""
+    from scipy.cluster.hierarchy import linkage
+    from scipy.spatial.distance import squareform
+
+    return linkage(squareform(distances(similarity), checks=False), "average", optimal_ordering=True)
 
 
 # The chance level of a maximum: how alike is the most alike of many pairs of spaces by chance?

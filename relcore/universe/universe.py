@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,10 +20,11 @@ import pandas as pd
 from relcore.base.access import expanded, regular_file
 from relcore.base.errors import NoCommonId, SpaceError, quote
 from relcore.base.magnitude import lengths
-from relcore.base.numbers import counted
+from relcore.base.numbers import counted, percent, signed
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.settings import setting
 from relcore.base.writing import replacing
+from relcore.represent.heads import fit_head
 from relcore.represent.similarity import matrix, mean_row, need_finite, unit_rows
 from relcore.represent.translation import nearest_rotation
 from relcore.runs import entries
@@ -38,6 +39,7 @@ SUFFIX = ".universe"
 FEWEST_ROWS = 20  # of which a fifth is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
+MOST_LABELLED = 3000  # of a head
 MOST_KEPT = 5000  # rows of the consensus in a file, to which a space is added later
 NEAREST = 10
 _TESTED = 0.2
@@ -67,6 +69,8 @@ class Member:
         Rows that the map is fitted on.
     score : Score
         Held-out rows that find their own mean place in the other spaces: MRR, with `top1`.
+    performance : float or None
+        Held-out accuracy of a head on this space alone, where its rows have labels.
     correction : array (D, D) float32, or (0, 0) for none
         Moves the places of this space towards the others'.
     added : bool
@@ -82,6 +86,7 @@ class Member:
     score: Score
     correction: np.ndarray
     added: bool = False
+    performance: float | None = None
 
     def placed(self, X: np.ndarray, unit: bool) -> np.ndarray:
         places = _centred(X, self.mean, self.scale, unit) @ self.matrix
@@ -91,7 +96,7 @@ class Member:
         return places @ self.matrix.T * np.float32(self.scale) + self.mean
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Universe:
     """Spaces in one common space of dimension D, the largest width, by one orthogonal map each.
 
@@ -123,7 +128,8 @@ class Universe:
     >>> rng = np.random.default_rng(0)
     >>> X, (turn, _) = rng.normal(size=(200, 4)), np.linalg.qr(rng.normal(size=(4, 4)))
     >>> ids = [f"row {i}" for i in range(200)]
-    >>> universe = Universe.fit([LatentSpace(X, ids, name="a"), LatentSpace(X @ turn, ids, name="b")], unit=False)
+    >>> spaces = LatentSpace(X, ids, name="a"), LatentSpace(X @ turn, ids, name="b")
+    >>> universe = Universe.fit(spaces, unit=False)
     >>> universe.names, universe.accuracy.tolist()
     (('a', 'b'), [[nan, 1.0], [1.0, nan]])
     >>> bool(np.allclose(universe.translate(X, "a", "b"), X @ turn, atol=1e-5))
@@ -146,6 +152,9 @@ class Universe:
         """The universe of two spaces or more, paired by id; settings as in `UniverseSpec`."""
         return UniverseSpec(**settings).run(spaces)
 
+    def __repr__(self) -> str:
+        return f"Universe({quote(self.names)}, dimension={self.dimension})"
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(member.name for member in self.members)
@@ -153,6 +162,47 @@ class Universe:
     @property
     def dimension(self) -> int:
         return self.consensus.shape[1]
+
+    def headline(self) -> str:
+        """The result in one sentence."""
+        known = self.accuracy[~np.isnan(self.accuracy)]
+        if not len(known):
+            return "No two spaces share enough held-out rows to be scored."
+        return (
+            f"{counted(len(self.members), 'space')} in one: a held-out row finds itself in another space in"
+            f" {percent(float(known.mean()))} of the cases ({percent(float(known.min()))} to"
+            f" {percent(float(known.max()))})."
+        )
+
+    def circumstances(self) -> str:
+        """Rows, k and chance level of the scores."""
+        scores = [score for row in self.scores for score in row if score is not None]
+        text = f"{counted(self.dimension, 'dimension')}; maps fitted on up to"
+        text += f" {max(member.n for member in self.members):,} rows, paired by id"
+        if scores:
+            low, high = min(score.n for score in scores), max(score.n for score in scores)
+            rows = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+            text += f"; scored on {rows} other rows, each searched among them by cosine"
+            text += f": by chance {percent(1 / high)}"
+        if self.best_chance:
+            text += f", the best of {len(scores):,} pairs {percent(self.best_chance.high)} at most (95 %)"
+        if self.ridge:
+            text += (
+                f". Corrected towards the consensus (ridge {self.ridge:g}): {signed(float(self.gain or 0))}"
+            )
+        elif self.gain is not None:
+            text += ". A correction towards the consensus does not help held-out rows and is left out"
+        return f"{text}."
+
+    def table(self) -> pd.DataFrame:
+        """One row for each ordered pair with a score: source, target, accuracy, mrr, chance, n, k."""
+        rows = [
+            (self.names[i], self.names[j], score.top1, float(score), 1 / score.n, score.n, score.k)
+            for i, of in enumerate(self.scores)
+            for j, score in enumerate(of)
+            if score is not None
+        ]
+        return pd.DataFrame(rows, columns=["source", "target", "accuracy", "mrr", "chance", "n", "k"])
 
     @property
     def accuracy(self) -> np.ndarray:
@@ -202,7 +252,7 @@ class Universe:
                 f"{space.name}: expected at most {self.dimension} dimensions, as the universe has, got"
                 f" {space.dimension}; fit a new universe with this space"
             )
-        name = distinct_names([*(replace_name(space, known) for known in self.names), space])[-1]
+        name = distinct_names([*(space.with_columns(name=known) for known in self.names), space])[-1]
         (rows, places), (tested, expected) = (
             _known(space, ids, consensus)
             for ids, consensus in ((self.ids, self.consensus), (self.test_ids, self.test_consensus))
@@ -218,7 +268,15 @@ class Universe:
         rotation, _ = nearest_rotation(fitted.T.astype(np.float64) @ places)
         nothing = np.empty((0, 0), np.float32)
         made = Member(
-            name, space.digest, rotation.astype(np.float32), mean, scale, len(rows), Score(0, metric="mrr", n=1), nothing, True
+            name,
+            space.digest,
+            rotation.astype(np.float32),
+            mean,
+            scale,
+            len(rows),
+            Score(0, metric="mrr", n=1),
+            nothing,
+            True,
         )
         score = retrieval(made.placed(space.vectors[tested], self.unit), expected)
         scores = (*((*row, None) for row in self.scores), (None,) * (len(self.members) + 1))
@@ -237,10 +295,14 @@ class Universe:
             corrected = (wide, wide) if member.correction.size else (0, 0)
             shapes.append((member.correction, corrected))
             if not 0 < width <= wide or not 0 < member.scale < np.inf or not np.isfinite(member.mean).all():
-                raise SpaceError(f"universe: {member.name!r:.60} expected a mean and a scale above 0, got others")
+                raise SpaceError(
+                    f"universe: {member.name!r:.60} expected a mean and a scale above 0, got others"
+                )
         for array, shape in shapes:
             if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
-                raise SpaceError(f"universe: expected finite numbers of shape {shape}, got shape {array.shape}")
+                raise SpaceError(
+                    f"universe: expected finite numbers of shape {shape}, got shape {array.shape}"
+                )
         if len(set(self.names)) < n or n < 2 or [*map(len, self.scores)] != [n] * n:
             raise SpaceError(
                 f"universe: expected two spaces or more with distinct names, and a score of each pair, got"
@@ -262,7 +324,9 @@ class Universe:
         """Read what `save` wrote; SpaceError for another file, a damaged one, a later version."""
         path = regular_file(expanded(path))
         if (size := path.stat().st_size) > _MOST_BYTES:
-            raise SpaceError(f"{path.name}: expected at most {_MOST_BYTES >> 30} GB, got {size / 2**30:.1f} GB")
+            raise SpaceError(
+                f"{path.name}: expected at most {_MOST_BYTES >> 30} GB, got {size / 2**30:.1f} GB"
+            )
         try:
             entry = entries.read(path)
             facts, version = entry.metadata[UniverseSpec.kind], entry.metadata["version"]
@@ -283,10 +347,6 @@ class Universe:
             raise SpaceError(f"{path.name}: expected a whole universe, got {error!r:.80}") from None
 
 
-def replace_name(space: LatentSpace, name: str) -> LatentSpace:
-    return space.with_columns(name=name)
-
-
 @dataclass(frozen=True)
 class UniverseSpec(Task[Universe]):
     """Bring spaces into one common space, by one orthogonal map each."""
@@ -304,7 +364,7 @@ class UniverseSpec(Task[Universe]):
         help="Also fit a small correction towards the consensus (ridge), kept only where it helps held-out"
         " rows. Cycles are no longer exact with it.",
     )
-    rows: int = setting(20_000, low=FEWEST_ROWS, help="Fit on at most this many rows, drawn at random.")
+    rows: int = setting(10_000, low=FEWEST_ROWS, help="Fit on at most this many rows, drawn at random.")
     rounds: int = setting(30, low=1, help="Most rounds; fewer where the maps stop changing.")
     random_state: int = setting(0, low=0, help="Random state of the rows that are held out.")
 
@@ -355,15 +415,15 @@ class UniverseSpec(Task[Universe]):
                 [X @ by for X, by in zip(some, corrections, strict=True)] for some in (places, asked)
             )
         scores, best = _scores(asked, held)
-        members = []
+        members, names = [], distinct_names(spaces)
         for i, space in enumerate(spaces):
             others, among = _mean_place(asked, held, without=i)
             both = held[i] & among
             score = retrieval(asked[i][both], others[both])
             mean, scale = centres[i]
             facts = mean, scale, int(present[i].sum()), score, corrections[i]
-            name = distinct_names(spaces)[i]
-            members.append(Member(name, space.digest, rotations[i], *facts))
+            read = performance(space, rows[i], train, test)
+            members.append(Member(names[i], space.digest, rotations[i], *facts, performance=read))
         kept = np.sort(np.argsort(row_keys(ids[train], "kept", self.random_state))[:MOST_KEPT])
         report(4, 4, "")
         return Universe(
@@ -397,9 +457,9 @@ class UniverseSpec(Task[Universe]):
         )
         if len(ids) < FEWEST_ROWS or not len(test):
             raise NoCommonId(
-                f"universe: expected {FEWEST_ROWS} rows or more that two spaces share, got {len(ids)} (ids such"
-                f" as {quote(spaces[0].ids[:2])} and {quote(spaces[1].ids[:2])}); encode the same items with"
-                " all models"
+                f"universe: expected {FEWEST_ROWS} rows or more that two spaces share, got {len(ids)} (ids"
+                f" such as {quote(spaces[0].ids[:2])} and {quote(spaces[1].ids[:2])}); encode the same items"
+                " with all models"
             )
         return train, test
 
@@ -435,7 +495,9 @@ def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
     spread = lengths(X, mean).astype(np.float64)
     need_finite(spread, name)
     if not (largest := spread.max()):
-        raise SpaceError(f"{name}: expected rows that differ, got {len(X):,} equal ones; leave this space out")
+        raise SpaceError(
+            f"{name}: expected rows that differ, got {len(X):,} equal ones; leave this space out"
+        )
     return mean, float(largest * np.sqrt(np.mean((spread / largest) ** 2)))
 
 
@@ -481,7 +543,9 @@ def _rotations(
         best = max(waiting, key=lambda i: float(np.linalg.norm(waiting[i])))
         if not waiting[best].any():
             lone = quote([names[i] for i in waiting])
-            raise NoCommonId(f"universe: expected rows that link all spaces, got none to {lone}; leave these out")
+            raise NoCommonId(
+                f"universe: expected rows that link all spaces, got none to {lone}; leave these out"
+            )
         rotations[best] = nearest_rotation(waiting[best])[0]
     before = 0.0
     for _ in range(rounds):
@@ -515,12 +579,22 @@ def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
     return _retrieval(unit_rows(source), unit_rows(target))[0]
 
 
-def _retrieval(source: np.ndarray, target: np.ndarray) -> tuple[Score, np.ndarray]:
-    """Of unit rows; and the nearest row of each, (n,)."""
+def _retrieval(
+    source: np.ndarray, target: np.ndarray, own: np.ndarray | None = None
+) -> tuple[Score, np.ndarray]:
+    """Of unit rows; and the nearest row of each, (n,). `own` are the target's neighbours, where known."""
     k, every = min(NEAREST, len(source)), np.arange(len(source))
-    lists = {"own": nearest_directions(target, target, k), "forward": nearest_directions(source, target, k)}
+    own = nearest_directions(target, target, k) if own is None else own
+    lists = {"own": own, "forward": nearest_directions(source, target, k)}
     score = Neighbours.listed((source, target), every, lists, k, "paper").mrr()
     return score, lists["forward"][:, 0]
+
+
+def consistency(universe: Universe) -> np.ndarray:
+    """Mean accuracy of both directions of each pair, symmetric (N, N), 1 on the diagonal, NaN for none."""
+    both = (universe.accuracy + universe.accuracy.T) / 2
+    np.fill_diagonal(both, 1.0)
+    return both
 
 
 def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, Null | None]:
@@ -532,17 +606,41 @@ def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, Null 
     rng = np.random.default_rng(0)
     keys = rng.random((_PERMUTATIONS, held.shape[1]), dtype=np.float32)
     orders: dict[bytes, np.ndarray] = {}
+    own: dict[tuple[int, bytes], np.ndarray] = {}
     best = np.zeros(_PERMUTATIONS)
     for i, j in permutations(range(n), 2):
         both = held[i] & held[j]
-        if both.sum() < FEWEST_ROWS:
+        if (m := both.sum()) < FEWEST_ROWS:
             continue
-        scores[i][j], nearest = _retrieval(units[i][both], units[j][both])
-        packed = np.packbits(both).tobytes()
+        packed, target = np.packbits(both).tobytes(), units[j][both]
         if packed not in orders:
             orders[packed] = np.argsort(keys[:, both], axis=1)
+        if (j, packed) not in own:
+            own[j, packed] = nearest_directions(target, target, min(NEAREST, m))
+        scores[i][j], nearest = _retrieval(units[i][both], target, own[j, packed])
         best = np.maximum(best, (orders[packed] == nearest).mean(axis=1))
     return tuple(map(tuple, scores)), Null.from_draws(best) if orders else None
+
+
+def performance(space: LatentSpace, own: np.ndarray, train: np.ndarray, test: np.ndarray) -> float | None:
+    """Accuracy of a linear head, trained and tested on the labelled ones of these rows; None where they are
+    few, or of one class.
+    """
+    if space.labels is None:
+        return None
+    parts = [rows[rows >= 0] for rows in (own[train][:MOST_LABELLED], own[test])]
+    parts = [rows[space.labels[rows] != ""] for rows in parts]
+    if min(map(len, parts)) < FEWEST_ROWS:
+        return None
+    classes = np.unique(space.labels[parts[0]])
+    known = parts[1][np.isin(space.labels[parts[1]], classes)]
+    if len(classes) < 2 or len(known) < FEWEST_ROWS:
+        return None
+    trained = np.searchsorted(classes, space.labels[parts[0]])
+    head = fit_head(space.vectors[parts[0]], trained, len(classes))
+    return float(
+        np.mean(classes[head.probabilities(space.vectors[known]).argmax(axis=1)] == space.labels[known])
+    )
 
 
 # A correction towards the consensus, only where it helps.
@@ -559,8 +657,8 @@ def _corrected(
     """The penalty, what it adds to the mean `top1` of held-out rows, and a matrix (D, D) of each space: ridge
     regression from its places to the mean of the others', pulled towards the identity.
 
-    A tenth to a fifth of the rows that the maps are fitted on chooses the penalty; 0 and no matrices where none
-    helps these rows.
+    A fifth of the rows that the maps are fitted on chooses the penalty; 0 and no matrices where none helps
+    these rows.
     """
     chooses = row_keys(ids, "correction", random_state) < _TESTED
     none = [np.empty((0, 0), np.float32)] * len(places)

@@ -1,0 +1,152 @@
+"""Figures of a universe: accuracy of all pairs, map and tree of the spaces, similarity and performance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import Named
+from relcore.base.numbers import in_cell, percent, short
+from relcore.catalog.catalog import SpaceSpec
+from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel
+from relcore.figures.export import Exportable, chart_exportable
+from relcore.scores.pair_scores import average_linkage, distances
+from relcore.tasks.recipe import Recipe, load_all
+from relcore.universe.universe import Universe, UniverseSpec, consistency
+
+CHARTS = {
+    "map": Named("Map", help="alike spaces are near each other"),
+    "tree": Named("Tree", help="the lower two spaces join, the more alike they are"),
+    "accuracy": Named("Table", help="every space translated into every other"),
+    "performance": Named("Performance", help="does a space that agrees with the others perform well?"),
+}
+_FEWEST = 3  # points of a map
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniverseChart(Recipe):
+    """One of `CHARTS` of a universe."""
+
+    figure: ClassVar[str] = "universe"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    universe: UniverseSpec = UniverseSpec()
+    chart: str = "accuracy"
+
+    def __post_init__(self) -> None:
+        need_one_of("chart", self.chart, CHARTS)
+
+    def draw(self, result: Universe | None = None) -> Exportable:
+        universe = result or self.universe.run(load_all(self.spaces, self.digests, self.figure))
+        chart = _DRAW[self.chart](universe)
+        table = universe.table if self.chart == "accuracy" else None
+        return chart_exportable(chart, self.to_json(), f"relscope-universe-{self.chart}", table=table)
+
+
+def charts_of(universe: Universe) -> dict[str, str]:
+    """Name → title of the charts that this universe has."""
+    n, performing = len(_scored(universe)), sum(one.performance is not None for one in universe.members)
+    there = {
+        "map": n >= _FEWEST,
+        "tree": n >= _FEWEST,
+        "accuracy": True,
+        "performance": performing >= _FEWEST,
+    }
+    return {name: CHARTS[name].title for name, is_there in there.items() if is_there}
+
+
+def _scored(universe: Universe) -> list[int]:
+    """Spaces with a score: added ones have none with the others."""
+    return [i for i, member in enumerate(universe.members) if not member.added]
+
+
+def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
+    kept = _scored(universe)
+    if len(kept) < _FEWEST:
+        raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(kept)}")
+    return tuple(universe.names[i] for i in kept), consistency(universe)[np.ix_(kept, kept)]
+
+
+def map_of_spaces(universe: Universe) -> Diagram:
+    """Classical multidimensional scaling (Torgerson 1952) of 1 − accuracy into the plane."""
+    names, alike = _alike(universe)
+    squares = distances(alike) ** 2
+    around = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
+    values, vectors = np.linalg.eigh(-around / 2)
+    places = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0))
+    largest = places[np.abs(places).argmax(axis=0), [0, 1]]
+    places = places * np.where(largest < 0, -1, 1)  # a map and its mirror image are equally right
+    pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
+    told = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
+    title = "distances: 1 − held-out accuracy"
+    return Diagram(names, places, f"Map of {len(names)} spaces. Most alike: {told}.", x_title=title)
+
+
+def tree_of_spaces(universe: Universe) -> Diagram:
+    """A dendrogram: average linkage of 1 − accuracy."""
+    from scipy.cluster.hierarchy import dendrogram
+
+    names, alike = _alike(universe)
+    drawn = dendrogram(average_linkage(alike), no_plot=True)
+    lines = tuple(
+        np.column_stack([heights, (np.array(places) - 5) / 10])  # SciPy's leaves are at 5, 15, 25, …
+        for places, heights in zip(drawn["icoord"], drawn["dcoord"], strict=True)
+    )
+    leaves = tuple(names[i] for i in drawn["leaves"])
+    points = np.column_stack([np.zeros(len(names)), np.arange(len(names))])
+    alt = f"Tree of {len(names)} spaces, alike ones side by side: {', '.join(leaves)}."
+    return Diagram(leaves, points, alt, lines, "1 − held-out accuracy", upright=True)
+
+
+def accuracy_matrix(universe: Universe, framed: tuple[str, ...] = ()) -> Matrices:
+    """Held-out rows of each space (row) that find themselves in each other one (column); the pair named in
+    `framed` has a frame.
+    """
+    names, accuracy, n = universe.names, universe.accuracy, len(universe.members)
+
+    def text(i: int, j: int) -> str:
+        score = universe.scores[i][j]
+        return "" if score is None else f"{in_cell(score.top1)}\nchance {in_cell(1 / score.n)}"
+
+    def hover(i: int, j: int) -> str:
+        score = universe.scores[i][j]
+        if i == j:
+            return "the space itself"
+        if score is None:
+            return "not scored: too few held-out rows in common, or added later"
+        told = f"accuracy {short(score.top1)}, by chance {percent(1 / score.n)}"
+        return f"{told}\nMRR {short(score)}, k = {score.k}\nn: {score.n:,} held-out rows"
+
+    cells = (tuple(tuple(of(i, j) for j in range(n)) for i in range(n)) for of in (text, hover))
+    frame = (tuple(map(names.index, framed)),) if len(framed) == 2 and set(framed) <= set(names) else ()
+    look = {"marked": tuple((i, i) for i in range(n)), "framed": frame}
+    panel = MatrixPanel("", names, names, accuracy, *cells, **look)
+    alt = f"Heat map of held-out accuracy, {n} by {n} spaces. {universe.headline()}"
+    return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "from", "into")
+
+
+def performance_chart(universe: Universe) -> Lines:
+    """Agreement of each space with the others, and the accuracy of a head on it alone."""
+    known = [member for member in universe.members if member.performance is not None]
+    lines = [Line(one.name, [one.score.top1], [one.performance], labels=[one.name]) for one in known]
+    rank = ""
+    if len(known) >= _FEWEST:
+        from scipy.stats import spearmanr
+
+        rho = spearmanr([one.score.top1 for one in known], [one.performance for one in known]).statistic
+        rank = f"Spearman {short(float(rho))}, {len(known)} spaces"
+    titles = "held-out rows found at the mean place of the others", "accuracy of a linear head, held-out rows"
+    return Lines(tuple(lines), *titles, kind="points", note=rank)
+
+
+_DRAW = {
+    "map": map_of_spaces,
+    "tree": tree_of_spaces,
+    "accuracy": accuracy_matrix,
+    "performance": performance_chart,
+}

@@ -1,0 +1,37 @@
+"""A universe of unrelated spaces, of permuted pairs, and of few rows in many dimensions is at chance."""
+
+import numpy as np
+import pytest
+
+from relcore import LatentSpace, Universe
+
+
+def unrelated(state: int, n: int, width: int) -> list[LatentSpace]:
+    rng, ids = np.random.default_rng(state), [f"row {i}" for i in range(n)]
+    return [LatentSpace(rng.normal(size=(n, width)), ids, name=f"{i}") for i in range(5)]
+
+
+@pytest.mark.parametrize(("n", "width"), [(1000, 50), (300, 280), (120, 8)])
+def test_unrelated_spaces_are_at_chance(n, width):
+    universes = [Universe.fit(unrelated(state, n, width)) for state in range(6)]
+    tops = np.array([universe.accuracy[~np.isnan(universe.accuracy)].mean() for universe in universes])
+    chance = np.mean([1 / len(universe.test_ids) for universe in universes])
+    tested = sum(len(universe.test_ids) for universe in universes)
+    # Pairs that share a space go together: at least the five spaces are independent.
+    assert abs(tops.mean() - chance) < 4 * np.sqrt(chance / (5 * tested))
+    above = [np.nanmax(universe.accuracy) > universe.best_chance.high for universe in universes]
+    assert sum(above) <= 2
+    agreed = np.array([member.score.top1 for universe in universes for member in universe.members])
+    assert agreed.mean() < 4 * chance
+
+
+def test_permuted_pairs_of_one_space_are_at_chance_and_the_others_are_not():
+    rng, n = np.random.default_rng(0), 800
+    true, ids = rng.normal(size=(n, 12)), [f"row {i}" for i in range(n)]
+    spaces = [LatentSpace(true + 0.2 * rng.normal(size=true.shape), ids, name=f"{i}") for i in range(4)]
+    spaces[0] = LatentSpace(spaces[0].vectors[rng.permutation(n)], ids, name="permuted")
+    universe = Universe.fit(spaces)
+    assert np.nanmax(universe.accuracy[0]) <= universe.best_chance.high
+    assert np.nanmin(universe.accuracy[1:, 1:]) > 0.9
+    corrected = Universe.fit(unrelated(1, 500, 20), correct=True)
+    assert corrected.ridge == 0

@@ -1,0 +1,218 @@
+"""N spaces in one: exact on rotations, as good as a map for each pair, robust, and a file that is checked."""
+
+import json
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from relcore import LatentSpace, Procrustes, Universe
+from relcore.base.errors import NoCommonId, SpaceError
+from relcore.runs import entries
+from relcore.universe.charts import CHARTS, charts_of, map_of_spaces, tree_of_spaces
+from relcore.universe.universe import UniverseSpec, retrieval
+
+RNG = np.random.default_rng(5)
+N, WIDE = 600, 12
+TRUE = RNG.normal(size=(N, WIDE)) * np.linspace(2, 0.5, WIDE)
+IDS = [f"row {i}" for i in range(N)]
+
+
+def turned(width: int = WIDE, noise: float = 0.0, state: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(state)
+    rotation, _ = np.linalg.qr(rng.normal(size=(WIDE, WIDE)))
+    return (TRUE + noise * rng.normal(size=TRUE.shape)) @ rotation[:, :width]
+
+
+def space(X: np.ndarray, name: str, ids=None) -> LatentSpace:
+    return LatentSpace(X, IDS[: len(X)] if ids is None else ids, name=name)
+
+
+def family(n: int = 4, noise: float = 0.3, wide: int = WIDE) -> list[LatentSpace]:
+    return [space(turned(wide if i else WIDE, noise, i), f"model {i}") for i in range(n)]
+
+
+def mean_accuracy(universe: Universe, kept=slice(None)) -> float:
+    return float(np.nanmean(universe.accuracy[kept, kept]))
+
+
+def test_rotations_of_one_space_lie_on_each_other():
+    spaces = [space(3.0 * turned(state=i) + i, f"model {i}") for i in range(5)]
+    universe = Universe.fit(spaces, unit=False)
+    places = [universe.map(one.vectors, one.name) for one in spaces]
+    assert max(np.abs(places[0] - other).max() for other in places) < 1e-3
+    assert mean_accuracy(universe) == 1
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_composed_cycles_are_exact(unit):
+    spaces = family()
+    universe = Universe.fit(spaces, unit=unit)
+    X = spaces[0].vectors
+    there = universe.translate(X, "model 0", "model 0")
+    expected = X / np.linalg.norm(X, axis=1, keepdims=True) if unit else X
+    np.testing.assert_allclose(there, expected, atol=1e-5)
+    maps = [member.matrix.astype(np.float64) for member in universe.members]
+    around = maps[0] @ maps[1].T @ maps[1] @ maps[2].T @ maps[2] @ maps[0].T
+    np.testing.assert_allclose(around, np.eye(WIDE), atol=1e-6)
+
+
+def test_it_finds_as_many_rows_as_a_map_for_each_pair():
+    spaces = family(5, noise=0.8)
+    universe = Universe.fit(spaces, unit=False, rows=60)
+    rows, tested = (spaces[0].rows(ids) for ids in (universe.ids, universe.test_ids))
+    assert len(rows) == 60
+    assert not set(rows) & set(tested)
+    pairwise = []
+    for i, j in permutations(range(5), 2):
+        X, Y = (spaces[k].vectors - spaces[k].vectors[rows].mean(axis=0) for k in (i, j))
+        translated = Procrustes(scale=False).fit(X[rows], Y[rows]).transform(X[tested])
+        pairwise.append(retrieval(translated, Y[tested] - Y[rows].mean(axis=0)).top1)
+    assert mean_accuracy(universe) >= np.mean(pairwise) - 0.01
+
+
+def test_widths_may_differ():
+    universe = Universe.fit([*family(2), space(turned(6, 0.05, 7), "narrow")])
+    assert universe.dimension == WIDE
+    assert universe.member("narrow").matrix.shape == (6, WIDE)
+    assert universe.translate(turned(6, 0.05, 7), "narrow", "model 0").shape == (N, WIDE)
+    assert universe.accuracy[2, 0] > 0.3
+
+
+def test_a_weak_link_is_healed_by_hubs():
+    first, second, *hubs = family(6, noise=0.5)
+    weak = [first.take(np.arange(N)[: N // 2 + 15]), second.take(np.arange(N)[N // 2 - 15 :])]
+
+    def found(universe: Universe) -> float:
+        pair = (universe.map(one.vectors, one.name) for one in (first, second))
+        return retrieval(*pair).top1
+
+    assert found(Universe.fit(weak)) < 0.5 < 0.7 < found(Universe.fit([*weak, *hubs]))
+
+
+def test_spaces_that_nothing_links_are_refused():
+    halves = np.arange(N // 2), np.arange(N // 2, N)
+    spaces = [one.take(halves[i // 2]) for i, one in enumerate(family())]
+    with pytest.raises(NoCommonId, match="got none to 'model 2', 'model 3'"):
+        Universe.fit(spaces)
+
+
+def test_wrong_pairs_in_one_space_cost_the_others_little():
+    spaces = family(5, noise=0.6)
+    clean = mean_accuracy(Universe.fit(spaces), slice(1, None))
+    rows = np.random.default_rng(3).permutation(N)[: 3 * N // 4]
+    wrong = spaces[0].vectors.copy()
+    wrong[rows] = wrong[np.roll(rows, 1)]
+    assert mean_accuracy(Universe.fit([space(wrong, "wrong"), *spaces[1:]]), slice(1, None)) > clean - 0.02
+
+
+def test_a_space_is_added_by_one_map_and_the_others_stay():
+    *known, last = family(5, noise=0.6)
+    universe, refitted = Universe.fit(known), Universe.fit([*known, last])
+    larger = universe.add(last)
+    assert larger.members[:4] == universe.members
+    assert larger.members[4].added
+    tested = last.rows(larger.test_ids)
+    places = [larger.map(one.vectors[tested], one.name) for one in (*known, last)]
+    added = np.mean([retrieval(places[4], places[i]).top1 for i in range(4)])
+    assert added == pytest.approx(np.mean(refitted.accuracy[4, :4]), abs=0.03)
+    assert larger.members[4].score.top1 == pytest.approx(refitted.members[4].score.top1, abs=0.03)
+    with pytest.raises(SpaceError, match="at most 12 dimensions, as the universe has, got 13"):
+        universe.add(space(np.c_[TRUE, TRUE[:, :1]], "wide"))
+
+
+def test_a_correction_is_kept_only_where_it_helps():
+    stretched = [space(turned(noise=0.5, state=i) * np.geomspace(1, 4, WIDE), f"model {i}") for i in range(3)]
+    corrected = Universe.fit(stretched, correct=True)
+    assert corrected.ridge > 0
+    assert corrected.gain > 0.01
+    assert mean_accuracy(corrected) == pytest.approx(mean_accuracy(Universe.fit(stretched)) + corrected.gain)
+    exact = Universe.fit([space(turned(state=i), f"model {i}") for i in range(3)], correct=True)
+    assert (exact.ridge, exact.gain, exact.members[0].correction.size) == (0, 0, 0)
+
+
+def test_a_file_holds_what_was_fitted(tmp_path):
+    universe = Universe.fit(family(3), correct=True)
+    universe.save(tmp_path / "three.universe")
+    kept = Universe.load(tmp_path / "three.universe")
+    X = family(3)[0].vectors
+    np.testing.assert_array_equal(kept.map(X, "model 0"), universe.map(X, "model 0"))
+    assert kept.table().equals(universe.table())
+    assert kept.headline() == universe.headline()
+    assert kept.circumstances() == universe.circumstances()
+    assert [member.digest for member in kept.members] == [one.digest for one in family(3)]
+
+
+def test_a_file_that_is_no_whole_universe_is_refused(tmp_path):
+    path = tmp_path / "three.universe"
+    universe = Universe.fit(family(3))
+    universe.save(path)
+    whole = path.read_bytes()
+    entry = entries.read(path)
+    for content in (b"", whole[:-1], whole.replace(b"model 1", b"model 0"), b"{}" * 40):
+        path.write_bytes(content)
+        with pytest.raises(SpaceError, match="expected a universe, got"):
+            Universe.load(path)
+    facts = entry.metadata["universe"]
+    for broken in (
+        facts | {"consensus": {"array": "none"}},
+        facts | {"members": facts["members"][:1]},
+        facts | {"members": [facts["members"][0], *facts["members"]]},
+        facts | {"ids": facts["ids"][:3]},
+        {},
+    ):
+        path.unlink()
+        entries.write(path, entry.arrays, json.dumps({"universe": broken, "version": 1}))
+        with pytest.raises(SpaceError):
+            Universe.load(path)
+    path.unlink()
+    entries.write(path, entry.arrays, json.dumps({"universe": facts, "version": 2}))
+    with pytest.raises(SpaceError, match="expected layout 1, got 2"):
+        Universe.load(path)
+    with pytest.raises(SpaceError, match=r"ends in '\.universe'"):
+        universe.save(tmp_path / "three.npz")
+
+
+def test_wrong_input_is_refused():
+    universe = Universe.fit(family(2))
+    with pytest.raises(SpaceError, match="expected one of 'model 0', 'model 1', got 'x'"):
+        universe.map(TRUE, "x")
+    with pytest.raises(SpaceError, match="expected rows of width 12, got 3"):
+        universe.map(TRUE[:, :3], "model 0")
+    with pytest.raises(SpaceError, match="expected 2 to 100, got 1"):
+        Universe.fit(family(1))
+    with pytest.raises(SpaceError, match="expected 20 rows or more that two spaces share, got 10"):
+        Universe.fit([space(TRUE[:10], "a"), space(TRUE[:10], "b")])
+    with pytest.raises(SpaceError, match="expected rows that differ"):
+        Universe.fit([space(np.ones((N, 3)), "same"), *family(2)])
+
+
+def test_the_map_and_the_tree_put_alike_spaces_side_by_side():
+    near = [space(turned(noise=0.4, state=i), f"near {i}") for i in range(2)]
+    far = [space(turned(noise=2.5, state=i), f"far {i}") for i in range(2, 4)]
+    universe = Universe.fit([near[0], far[0], near[1], far[1]])
+    diagram, tree = map_of_spaces(universe), tree_of_spaces(universe)
+    place = dict(zip(diagram.names, diagram.points, strict=True))
+    assert np.linalg.norm(place["near 0"] - place["near 1"]) < np.linalg.norm(
+        place["near 0"] - place["far 2"]
+    )
+    assert abs(tree.names.index("near 0") - tree.names.index("near 1")) == 1
+    assert tree.lines[0].max() < tree.lines[-1].max()
+    assert list(charts_of(universe)) == [name for name in CHARTS if name != "performance"]
+
+
+def test_labels_tell_how_each_space_performs():
+    labels = np.where(TRUE[:, 0] > 0, "right", "left")
+    spaces = [
+        LatentSpace(turned(noise=noise, state=1), IDS, name=f"{noise}", labels=labels)
+        for noise in (0.1, 1, 9)
+    ]
+    universe = Universe.fit(spaces)
+    found = [member.performance for member in universe.members]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 0.9
+    assert "performance" in charts_of(universe)
+
+
+def test_the_spec_is_the_key_of_its_settings():
+    assert UniverseSpec().key() != UniverseSpec(correct=True).key()
