@@ -50,9 +50,9 @@ class Place:
 
 START = Place("start", "home")
 EXPLORE = Place("explore", "join_inner", ("Scores", "Where they differ", "Anchors"))
-CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Translate", "Link"))
+CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Link"))
 MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
-RESEARCH = Place("research", "science", ("Studies", "Papers"))
+RESEARCH = Place("research", "science", ("Studies", "Papers", "Universe"))
 DATA = Place("data", "database")  # behind the button at the top left of every place
 PLACES = {place.name: place for place in (START, EXPLORE, CONNECT, MIGRATE, RESEARCH, DATA)}
 # The pages of earlier versions, which links may still name.
@@ -63,6 +63,7 @@ FORMER = {
     "stitch": (CONNECT, "Stitch"),
     "invert": (CONNECT, "Invert"),
     "bootstrap": (CONNECT, "Link"),
+    "translate": (RESEARCH, "Universe"),
     "studies": (RESEARCH, "Studies"),
     "papers": (RESEARCH, "Papers"),
 }

@@ -32,7 +32,7 @@ from relcore.spaces import selections
 from relcore.spaces.space import GuessedIds, Match
 
 _DRAWN = "relscope.drawn-page"
-_ON_THE_PAIR = ("Invert", "Translate", "Link")  # the other tabs of Connect choose their own spaces
+_ON_THE_PAIR = ("Invert", "Link")  # the other tabs of Connect choose their own spaces
 
 # What this run has still to draw: for which place, where, and whether the browser shows one already.
 _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)

@@ -1,4 +1,4 @@
-"""Connect two models: stitch, retrieve across languages, invert, translate, link."""
+"""Connect two models: stitch, retrieve across languages, invert, link."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from functools import partial
 
 from app import session
 from app.invert import panel as invert
-from app.invert import translate
 from app.link import panel as link
 from app.places import CONNECT
 from app.stitch import languages
 from app.stitch import panel as stitch
 
-DRAWS = stitch.page, languages.draw, invert.draw, translate.draw, link.page
+DRAWS = stitch.page, languages.draw, invert.draw, link.page
 CONNECT.draw_tabs(*(partial(draw, session.workspace()) for draw in DRAWS))

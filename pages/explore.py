@@ -10,11 +10,10 @@ from app import compute, panes, session, toolbar
 from app.anchors import effect
 from app.anchors import panel as anchors
 from app.compare import choosers, scores
-from app.compare.all_pairs import all_pairs
 from app.compare.differences import where_they_differ
 from app.compare.headline import headline
 from app.compare.inspector import inspector
-from app.places import EXPLORE
+from app.places import EXPLORE, RESEARCH, go
 from app.spaces import shards
 
 workspace = session.workspace()
@@ -54,7 +53,9 @@ with side:
 
 def draw_scores() -> None:
     scores.draw(workspace, pair)
-    all_pairs(workspace)
+    label = f"Compare all {len(workspace.spaces)} spaces"
+    if len(workspace.spaces) > 2 and st.button(label, icon=":material/hub:", key="scores.universe"):
+        go(RESEARCH, "Universe")
 
 
 EXPLORE.draw_tabs(

@@ -1,4 +1,6 @@
-"""Run the papers' experiments on your data, and read what the papers print next to what is measured here."""
+"""Run the papers' experiments on your data, read what the papers print next to what is measured here, and
+bring many models into one space.
+"""
 
 from __future__ import annotations
 
@@ -8,5 +10,7 @@ from app import session
 from app.papers import panel as papers
 from app.places import RESEARCH
 from app.studies import panel as studies
+from app.universe import panel as universe
 
-RESEARCH.draw_tabs(partial(studies.page, session.workspace()), papers.draw)
+workspace = session.workspace()
+RESEARCH.draw_tabs(partial(studies.page, workspace), papers.draw, partial(universe.page, workspace))

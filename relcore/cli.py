@@ -34,7 +34,6 @@ COMMANDS = {
     "stitch": "test every encoder with the head of every other encoder",
     "invert": "translate one space into another through anchors, and measure the error",
     "link": "find rows of two spaces that are the same thing, from a few known pairs or from none",
-    "bootstrap": "find anchors that two spaces share, from a few known pairs or from none",
     "universe": "bring several spaces into one by one map each, add a space to it, or map rows",
     "study": "run or resume a study; without a name, list all studies",
     "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",

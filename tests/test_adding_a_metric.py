@@ -20,6 +20,7 @@ from relcore.compare.scoring import AllPairs
 from relcore.maps.views import ViewSpec
 from relcore.tasks.recipe import ComparisonRecipe
 from tests.app.conftest import Session, save_space
+from tests.app.test_universe_page import similarity_of
 
 METRIC = '''
 import numpy as np
@@ -90,10 +91,11 @@ def session(files):
 
 def test_it_stands_in_the_table_of_the_compare_page_and_among_its_choices(session, files):
     assert '<th scope="col">same sign</th>' in session.html
-    assert "same sign" in session.radio(key="all-pairs.metric").options
-    session.change("radio", "all-pairs.metric", "same sign")
+    session.open("research", "Universe").change(*similarity_of(session))
+    assert "same sign" in session.selectbox(key="all-pairs.metric").options
+    session.change("selectbox", "all-pairs.metric", "same sign")
     assert not session.errors
-    assert "of the coordinates" in str(session.radio(key="all-pairs.metric").proto)
+    assert "of the coordinates" in session.selectbox(key="all-pairs.metric").help
     (chart,) = (element for element in session.main if element.type == "plotly_chart")
     score = AllPairs("same sign").run([load(spec) for spec in files]).scores[0][1]
     assert any(short(score) in told for told in json.loads(chart.proto.spec)["data"][-1]["hovertext"])

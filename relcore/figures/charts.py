@@ -163,6 +163,8 @@ class Diagram:
     upright : bool
         The names stand on the vertical axis, as those of a tree's leaves; else at their points, and both axes
         have one scale.
+    colors : n numbers, optional
+        Which colour of the palette each point has; by default in their order.
     """
 
     names: tuple[str, ...]
@@ -172,8 +174,13 @@ class Diagram:
     x_title: str = ""
     y_title: str = ""
     upright: bool = False
+    colors: tuple[int, ...] = ()
 
     figure: ClassVar[str] = "diagram_figure"
+
+    def palette(self, theme: Theme) -> list[str]:
+        colors = theme.category_colors(len(self.names))
+        return [colors[i] for i in self.colors or range(len(self.names))]
 
     def describe(self) -> str:
         return self.alt

@@ -241,12 +241,12 @@ _DASHES = ("--", ":", "-.", (0, (8, 3)))
 
 
 def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
-    theme, n = style.theme, len(diagram.names)
+    theme = style.theme
     with settings(style):
         figure, axes = _chart(style, diagram.x_title, diagram.y_title)
         for line in diagram.lines:
             axes.plot(*line.T, color=theme.muted, lw=0.8, zorder=1)
-        axes.scatter(*diagram.points.T, s=16, color=theme.category_colors(n), lw=0, zorder=2)
+        axes.scatter(*diagram.points.T, s=16, color=diagram.palette(theme), lw=0, zorder=2)
         if diagram.upright:
             axes.set_yticks(diagram.points[:, 1], diagram.names)
             axes.set_xlim(left=0)

@@ -249,7 +249,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     for line in diagram.lines:
         look = {"mode": "lines", "line": {"color": theme.muted, "width": 1.5}, "hoverinfo": "skip"}
         figure.add_scatter(x=line[:, 0], y=line[:, 1], **look)
-    dots = {"color": theme.category_colors(len(names)), "size": 8 if diagram.upright else 12}
+    dots = {"color": diagram.palette(theme), "size": 8 if diagram.upright else 12}
     dots["line"] = {"color": theme.surface, "width": 1}
     figure.add_scatter(
         x=x,
@@ -268,12 +268,13 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     figure.update_yaxes(**_titled(diagram.y_title), zeroline=False)
     if diagram.upright:
         figure.update_xaxes(rangemode="tozero")
-        figure.update_yaxes(tickvals=y, ticktext=_cut(names), showgrid=False, automargin=True)
+        ticks = [f"{name}  " for name in _cut(names)]
+        figure.update_yaxes(tickvals=y, ticktext=ticks, showgrid=False, automargin=True)
         return figure
     middles, reach = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
     reach = 0.68 * np.maximum(reach, 0.35 * max(reach.max(), 1e-9))  # names need room beside their points
     for update, middle, most in zip((figure.update_xaxes, figure.update_yaxes), middles, reach, strict=True):
-        update(range=[middle - most, middle + most], showticklabels=False)
+        update(range=[middle - most, middle + most], showticklabels=False, showgrid=False)
     figure.update_yaxes(scaleanchor="x")
     return figure
 

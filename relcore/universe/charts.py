@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
@@ -14,7 +15,10 @@ from relcore.base.numbers import in_cell, percent, short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
+from relcore.represent.similarity import thin_svd
 from relcore.scores.pair_scores import average_linkage, distances
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.stitching import short_names
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.universe.universe import Universe, UniverseSpec, consistency
 
@@ -22,9 +26,10 @@ CHARTS = {
     "map": Named("Map", help="alike spaces are near each other"),
     "tree": Named("Tree", help="the lower two spaces join, the more alike they are"),
     "accuracy": Named("Table", help="every space translated into every other"),
-    "performance": Named("Performance", help="does a space that agrees with the others perform well?"),
+    "performance": Named("Performance", help="whether a space that agrees with the others performs well"),
 }
 _FEWEST = 3  # points of a map
+_TELLING = 8  # spaces of a rank correlation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +74,8 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
     kept = _scored(universe)
     if len(kept) < _FEWEST:
         raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(kept)}")
-    return tuple(universe.names[i] for i in kept), consistency(universe)[np.ix_(kept, kept)]
+    names = short_names(universe.names)[0]
+    return tuple(names[i] for i in kept), consistency(universe)[np.ix_(kept, kept)]
 
 
 def map_of_spaces(universe: Universe) -> Diagram:
@@ -100,14 +106,13 @@ def tree_of_spaces(universe: Universe) -> Diagram:
     leaves = tuple(names[i] for i in drawn["leaves"])
     points = np.column_stack([np.zeros(len(names)), np.arange(len(names))])
     alt = f"Tree of {len(names)} spaces, alike ones side by side: {', '.join(leaves)}."
-    return Diagram(leaves, points, alt, lines, "1 − held-out accuracy", upright=True)
+    look = {"x_title": "1 − held-out accuracy", "upright": True, "colors": tuple(drawn["leaves"])}
+    return Diagram(leaves, points, alt, lines, **look)
 
 
-def accuracy_matrix(universe: Universe, framed: tuple[str, ...] = ()) -> Matrices:
-    """Held-out rows of each space (row) that find themselves in each other one (column); the pair named in
-    `framed` has a frame.
-    """
-    names, accuracy, n = universe.names, universe.accuracy, len(universe.members)
+def accuracy_matrix(universe: Universe) -> Matrices:
+    """Held-out rows of each space (row) that find themselves in each other one (column)."""
+    names, accuracy, n = short_names(universe.names)[0], universe.accuracy, len(universe.members)
 
     def text(i: int, j: int) -> str:
         score = universe.scores[i][j]
@@ -123,23 +128,27 @@ def accuracy_matrix(universe: Universe, framed: tuple[str, ...] = ()) -> Matrice
         return f"{told}\nMRR {short(score)}, k = {score.k}\nn: {score.n:,} held-out rows"
 
     cells = (tuple(tuple(of(i, j) for j in range(n)) for i in range(n)) for of in (text, hover))
-    frame = (tuple(map(names.index, framed)),) if len(framed) == 2 and set(framed) <= set(names) else ()
-    look = {"marked": tuple((i, i) for i in range(n)), "framed": frame}
-    panel = MatrixPanel("", names, names, accuracy, *cells, **look)
+    panel = MatrixPanel("", names, names, accuracy, *cells, marked=tuple((i, i) for i in range(n)))
     alt = f"Heat map of held-out accuracy, {n} by {n} spaces. {universe.headline()}"
     return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "from", "into")
 
 
 def performance_chart(universe: Universe) -> Lines:
     """Agreement of each space with the others, and the accuracy of a head on it alone."""
+    names = short_names(universe.names)[0]
     known = [member for member in universe.members if member.performance is not None]
-    lines = [Line(one.name, [one.score.top1], [one.performance], labels=[one.name]) for one in known]
+    lines = [
+        Line(name, [one.score.top1], [one.performance], labels=[name])
+        for name, one in zip(names, universe.members, strict=True)
+        if one.performance is not None
+    ]
     rank = ""
     if len(known) >= _FEWEST:
         from scipy.stats import spearmanr
 
         rho = spearmanr([one.score.top1 for one in known], [one.performance for one in known]).statistic
         rank = f"Spearman {short(float(rho))}, {len(known)} spaces"
+        rank += ": too few to tell" * (len(known) < _TELLING)
     titles = "held-out rows found at the mean place of the others", "accuracy of a linear head, held-out rows"
     return Lines(tuple(lines), *titles, kind="points", note=rank)
 
@@ -150,3 +159,16 @@ _DRAW = {
     "accuracy": accuracy_matrix,
     "performance": performance_chart,
 }
+
+
+def on_one_map(universe: Universe, spaces: Sequence[LatentSpace], ids: Sequence[str]) -> list[np.ndarray]:
+    """Rows that all members have on one map that none of them moves, (m, 2) for each space: the first
+    two principal axes of the consensus.
+    """
+    middle = universe.consensus.mean(axis=0)
+    _, _, axes = thin_svd(universe.consensus - middle)
+    axes = axes[:2] * np.sign(axes[:2].sum(axis=1, keepdims=True))
+    return [
+        (universe.map(space.vectors[space.rows(ids)], name) - middle) @ axes.T
+        for name, space in zip(universe.names, spaces, strict=True)
+    ]

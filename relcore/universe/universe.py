@@ -171,7 +171,7 @@ class Universe:
         return (
             f"{counted(len(self.members), 'space')} in one: a held-out row finds itself in another space in"
             f" {percent(float(known.mean()))} of the cases ({percent(float(known.min()))} to"
-            f" {percent(float(known.max()))})."
+            f" {percent(float(known.max()))}; by chance {percent(float(self.table().chance.mean()))})."
         )
 
     def circumstances(self) -> str:

@@ -21,16 +21,16 @@ def test_invert_keeps_tab_method_and_settings_and_a_page_that_is_not_opened_lose
     before = opened().open("connect", "Invert")
     before.change("button_group", "invert.method", "ridge").change("button_group", "invert.tuned", False)
     before.change("number_input", "invert.ridge", 2.5)
-    before = before.open("connect", "Translate")
-    before.change("button_group", "translate.methods", ["absolute", "procrustes"])
-    before.open("connect", "Link").open("connect", "Translate")
+    before = before.open("connect", "Stitch")
+    before.change("button_group", "stitch.methods", ["absolute", "procrustes"])
+    before.open("connect", "Link").open("connect", "Stitch")
     middle = opened(**query_of(before)).change(
         "number_input", "scores.k", 7
     )  # saves again, without opening Invert
     after = opened(**query_of(middle)).open("connect")
     assert not after.errors
-    assert after.session_state["connect.tab"] == "Translate"
-    assert after.button_group(key="translate.methods").value == ["absolute", "procrustes"]
+    assert after.session_state["connect.tab"] == "Stitch"
+    assert after.button_group(key="stitch.methods").value == ["absolute", "procrustes"]
     after = after.open("connect", "Invert")
     assert after.number_input(key="invert.ridge").value == 2.5
 

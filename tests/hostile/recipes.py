@@ -58,6 +58,13 @@ NEWER = {
         "digests": ["a", "b"],
         "series": {"jitter": 0.01},
     },
+    "universe": {
+        "figure": "universe",
+        "spaces": [_FILE, _FILE],
+        "digests": ["a", "b"],
+        "universe": {"rows": 50, "unit": False},
+        "chart": "accuracy",
+    },
     "migration-options": {"figure": "migration-options", "spaces": [_FILE, _FILE], "migration": _MIGRATION},
     "threshold-change": {
         "figure": "threshold-change",

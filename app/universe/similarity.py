@@ -1,4 +1,4 @@
-"""A heat map of every pair of the session's spaces; clicking a cell makes its pair source and target."""
+"""Scores of every pair of spaces that need no common space, as a heat map; a click opens Explore."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import streamlit as st
 
 from app import compute, exports, messages, results, session
 from app.glossary.card import caption
-from app.widgets import choose_pair, space_name
+from app.widgets import space_name
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.catalog.catalog import SpaceSpec
@@ -19,29 +18,22 @@ from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.scores.pair_scores import PairScores
 
+OPENS = "relscope.universe-opens"
 
-def all_pairs(workspace: Workspace) -> None:
-    st.subheader("All pairs", anchor=False)
-    if len(workspace.spaces) < 3:
-        st.caption("Add a third space in *Data* to compare every pair here.")
-        return
-    specs, spaces = [], []
-    for spec in workspace.spaces:
-        try:
-            spaces.append(compute.load_space(spec))
-            specs.append(spec)
-        except SpaceError as error:
-            messages.warning(f"{space_name(spec)} is left out: {error}")
-    if len(spaces) < 2:
-        return
+
+def draw(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
+    """Scores that need no common space, such as CKA, of these spaces."""
+    spaces = [compute.load_space(spec) for spec in specs]
     titles, keep = metrics_among_spaces(), {"persist_state": "session"}
-    picture, choosers = st.columns([2.6, 1], gap="large")
+    choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    picture = st.container()
     with choosers:
-        metric = st.radio(
+        metric = st.selectbox(
             "Score",
-            titles,
+            list(titles),
             format_func=titles.get,
-            captions=[METRICS[name].help for name in titles],
+            help="; ".join(f"{titles[name]}: {METRICS[name].help}" for name in titles),
+            width=280,
             key="all-pairs.metric",
             **keep,
         )
@@ -68,8 +60,7 @@ def all_pairs(workspace: Workspace) -> None:
         if result is None:
             return
         _heat_map(workspace, dict(zip(result.names, specs, strict=True)), result, grouped)
-    with choosers:
-        caption(_circumstances(result))
+    caption(_circumstances(result))
     digests = tuple(space.digest for space in spaces)
     recipe = PairMap(tuple(specs), digests, grouped=grouped, metric=metric, **settings)
     exports.export_bar(recipe.draw(result), "all-pairs")
@@ -86,11 +77,19 @@ def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairS
 
     def pick(points: Sequence[Mapping[str, Any]]) -> None:
         if chosen := pair_of(points, drawn):
-            step = f"compare {space_name(chosen[0])} and {space_name(chosen[1])}"
-            session.guarded(choose_pair, *chosen, step)
+            session.guarded(compare, *chosen)
 
     # The key names the pair, because Streamlit ignores a second click on a selected cell.
     exports.chart(figure, f"all-pairs.map-{results.place_of(pair)}", picked=pick)
+
+
+def compare(source: SpaceSpec, target: SpaceSpec) -> None:
+    """Open Explore with this pair, in the next run; spaces of an example join the session."""
+    spaces = session.workspace().spaces
+    new = tuple(spec for spec in (source, target) if spec not in spaces)
+    step = f"compare {space_name(source)} and {space_name(target)}"
+    session.edit(step, spaces=(*spaces, *new), source=source, target=target)
+    st.session_state[OPENS] = True
 
 
 def pair_of(
@@ -123,6 +122,6 @@ def _circumstances(result: PairScores) -> str:
     left_out = len(scores) < len(pairs)
     return (
         f"{text} Chance level: the rows of one space are permuted; hover for its 95 % band. Click a cell to"
-        " make its row the source and its column the target."
+        " compare its row and its column in Explore."
         + (" Hatched cells cannot be compared; hover over one to see why." if left_out else "")
     )

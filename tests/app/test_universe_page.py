@@ -1,0 +1,161 @@
+"""The Universe tab: an example at first, charts of the core's numbers, from two models to Explore, one map that
+stays, files; and the scores that need no common space.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from app import results
+from app.universe import panel, similarity
+from relcore import Universe
+from relcore.catalog.catalog import load
+from relcore.compare.scoring import AllPairs
+from relcore.spaces.space import LatentSpace
+from relcore.universe.charts import on_one_map
+from relcore.universe.universe import UniverseSpec
+from tests.app.conftest import Session, save_space
+
+
+@pytest.fixture
+def make_four(make_workspace, tmp_path):
+    """``make_four(**changes) -> Session`` on four spaces: a space and its noisy copy, one wider, one of
+    other ids unless `linked`.
+    """
+
+    def make(linked: bool = False, **changes) -> Session:
+        workspace, rng = make_workspace(120), np.random.default_rng(1)
+        vectors = load(workspace.source).vectors
+        wide = save_space(tmp_path / "wide.npz", np.c_[vectors, rng.normal(size=(120, 3))])
+        other, prefix = (
+            (vectors + rng.normal(size=(120, 6)), {})
+            if linked
+            else (rng.normal(size=(120, 6)), {"prefix": "q"})
+        )
+        stranger = save_space(tmp_path / "stranger.npz", other, **prefix)
+        session = Session(
+            workspace=make_workspace(120, spaces=(*workspace.spaces, wide, stranger), **changes)
+        )
+        return session.open("research", "Universe")
+
+    return make
+
+
+def similarity_of(session: Session) -> tuple[str, str, str]:
+    """The change that shows the scores that need no common space."""
+    key = next(one.key for one in session.button_group if one.key.startswith("universe.chart-"))
+    return "button_group", key, "similarity"
+
+
+def chart(session: Session) -> dict:
+    (chart,) = (element for element in session.main if element.type == "plotly_chart")
+    return json.loads(chart.proto.spec) | {"id": chart.proto.id}
+
+
+def numbers(session: Session) -> np.ndarray:
+    points = chart(session)["data"][-1]
+    shown = [text.split("<br>")[1].rpartition(": ")[2] for text in points["hovertext"]]
+    n = int(np.sqrt(len(shown)))
+    return np.array(
+        [float(text.split()[0].replace("−", "-")) if text[0] in "−.0123456789" else np.nan for text in shown]
+    ).reshape(n, n)
+
+
+def test_a_new_session_shows_an_example_at_once(make_session):
+    session = make_session().open("research", "Universe")
+    assert not session.errors
+    assert "4 spaces in one" in session.html
+    assert len(chart(session)["data"][-1]["text"]) == 4
+
+
+def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
+    session = make_four(linked=True)
+    spaces = [load(spec) for spec in session.workspace.spaces]
+    universe = UniverseSpec().run(spaces)
+    assert universe.headline() in session.html
+    kind, key, _ = similarity_of(session)
+    session.change(kind, key, "accuracy")
+    shown = [
+        text.split("accuracy ")[1][:4]
+        for text in chart(session)["data"][-1]["hovertext"]
+        if "accuracy" in text
+    ]
+    assert len(shown) == 12
+    session.change(kind, key, "tree")
+    assert len(chart(session)["data"]) == 3 + 1
+    (examples,) = (table.value for table in session.dataframe)
+    assert len(examples) >= 6
+
+
+def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):
+    session = make_four(linked=True)
+    by_name = {load(spec).name: spec for spec in session.workspace.spaces}
+    opened, table = [], pd.DataFrame({"name": list(by_name)})
+    monkeypatch.setattr(panel.st, "session_state", {})
+    monkeypatch.setattr(panel.session, "guarded", lambda change, *pair: opened.append(pair))
+    for place in (3, 1):
+        panel._pick(by_name, table, "map", [{"customdata": place}])
+    panel._pick(by_name, table, "accuracy", [{"customdata": [0, 2, 0]}])
+    specs = list(by_name.values())
+    assert opened == [(specs[3], specs[1]), (specs[2], specs[0])]
+
+
+def test_a_pair_that_is_asked_for_is_shown_by_explore(make_four):
+    session = make_four(linked=True)
+    session.at.session_state[similarity.OPENS] = True
+    assert "relscope-scores" in session.run().html
+
+
+def test_rotated_checkpoints_do_not_move_on_the_map():
+    rng, ids = np.random.default_rng(0), [f"row {i}" for i in range(200)]
+    true, spaces = rng.normal(size=(200, 16)), []
+    for i in range(4):
+        turn, _ = np.linalg.qr(rng.normal(size=(16, 16)))
+        spaces.append(LatentSpace(true @ turn, ids, name=f"step {i}"))
+    maps = on_one_map(Universe.fit(spaces), spaces, ids)
+    assert max(np.abs(one - maps[0]).max() for one in maps) < 1e-3
+    assert np.ptp(maps[0]) > 1
+
+
+def test_each_score_is_the_cores(make_four):
+    session = make_four().change("selectbox", "all-pairs.metric", "relative cosine")
+    now = session.workspace
+    settings = {"anchors": now.anchors, "projection": now.projection, "k": now.k, "n_queries": 300}
+    expected = AllPairs("relative cosine", **settings).run([load(spec) for spec in now.spaces])
+    np.testing.assert_allclose(numbers(session), expected.values, atol=6e-4)
+    assert np.isnan(expected.values).sum() == 7
+
+
+def test_a_cell_is_its_row_and_its_column(make_four):
+    session = make_four()
+    drawn = session.workspace.spaces
+    cells = [{"customdata": names} for names in chart(session)["data"][-1]["customdata"]]
+    found = [similarity.pair_of([cell], drawn) for cell in cells]
+    first, second, wide, stranger = session.workspace.spaces
+    assert found[1] == (first, second)
+    assert found[11] == (wide, stranger)
+    assert [index for index, pair in enumerate(found) if pair is None] == [0, 5, 10, 15]
+    assert similarity.pair_of([], drawn) is None
+
+
+def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_place, monkeypatch):
+    monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
+    # An engine serves all sessions of a process, and its store has what other tests computed: no other asks
+    # for this k.
+    session = make_four(k=9).change("selectbox", "all-pairs.metric", "mutual knn")
+    assert "All pairs, mutual kNN" not in ran_in_place
+    session.click("all-pairs.start")
+    assert "All pairs, mutual kNN" in ran_in_place
+    expected = AllPairs("mutual knn", k=9).run([load(spec) for spec in session.workspace.spaces])
+    np.testing.assert_allclose(numbers(session), expected.values, atol=6e-4)
+
+
+def test_a_space_that_is_gone_is_left_out_and_the_others_are_compared(make_four, tmp_path):
+    session = make_four()
+    (tmp_path / "wide.npz").unlink()
+    session.run()
+    assert numbers(session).shape == (3, 3)
