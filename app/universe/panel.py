@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from numpy.lib.format import write_array
 
 from app import compute, exports, jobs, messages, results, session
 from app.components.small_maps import SmallMap, small_maps
@@ -229,11 +228,14 @@ def _translations(universe: Universe, spaces: Sequence[LatentSpace]) -> None:
         others = [name for name in universe.names if name != source]
         target = kept(st.selectbox, "in the space of", others, key=f"universe.to-{source}", **look)
         rows = dict(zip(universe.names, spaces, strict=True))
-        name = f"{source}-as-{target}.npz"
+        by_row = f"All {len(rows[source]):,} rows of {plain(source)}, in their order"
+        name = f"{source}-as-{target}.npy"
         make = partial(_translated, universe, rows[source], source, target)
-        exports.download("Translated rows", make, name, "application/octet-stream", "universe.rows")
+        exports.download(
+            "Translated rows", make, name, "application/octet-stream", "universe.rows", help=by_row
+        )
         told = "One map for each model, scores and digests: relscope universe add and map, relcore.Universe"
-        make = partial(_file, universe)
+        make = universe.to_bytes
         look = {"help": told, "type": "tertiary"}
         exports.download(
             "Universe file", make, f"models{SUFFIX}", "application/octet-stream", "universe.file", **look
@@ -280,12 +282,5 @@ def _texts(space: LatentSpace, ids: pd.Index) -> list[str]:
 
 def _translated(universe: Universe, space: LatentSpace, source: str, target: str) -> bytes:
     content = BytesIO()
-    np.savez(content, vectors=universe.translate(space.vectors, source, target), ids=space.ids.astype(str))
+    write_array(content, universe.translate(space.vectors, source, target))
     return content.getvalue()
-
-
-def _file(universe: Universe) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"models{SUFFIX}"
-        universe.save(path)
-        return path.read_bytes()

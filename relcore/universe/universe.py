@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import permutations
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -23,7 +24,7 @@ from relcore.base.magnitude import lengths
 from relcore.base.numbers import counted, percent, signed
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.settings import setting
-from relcore.base.writing import replacing
+from relcore.base.writing import write
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import matrix, mean_row, need_finite, unit_rows
 from relcore.represent.translation import nearest_rotation
@@ -314,10 +315,15 @@ class Universe:
         path = expanded(path)
         if path.suffix != SUFFIX:
             raise SpaceError(f"{path.name}: expected a name that ends in {SUFFIX!r}, got {path.suffix!r}")
+        write(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
         arrays, facts = pack(self)
         text = json.dumps({UniverseSpec.kind: facts, "version": UniverseSpec.version}, ensure_ascii=False)
-        with replacing(path) as stream:
-            entries.write_into(stream, arrays, text)
+        stream = BytesIO()
+        entries.write_into(stream, arrays, text)
+        return stream.getvalue()
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
