@@ -99,7 +99,7 @@ def _map(options: argparse.Namespace, path: Path, space: LatentSpace) -> None:
 
 def _show(options: argparse.Namespace, universe: Universe, output: Path | None) -> None:
     table = universe.table()
-    lines: Lines = [universe.headline(), "", [["space", "width", "rows", "finds its own row", "chance"]]]
+    lines: Lines = [universe.headline(), "", [["space", "width", "rows", "matched rows", "chance"]]]
     for member in universe.members:
         own = f"{short(member.score.top1)}{' (added)' if member.added else ''}"
         facts = str(len(member.mean)), f"{member.n:,}", own, short(1 / member.score.n)

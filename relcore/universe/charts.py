@@ -111,7 +111,7 @@ def tree_of_spaces(universe: Universe) -> Diagram:
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:
-    """Held-out rows of each space (row) that find themselves in each other one (column)."""
+    """Matched held-out rows of each space (row) in each other one (column)."""
     names, accuracy, n = short_names(universe.names)[0], universe.accuracy, len(universe.members)
 
     def text(i: int, j: int) -> str:
@@ -149,7 +149,7 @@ def performance_chart(universe: Universe) -> Lines:
         rho = spearmanr([one.score.top1 for one in known], [one.performance for one in known]).statistic
         rank = f"Spearman {short(float(rho))}, {len(known)} spaces"
         rank += ": too few to tell" * (len(known) < _TELLING)
-    titles = "held-out rows found at the mean place of the others", "accuracy of a linear head, held-out rows"
+    titles = "held-out rows matched with the mean of the others", "accuracy of a linear head, held-out rows"
     return Lines(tuple(lines), *titles, kind="points", note=rank)
 
 

@@ -69,7 +69,7 @@ class Member:
     n : int
         Rows that the map is fitted on.
     score : Score
-        Held-out rows that find their own mean place in the other spaces: MRR, with `top1`.
+        Held-out rows matched with their mean place in the other spaces: MRR, with `top1`.
     performance : float or None
         Held-out accuracy of a head on this space alone, where its rows have labels.
     correction : array (D, D) float32, or (0, 0) for none
@@ -112,7 +112,7 @@ class Universe:
     test_ids, test_consensus : arrays (t,), (t, D)
         The same of held-out rows, at most 1,000.
     scores : N × N of Score or None
-        Held-out rows of a space (row) that find themselves in another (column): MRR, k = 10, with `top1`.
+        Held-out rows of a space (row) matched in another (column): MRR, k = 10, with `top1`.
         None where two spaces share fewer than 20 held-out rows, and for spaces that were added.
     best_chance : Null or None
         Of the largest `top1` of all pairs if the rows of each pair were paired at random.
@@ -170,9 +170,9 @@ class Universe:
         if not len(known):
             return "No two spaces share enough held-out rows to be scored."
         return (
-            f"{counted(len(self.members), 'space')} in one: a held-out row finds itself in another space in"
-            f" {percent(float(known.mean()))} of the cases ({percent(float(known.min()))} to"
-            f" {percent(float(known.max()))}; by chance {percent(float(self.table().chance.mean()))})."
+            f"{counted(len(self.members), 'space')} in one: {percent(float(known.mean()))} of the held-out rows"
+            f" are matched in another space ({percent(float(known.min()))} to {percent(float(known.max()))}; by"
+            f" chance {percent(float(self.table().chance.mean()))})."
         )
 
     def circumstances(self) -> str:
