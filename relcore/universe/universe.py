@@ -169,10 +169,10 @@ class Universe:
         known = self.accuracy[~np.isnan(self.accuracy)]
         if not len(known):
             return "No two spaces share enough held-out rows to be scored."
+        mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
         return (
-            f"{counted(len(self.members), 'space')} in one: {percent(float(known.mean()))} of the held-out rows"
-            f" are matched in another space ({percent(float(known.min()))} to {percent(float(known.max()))}; by"
-            f" chance {percent(float(self.table().chance.mean()))})."
+            f"{counted(len(self.members), 'space')} in one: {mean} of the held-out rows are matched in another"
+            f" space ({least} to {most}; by chance {percent(float(self.table().chance.mean()))})."
         )
 
     def circumstances(self) -> str:
