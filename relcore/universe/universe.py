@@ -171,7 +171,7 @@ class Universe:
             return "No two spaces share enough held-out rows to be scored."
         mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
         return (
-            f"{counted(len(self.members), 'space')} in one: {mean} of the held-out rows are matched in another"
+            f"{counted(len(self.members), 'space')} in one: {mean} of held-out rows are matched in another"
             f" space ({least} to {most}; by chance {percent(float(self.table().chance.mean()))})."
         )
 
