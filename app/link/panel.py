@@ -199,7 +199,8 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
     digests = setup.source.digest, setup.target.digest
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "bootstrap": setup.spec}
-    listed, rounds = st.columns([1.4, 1], gap="large")
+    shown = bool(result.kept) or outcome.known
+    listed, rounds = st.columns([1.4, 1], gap="large") if shown else (st.container(), st.container())
     with rounds:
         st.subheader("Round by round", anchor=False)
         figure = BootstrapRounds(**recipe).draw(outcome)
@@ -246,6 +247,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
             f"{len(pairs):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
         )
     else:
+        if not result.kept:
+            return ()
         anchors = set(result.anchors)
         links = [pair for pair in result.kept if pair not in anchors]
         order = np.random.default_rng(0).permutation(len(links))[:_LISTED]
@@ -258,7 +261,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
                 " you confirm are scored."
             )
         else:
-            st.caption("No link is kept." if not result.kept else "All links are anchors: choose fewer.")
+            st.caption("No link besides the anchors.")
     if not pairs:
         return ()
     sides, look = [], {"column_config": {}}

@@ -84,6 +84,8 @@ class Outcome:
         if self.known and self.n_hidden:
             told = f"{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found"
         n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
+        if not n and not self.known:
+            return f"{self.verdict.capitalize()}. No link is kept."
         right = f", an estimated {100 * result.precision[len(result.kept) - 1]:.1f} % right" if n else ""
         return f"{self.verdict.capitalize()}. {told}. {n:,} of {counted(n_all, 'link')} kept{right}."
 

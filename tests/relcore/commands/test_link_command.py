@@ -121,3 +121,5 @@ def test_links_of_a_script_pair_the_spaces_and_are_not_scored(pair_of_files, tmp
     noise = [LatentSpace(rng.normal(size=(300, 20)), [f"{side}{row}" for row in range(300)]) for side in "ab"]
     unlinked = link(*noise)
     assert (unlinked.verdict, len(unlinked.links)) == ("not found", 0)
+    task = BootstrapSpec(n_anchors=50, n_seeds=0, hide=False)
+    assert task.run(noise).headline == "Not found. No link is kept."
