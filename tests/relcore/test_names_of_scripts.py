@@ -35,7 +35,7 @@ def test_every_name_is_there_and_none_needs_an_extra():
     assert "numpy" in loaded
     heavy = {"torch", "streamlit", "dask", "distributed", "plotly", "sklearn", "anywidget"}
     assert not {name.split(".")[0] for name in loaded} & heavy
-    assert len(relcore.__all__) == 17
+    assert len(relcore.__all__) == 18
     assert set(relcore.__all__) <= set(dir(relcore))
     assert all(getattr(relcore, name).__name__ == name for name in relcore.__all__)
 
