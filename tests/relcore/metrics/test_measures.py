@@ -9,16 +9,15 @@ from scipy import linalg, spatial, stats
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 
+from benchmarks.measures import DOCS, page, score_of
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
-from relcore.compare.scoring import AllPairs
 from relcore.scores.canonical import gulp, pwcca, svcca
 from relcore.scores.cka import linear_cka
-from relcore.scores.comparison import CHANGES, AlignedPair
+from relcore.scores.comparison import CHANGES
 from relcore.scores.kernels import kernel_cka
 from relcore.scores.measures import Measure, paired_rows
 from relcore.scores.shapes import angular_shape, procrustes_similarity
-from relcore.spaces.space import LatentSpace, Split
 
 EXACT = 1e-6
 MEASURES = {name: entry.load() for name, entry in METRICS.items() if "more" in entry.of}
@@ -230,17 +229,6 @@ def test_axes_of_rounding_do_not_count(d):
 # What each is unchanged by, all metrics that there are.
 
 
-def score_of(name, X, Y, labels=None):
-    """Of whole spaces: as a pair, or among spaces where it scores no pairs."""
-    ids = [f"r{row}" for row in range(len(X))]
-    if set(METRICS[name].of) & {"pair", "more"}:
-        pair = AlignedPair.of(X, Y, Split.held_out(np.array(ids)), labels=labels, k=5)
-        return METRICS[name].load()().score(pair)
-    anchors = tuple(ids[:12]) if "anchors" in METRICS[name].needs else ()
-    spaces = [LatentSpace(Z, ids, name=which) for Z, which in ((X, "first"), (Y, "second"))]
-    return AllPairs(name, anchors, k=5).run(spaces).scores[0][1]
-
-
 def changed(X, change):
     rng, d = np.random.default_rng(7), X.shape[1]
     made = {
@@ -353,3 +341,10 @@ def test_distances_follow_from_the_scores():
         np.linalg.norm(X @ best - Y), abs=EXACT
     )
     assert (1 - angular_shape(X, Y)) * np.pi / 2 == pytest.approx(np.arccos(np.vdot(X @ best, Y)), abs=EXACT)
+
+
+def test_the_page_is_what_the_program_says_and_the_figure_has_every_metric():
+    assert (DOCS / "measures.md").read_text(encoding="utf-8") == page()
+    drawn = (DOCS / "measures.svg").read_text(encoding="utf-8")
+    assert all(f">{entry.title}</text>" in drawn for entry in METRICS.values())
+    assert drawn.count("<polyline") == 6 * len(METRICS)
