@@ -15,7 +15,6 @@ from numpy.lib.format import write_array
 
 from app import compute, exports, jobs, messages, results, session
 from app.components.small_maps import SmallMap, small_maps
-from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.places import DATA, EXPLORE, go
 from app.plain_text import plain, plain_html
@@ -109,7 +108,7 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
         _chart(workspace, specs, spaces, task, universe)
     with right:
         _one_map(universe, spaces)
-    caption(plain(universe.circumstances()))
+    st.caption(plain(universe.circumstances()))
     _translations(universe, spaces)
 
 

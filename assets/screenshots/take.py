@@ -36,6 +36,7 @@ SCENES = {
     "invert": "invert",
     "link": "bootstrap",  # the former address, which opens the tab
     "papers": "papers",
+    "universe": "translate",  # the former address of its methods, which opens the tab
 }
 
 

@@ -224,7 +224,7 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
 
 def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
     """Leave the room that tick labels, titles and the legend take."""
-    pad, below = 0.04, _height(_legend_below(figure, handles, style))
+    pad, below = 0.04, _height(_legend_below(figure, handles, style)) if handles else 0.0
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)
     margins = np.zeros(4)
@@ -251,9 +251,11 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
             axes.set_yticks(diagram.points[:, 1], diagram.names)
             axes.set_xlim(left=0)
         else:
-            for name, point in zip(diagram.names, diagram.points, strict=True):
-                look = {"ha": "center", "color": theme.text, "parse_math": False}
-                axes.annotate(name, point, (0, 4), textcoords="offset points", **look)
+            for rank, i in enumerate(np.argsort(diagram.points[:, 0], kind="stable")):
+                above = rank % 2 == 0  # in turn, so that names of near points do not overlap
+                look = {"ha": "center", "va": "bottom" if above else "top", "color": theme.text}
+                place = {"xytext": (0, 4 if above else -4), "textcoords": "offset points"}
+                axes.annotate(diagram.names[i], diagram.points[i], parse_math=False, **place, **look)
             axes.margins(0.2)
             axes.set_aspect("equal", adjustable="datalim")
             axes.set_xticks([])

@@ -259,7 +259,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         hoverinfo="text",
         customdata=list(range(len(names))),
         mode="markers" if diagram.upright else "markers+text",
-        textposition="top center",
+        textposition=_sides(x),
         textfont={"color": theme.text},
         cliponaxis=False,
         marker=dots,
@@ -277,6 +277,12 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         update(range=[middle - most, middle + most], showticklabels=False, showgrid=False)
     figure.update_yaxes(scaleanchor="x")
     return figure
+
+
+def _sides(x: np.ndarray) -> list[str]:
+    """Above and below their points in turn, from left to right: names of near points do not overlap."""
+    ranks = np.argsort(np.argsort(x, kind="stable"))
+    return ["top center" if rank % 2 == 0 else "bottom center" for rank in ranks]
 
 
 # Heat maps side by side.

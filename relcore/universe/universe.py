@@ -47,7 +47,7 @@ _TESTED = 0.2
 _SETTLED = 1e-6  # relative gain of a round
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
-_RIDGES = (10.0, 1.0, 0.1)
+_RIDGES = (100.0, 10.0, 1.0, 0.1)
 _LEAST_GAIN = 0.002  # of the accuracy, or a correction is noise
 
 Grid = tuple[tuple[Score | None, ...], ...]

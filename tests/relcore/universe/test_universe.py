@@ -8,8 +8,9 @@ import pytest
 
 from relcore import LatentSpace, Procrustes, Universe
 from relcore.base.errors import NoCommonId, SpaceError
+from relcore.figures.style import LIGHT
 from relcore.runs import entries
-from relcore.universe.charts import CHARTS, charts_of, map_of_spaces, tree_of_spaces
+from relcore.universe.charts import CHARTS, UniverseChart, charts_of, map_of_spaces, tree_of_spaces
 from relcore.universe.universe import UniverseSpec, retrieval
 
 RNG = np.random.default_rng(5)
@@ -199,6 +200,10 @@ def test_the_map_and_the_tree_put_alike_spaces_side_by_side():
     assert abs(tree.names.index("near 0") - tree.names.index("near 1")) == 1
     assert tree.lines[0].max() < tree.lines[-1].max()
     assert list(charts_of(universe)) == [name for name in CHARTS if name != "performance"]
+    for name in ("map", "tree", "accuracy"):
+        drawn = UniverseChart(spaces=(), chart=name).draw(universe)
+        assert drawn.bytes("png").startswith(b"\x89PNG")
+        assert "near 0" in str(drawn.interactive(LIGHT).to_dict())
 
 
 def test_labels_tell_how_each_space_performs():
