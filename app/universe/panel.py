@@ -34,6 +34,7 @@ from relcore.universe.universe import MOST_SPACES, SUFFIX, Universe, UniverseSpe
 
 _OWN, _PICKED, _ALL = "own", "relscope.universe-picked", "Mean of all"
 _STARTS_ITSELF = 20.0  # seconds
+_PLAYS, _SECONDS = "universe.plays", 1.5
 _FEWEST = 3
 _MOST_DRAWN = 700
 _SHOWN, _NEAR = 6, 3
@@ -107,7 +108,8 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
     with left:
         _chart(workspace, specs, spaces, task, universe)
     with right:
-        _one_map(universe, spaces)
+        pace = _SECONDS if st.session_state.get(_PLAYS) else None
+        st.fragment(_one_map, run_every=pace)(universe, spaces)
     st.caption(plain(universe.circumstances()))
     _translations(universe, spaces)
 
@@ -166,13 +168,18 @@ def _pick(
         session.guarded(similarity.compare, by_name[first], by_name[second])
 
 
-@st.fragment
 def _one_map(universe: Universe, spaces: Sequence[LatentSpace]) -> None:
     """The rows of one space after the other on a map that stays; the points move between them."""
     names = [_ALL, *universe.names]
     short = dict(zip(names, [_ALL, *short_names(universe.names)[0]], strict=True))
-    look = {"format_func": short.get, "key": f"universe.shown-{results.place_of((), *names)}"}
-    shown = st.select_slider("One map for all", names, **look)
+    key, plays = f"universe.shown-{results.place_of((), *names)}", st.session_state.get(_PLAYS, False)
+    if plays:
+        at = names.index(st.session_state.get(key, names[0]))
+        st.session_state[key] = names[(at + 1) % len(names)]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        shown = st.select_slider("One map for all", names, format_func=short.get, key=key)
+        if st.toggle("Play", key=_PLAYS, help="Shows one after the other, such as checkpoints.") != plays:
+            st.rerun()
     found = _drawn(universe, *spaces)
     if found is None:
         st.caption("No row is in all of these spaces.")

@@ -91,6 +91,18 @@ def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
     assert len(examples) >= 6
 
 
+def test_the_map_plays_one_space_after_the_other(make_four):
+    session = make_four(linked=True)
+    (shown,) = (one for one in session.select_slider if one.key.startswith("universe.shown-"))
+    assert shown.value == shown.options[0] == "Mean of all"
+    session.change("toggle", "universe.plays", True)
+    first = session.select_slider(key=shown.key).value
+    assert session.run().select_slider(key=shown.key).value != first
+    session.change("toggle", "universe.plays", False)
+    stopped = session.select_slider(key=shown.key).value
+    assert session.run().select_slider(key=shown.key).value == stopped
+
+
 def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):
     session = make_four(linked=True)
     by_name = {load(spec).name: spec for spec in session.workspace.spaces}
