@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from relcore.base.access import expanded
@@ -17,6 +18,7 @@ from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
 from relcore.files.formats import checked_labels
 from relcore.represent.bootstrap import BootstrapResult, Pairs, bootstrap_anchors
+from relcore.represent.similarity import mean_row
 from relcore.represent.translation import Procrustes
 from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, match
 
@@ -68,8 +70,16 @@ class Linked:
     @cached_property
     def map(self) -> Procrustes:
         """From rows of the source (n, d_source) to the target (n, d_target), fitted on the links that are
-        kept. Raises a SpaceError without a link.
+        kept, or without links on where the rotation takes the rows. Raises a SpaceError if nothing fits.
         """
+        if not self.result.kept and self.verdict == "fits" and self.result.rotation is not None:
+            X, Y = (space.vectors - mean_row(space.vectors) for space in (self.source, self.target))
+            moved = (
+                X
+                @ self.result.rotation
+                * (np.linalg.norm(Y, axis=1).mean() / np.linalg.norm(X, axis=1).mean())
+            )
+            return Procrustes().fit(self.source.vectors, moved + mean_row(self.target.vectors))
         own, other = zip(*self._kept(), strict=True)
         rows = self.source.rows(own), self.target.rows(other)
         return Procrustes().fit(self.source.vectors[rows[0]], self.target.vectors[rows[1]])

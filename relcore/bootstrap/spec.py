@@ -27,6 +27,7 @@ from relcore.represent.bootstrap import (
     bootstrap_anchors,
     share_found,
 )
+from relcore.represent.linking import MOST_ROUNDS as LINK_ROUNDS
 from relcore.represent.similarity import RelativeProjection
 from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
@@ -220,12 +221,16 @@ class BootstrapSpec(Task[Outcome]):
         if self.method == "paper":
             settings |= {"steps": self.steps, "learning_rate": self.learning_rate}
         paper, seeded = self.method == "paper", self.n_seeds or self.pairs
-        most = self.steps if paper else MOST_ROUNDS if seeded else MOST_ROUNDS_UNSEEDED
+        most = self.steps if paper else MOST_ROUNDS if seeded else LINK_ROUNDS + MOST_ROUNDS_UNSEEDED
 
         def after(history: Sequence[Round]) -> None:
             last, n = history[-1], len(history)
             told = f"round {n}: {last.pairs:,} of {last.rows:,} rows matched, mean CSLS"
             told = f"{f'step {n}: mean squared error' if paper else told} {short(last.objective)}"
+            if not last.pairs:
+                told = f"round {n}: from clusters of {last.rows:,} rows"
+                if last.objective == last.objective:
+                    told += f", fits on halves of them agree to {short(last.objective)}"
             if last.found == last.found:
                 told += f", {100 * last.found:.1f} % of the hidden anchors found"
             latest = {name: values[-1] for name, values in shares(self.method, history).items()}

@@ -13,7 +13,8 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import band, short
-from relcore.represent.similarity import mean_row, row_blocks, thin_svd, unit_rows
+from relcore.represent.linking import FEWEST, ClusterFit, link_clusters, rotation_between
+from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, MatrixLike, Split, as_space, row_keys
 
 BLOCK_BYTES = 64 * 2**20  # one block of similarities; two are never alive at once
@@ -130,16 +131,6 @@ FIRST_KEEP = 0.1
 SEED_WEIGHT = 5.0  # one known pair counts as much as five that were matched
 STALLED = 1e-3  # a gain of the mean CSLS below this is none
 MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
-
-
-def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Orthogonal Procrustes of paired rows, without shift or scale: (d_source, d_target), zero outside their
-    span.
-    """
-    weighted = source if weights is None else source * weights[:, None]
-    left, singular_values, right = thin_svd(weighted.T.astype(np.float64) @ target)
-    rank = np.count_nonzero(singular_values > 1e-6 * singular_values[0])
-    return (left[:, :rank] @ right[:rank]).astype(np.float32)
 
 
 def first_rotation(
@@ -429,6 +420,7 @@ def _axes(X: np.ndarray) -> np.ndarray:
 
 PROMISED = 0.95
 _PARTS, _CERTAIN, _FEWEST_CERTAIN = 10, 0.9, 20
+_FEWEST_UNSEEDED = 0.05  # of the rows: where none has a partner, up to .04 of the links seemed right
 
 
 def rank_links(
@@ -553,6 +545,8 @@ class BootstrapResult:
         The reason for the verdict, with its numbers.
     vectors : array (n_anchors, d_target), optional
         The paper's optimised anchors, unit rows, before they are replaced by the nearest target rows.
+    rotation : array (d_source, d_target), optional
+        Takes unit rows of the source less its mean, of any row, to those of the target.
     """
 
     anchors: Pairs
@@ -566,6 +560,7 @@ class BootstrapResult:
     vectors: np.ndarray | None = None
     precision: np.ndarray = field(default_factory=lambda: np.empty(0))
     promised: float = PROMISED
+    rotation: np.ndarray | None = None
 
     @property
     def kept(self) -> Pairs:
@@ -602,7 +597,8 @@ def bootstrap_anchors(
     Parameters
     ----------
     seeds : pairs of (source id, target id)
-        Known pairs. None: self-learning begins from the similarities within each space (`first_rotation`).
+        Known pairs. None: self-learning begins from clusters (`link_clusters`), where no row needs a partner,
+        or, if these do not fit, from the similarities within each space (`first_rotation`) of the same rows.
     n_anchors : int
         Seeds included; drawn at random among the links that are kept.
     anchors : source ids, optional
@@ -645,6 +641,11 @@ def bootstrap_anchors(
     wanted = task.wanted(anchors, n_anchors, method)
     run = task.self_learning if method == "self-learning" else task.paper
     chosen, history, vectors = run(wanted, after, **settings)
+    if task.linked and not task.linked.agrees:
+        verdict, reason, held_out = task.judge_linked(task.linked)
+        return BootstrapResult(
+            (), 0, (), history, held_out.mean, held_out.null, verdict, reason, promised=precision
+        )
     rows, others = np.hstack([chosen, task.seeds])
     rotation = rotation_between(task.X[rows], task.Y[others])
     matching = match_csls(unit_rows(task.X @ rotation), task.Y, k)
@@ -653,10 +654,14 @@ def bootstrap_anchors(
         others[: len(task.seeds[0])] = task.seeds[1]
         chosen = np.stack([wanted, others])
     links, right = rank_links(task.X, task.Y, matching, task.seeds, k=k, random_state=random_state)
+    if task.linked and np.count_nonzero(right >= _CERTAIN) < _FEWEST_UNSEEDED * min(len(task.X), len(task.Y)):
+        right = np.zeros_like(right)
     verdict, reason, held_out = task.judge(links[:, right >= _CERTAIN])
     certain = np.r_[np.ones(len(task.seeds[0])), right * (verdict == "fits")]
     pairs, n_kept = np.hstack([task.seeds, links]), np.count_nonzero(certain >= precision)
-    if verdict == "fits" and n_kept == len(task.seeds[0]):
+    if task.linked and not n_kept:
+        reason += f" But no links are {100 * precision:g} % right: most rows may have no partner."
+    elif verdict == "fits" and n_kept == len(task.seeds[0]):
         verdict, reason = "cannot tell", f"{reason} But no links are {100 * precision:g} % right."
     if method == "self-learning" and anchors is None:
         own, rng = len(task.seeds[0]), np.random.default_rng(random_state)
@@ -674,6 +679,7 @@ def bootstrap_anchors(
         vectors=vectors,
         precision=certain,
         promised=precision,
+        rotation=rotation,
     )
 
 
@@ -691,6 +697,7 @@ class _Bootstrap:
     ) -> None:
         self.source, self.target, self.seeds, self.random_state = source, target, seeds, random_state
         self.settings = {"k": k, "random_state": random_state}
+        self.linked: ClusterFit | None = None
         self.X, self.Y = (unit_rows(space.vectors, mean_row(space.vectors)) for space in (source, target))
         self.truth = truth and target.index.get_indexer([truth.get(identifier) for identifier in source.ids])
 
@@ -723,7 +730,11 @@ class _Bootstrap:
         self, wanted: np.ndarray, after: Callable[[Sequence[Round]], object]
     ) -> tuple[np.ndarray, tuple[Round, ...], None]:
         stages, history = self.stages(wanted), []
-        begun, keep = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
+        begun, keep = self.clusters(stages[-1], history, after), 1.0
+        if begun is None:
+            begun, keep = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
+        if self.linked and not self.linked.agrees:
+            return np.empty((2, 0), dtype=np.int64), tuple(history), None
         rounds = self_learn(self.X, self.Y, begun, self.seeds, stages, **self.settings, keep=keep)
         for _, stage, matching in rounds:
             partner = np.full(len(self.source), -2)
@@ -732,6 +743,22 @@ class _Bootstrap:
             history.append(Round(len(stage[0]), len(pairs[0]), matching.mean, share))
             after(history)
         return pairs, tuple(history), None
+
+    def clusters(
+        self, stage: Stage, history: list[Round], after: Callable[[Sequence[Round]], object]
+    ) -> np.ndarray | None:
+        """The rotation that clusters lead to without seeds, if it fits or nothing else is left to try."""
+        rows, others = stage
+        if len(self.seeds[0]) or min(map(len, stage)) < FEWEST:
+            return None
+        for linked in link_clusters(self.X[rows], self.Y[others], self.random_state):
+            history.append(Round(len(rows), 0, linked.agreement, float("nan")))
+            after(history)
+        known = all(space.counts is not None for space in (self.source, self.target))
+        if linked.agrees or (max(map(len, stage)) > MOST_ROWS and not known):
+            self.linked = linked
+            return linked.mapping
+        return None
 
     def paper(
         self, wanted: np.ndarray, after: Callable[[Sequence[Round]], object], **settings: Any
@@ -750,6 +777,8 @@ class _Bootstrap:
         If not, they may have much in common all the same: a control as hard as this pair, which would be
         found, cannot be made without knowing the pairing.
         """
+        if self.linked:
+            return self.judge_linked(self.linked)
         rows, targets = self.stages(self.seeds[0])[0]
         if len(rows) > MOST_ROWS:
             keys = row_keys(self.source.ids[rows], "judged", self.random_state)
@@ -776,13 +805,31 @@ class _Bootstrap:
         if held_out.fits:
             return "fits", f"The two spaces fit each other: {scores}.", held_out
         if not n_seeds:
-            return "not found", f"Not found without seeds: {scores}. Give 10–15 pairs.", held_out
+            return "not found", f"Not found without seeds: {scores}. Give 15–30 pairs.", held_out
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
         advice = "The similarities among the seeds do not clearly agree either: check that they are right"
         if p < 0.05:
             advice = "But the similarities among the seeds agree, so there is common structure: give more"
         reason = f"Not found with {n_seeds} seeds: {scores}. {advice} (permutation test, p = {short(p, 3)})."
         return "not found", reason, held_out
+
+    def judge_linked(self, linked: ClusterFit) -> tuple[str, str, HeldOut]:
+        """By whether fits on disjoint halves agree; with the mean CSLS of rows that neither has seen."""
+        k, rng = self.settings["k"], np.random.default_rng((self.random_state, 1))
+        every, *others = (
+            match_csls(unit_rows(rows @ linked.half), self.Y, k).similarity
+            for rows in (linked.held_out, *_without_partners(self.X, linked.held_out, rng))
+        )
+        error = float(every.std(ddof=1)) / np.sqrt(len(every))
+        null = tuple(float(each.mean()) for each in others)
+        found = HeldOut(float(every.mean()), error, null, len(every), float("nan"))
+        scores = (
+            f"two fits on disjoint halves of the rows take {found.n:,} held-out rows to places with a mean"
+            f" cosine of {short(linked.agreement)}, chance level up to {short(linked.chance)}"
+        )
+        if linked.agrees:
+            return "fits", f"The two spaces fit each other: {scores}.", found
+        return "not found", f"Not found without seeds: {scores}. Give 15–30 pairs.", found
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
         """Rows with a direction; before them, of many with counts, the most frequent."""

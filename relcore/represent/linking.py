@@ -1,0 +1,215 @@
+"""Rotations between spaces of which no row is known to be the same, or has a partner at all: from clusters.
+All rows are unit rows of centred spaces, (n, d) and (m, e).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from relcore.represent.similarity import mean_row, row_blocks, thin_svd, unit_rows
+
+CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 10
+CLUSTERED_ROWS = 5000  # at most, for each clustering others
+_BEST = 0.1  # of all pairs of clusterings, by how well their centroids' similarities agree
+_TRIMMED = 10  # rounds, in which the half of these whose centroids fit the rotation better stays
+NEAREST = 50
+ROWS, TARGETS = 1000, 4000  # of a round
+
+
+def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Orthogonal Procrustes of paired rows, without shift or scale: (d_source, d_target), zero outside their
+    span.
+    """
+    weighted = source if weights is None else source * weights[:, None]
+    left, singular_values, right = thin_svd(weighted.T.astype(np.float64) @ target)
+    rank = np.count_nonzero(singular_values > 1e-6 * singular_values[0])
+    return (left[:, :rank] @ right[:rank]).astype(np.float32)
+
+
+def orthogonal(mapping: np.ndarray) -> np.ndarray:
+    """The nearest rotation to a (d, e) mapping."""
+    left, _, right = thin_svd(mapping.astype(np.float64))
+    return (left @ right).astype(np.float32)
+
+
+def assign(
+    A: np.ndarray, B: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
+) -> tuple[np.ndarray, float]:
+    """Quadratic assignment of symmetric A and B (c, c): the order p (c,) of B with the largest
+    Σ A[i, j] B[p[i], p[j]] that the best swap after another leads to from random orders, and that sum.
+
+    SciPy's ``quadratic_assignment(method="2opt")`` takes the first better swap, and 100 times longer.
+    """
+    each, diagonal = np.arange(restarts), np.arange(len(A))
+    order = np.stack([rng.permutation(len(A)) for _ in each])
+    apart = A[diagonal, diagonal][:, None] + A[diagonal, diagonal] - 2 * A
+    while True:
+        permuted = B[order[:, :, None], order[:, None, :]]
+        products = A @ permuted
+        own, of_b = (part[:, diagonal, diagonal] for part in (products, permuted))
+        gain = 2 * (products + products.transpose(0, 2, 1) - own[:, :, None] - own[:, None, :])
+        gain += apart * (of_b[:, :, None] + of_b[:, None, :] - 2 * permuted)
+        best = gain.reshape(restarts, -1).argmax(axis=1)
+        rows, columns = np.divmod(best, len(A))
+        moved = np.flatnonzero(gain[each, rows, columns] > 1e-9)
+        if not len(moved):
+            break
+        i, j = rows[moved], columns[moved]
+        order[moved, i], order[moved, j] = order[moved, j], order[moved, i]
+    values = own.sum(axis=1)
+    return order[values.argmax()], float(values.max())
+
+
+def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Anchors (a, d) and (a, e) that are probably parallel, unit rows.
+
+    After mini-vec2vec (Dar 2025): cluster both spaces many times, and assign the centroids by their
+    similarities. There each clustering of one space meets one of the other; here each meets all, since an
+    assignment is cheap, the best pairs stay, and of these the half that agrees best with one rotation.
+    """
+    centroids = [[_centroids(rows, rng) for _ in range(CLUSTERINGS)] for rows in (X, Y)]
+    kernels = [list(map(_kernel, each)) for each in centroids]
+    found = [
+        (*assign(first, second, rng), i, j)
+        for i, first in enumerate(kernels[0])
+        for j, second in enumerate(kernels[1])
+    ]
+    found = sorted(found, key=lambda each: -each[1])[: round(_BEST * len(found))]
+    sources = unit_rows(np.concatenate([centroids[0][i] for *_, i, _ in found]))
+    targets = unit_rows(np.concatenate([centroids[1][j][order] for order, *_, j in found]))
+    stays = np.full(len(sources), True)
+    for _ in range(_TRIMMED):
+        rotation = rotation_between(sources[stays], targets[stays])
+        fit = np.vecdot(unit_rows(sources @ rotation), targets).reshape(len(found), -1).mean(axis=1)
+        stays = np.repeat(fit >= np.median(fit), sources.shape[0] // len(found))
+    return sources[stays], targets[stays]
+
+
+def _centroids(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    from sklearn.cluster import KMeans
+
+    if len(rows) > CLUSTERED_ROWS:
+        rows = rows[rng.choice(len(rows), CLUSTERED_ROWS, replace=False)]
+    clusters = KMeans(min(CLUSTERS, len(rows)), n_init=1, max_iter=20, random_state=int(rng.integers(2**31)))
+    return clusters.fit(rows).cluster_centers_
+
+
+def _kernel(centroids: np.ndarray) -> np.ndarray:
+    """Inner products of centred centroids, of norm 1."""
+    centred = (centroids - centroids.mean(axis=0)).astype(np.float64)
+    products = centred @ centred.T
+    return products / max(np.linalg.norm(products), np.finfo(np.float64).tiny)
+
+
+def relative_rotation(X: np.ndarray, Y: np.ndarray, anchors: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """The rotation of each row of X to the mean of the rows of Y that are nearest relative to the anchors."""
+    first, second = (rows @ each.T for rows, each in zip((X, Y), anchors, strict=True))
+    first, second = (unit_rows(each, mean_row(each)) for each in (first, second))
+    return rotation_between(X, _near(first, second, Y))
+
+
+def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray, k: int = NEAREST) -> np.ndarray:
+    """Unit means (n, e) of the values (m, e) of the k keys (m, d) that are nearest to each query (n, d)."""
+    k = min(k, max(1, len(keys) // 20))
+    means = np.empty((len(queries), values.shape[1]), dtype=np.float32)
+    for block in row_blocks(len(queries), 500):
+        nearest = np.argpartition(queries[block] @ keys.T, -k, axis=1)[:, -k:]
+        means[block] = values[nearest].mean(axis=1)
+    return unit_rows(means)
+
+
+def damped_rounds(
+    X: np.ndarray, Y: np.ndarray, mapping: np.ndarray, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Mappings (d, e), without end: each the mean of the last and of the rotation of random rows to the mean
+    of the rows that are nearest to where the last takes them. Directions that no round agrees on shrink.
+    """
+    while True:
+        rows = X[rng.choice(len(X), min(ROWS, len(X)), replace=False)]
+        targets = Y[rng.choice(len(Y), min(TARGETS, len(Y)), replace=False)]
+        mapping = (mapping + rotation_between(rows, _near(unit_rows(rows @ mapping), targets, targets))) / 2
+        yield mapping
+
+
+FEWEST = 1000  # rows of either side: 500 a half
+STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 3, 20, 100, 30
+MOST_ROUNDS = 2 * STARTS * FIRST_ROUNDS + HALF_ROUNDS + LAST_ROUNDS + 1
+_PROMISING = 0.15
+_DRAWS = 10_000
+_HELD_OUT = 1000
+
+
+class ClusterFit(NamedTuple):
+    """A `mapping` (d, e) without pairs, and what speaks for it.
+
+    `agreement` is the mean cosine, −1 … 1, of `held_out` rows (h, d) as two fits on disjoint halves of the
+    others map them, NaN before both are there; `chance` is what fits that share nothing but the spread along
+    their axes reach 1 in 10,000; `half` is the mapping of one half alone.
+    """
+
+    mapping: np.ndarray
+    agreement: float
+    chance: float
+    half: np.ndarray
+    held_out: np.ndarray
+
+    @property
+    def agrees(self) -> bool:
+        return self.agreement > self.chance
+
+
+def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterator[ClusterFit]:
+    """Fit each half of the rows by itself, from up to three starts, until two fits agree; then all rows.
+
+    Rows need no partner on the other side. Yields each round; the last has all rows where the halves agree.
+    """
+    rng = np.random.default_rng((random_state, 5))
+    held_out, *halves_x = _split(X, rng)
+    halves = list(zip(halves_x, _split(Y, rng)[1:], strict=True))
+    chance, agreement, best = _chance(X, rng), float("nan"), (0, 0)
+    fits: list[list[np.ndarray]] = [[], []]
+    for _ in range(STARTS):
+        for half, own in zip(halves, fits, strict=True):
+            begun = relative_rotation(*half, cluster_anchors(*half, rng))
+            rounds = damped_rounds(*half, begun, rng)
+            for mapping in islice(rounds, FIRST_ROUNDS):
+                yield ClusterFit(mapping, agreement, chance, mapping, held_out)
+            own.append(mapping)
+        cosines = np.array([[_agreement(held_out, first, second) for second in fits[1]] for first in fits[0]])
+        agreement, best = float(cosines.max()), np.unravel_index(cosines.argmax(), cosines.shape)
+        if agreement > _PROMISING:
+            break
+    first, second = (own[place] for own, place in zip(fits, best, strict=True))
+    both = (damped_rounds(*half, fit, rng) for half, fit in zip(halves, (first, second), strict=True))
+    rounds = zip(*both, strict=True)
+    for number, (first, second) in enumerate(islice(rounds, HALF_ROUNDS * (agreement > _PROMISING)), start=1):
+        if number % 10 == 0:
+            before, agreement = agreement, _agreement(held_out, first, second)
+            if agreement - before < 0.005:
+                break
+        yield ClusterFit(first, agreement, chance, first, held_out)
+    linked = ClusterFit(orthogonal(first + second), agreement, chance, first, held_out)
+    for mapping in islice(damped_rounds(X, Y, linked.mapping, rng), LAST_ROUNDS * linked.agrees):
+        linked = linked._replace(mapping=mapping)
+        yield linked
+    yield linked._replace(mapping=orthogonal(linked.mapping))
+
+
+def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """At most a tenth of the rows to be held out, and two halves of the others."""
+    order, held = rng.permutation(len(rows)), min(_HELD_OUT, len(rows) // 10)
+    return [rows[part] for part in (order[:held], order[held::2], order[held + 1 :: 2])]
+
+
+def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
+    return float(np.vecdot(unit_rows(rows @ first), unit_rows(rows @ second)).mean(dtype=np.float64))
+
+
+def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
+    """The largest of 10,000 agreements of fits that find the axes, and their signs at random."""
+    spread = np.linalg.eigvalsh((X.T @ X).astype(np.float64)) / len(X)
+    return float((rng.choice((-1.0, 1.0), (_DRAWS, len(spread))) @ spread).max())

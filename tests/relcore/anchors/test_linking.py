@@ -1,0 +1,73 @@
+"""Rotations without pairs: known answers of the parts, and rows of which none has a partner."""
+
+import numpy as np
+import pytest
+from scipy.optimize import quadratic_assignment
+
+from relcore.bootstrap.link import link
+from relcore.represent import linking
+from relcore.represent.bootstrap import bootstrap_anchors
+from relcore.represent.linking import assign, link_clusters
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.spaces.space import LatentSpace
+
+
+def test_assignment_finds_a_permutation_and_is_no_worse_than_scipy():
+    rng = np.random.default_rng(0)
+    for size in (8, 20):
+        A = rng.normal(size=(size, size))
+        A, order = A + A.T, rng.permutation(size)
+        found, value = assign(A, A[np.ix_(order, order)], rng, restarts=20)
+        assert np.array_equal(order[found], np.arange(size))
+        assert value == pytest.approx(np.square(A).sum())
+        B = rng.normal(size=(size, size))
+        B = B + B.T
+        found, value = assign(A, B, rng, restarts=20)
+        assert value == pytest.approx((A * B[np.ix_(found, found)]).sum())
+        settings = {"maximize": True, "rng": rng}
+        assert value >= quadratic_assignment(A, B, method="2opt", options=settings).fun
+
+
+def halves(state, noise=0.2, n=1500, d=20):
+    """Rows of one distribution: n a side, none of them in both; 500 rows with their true places."""
+    rng = np.random.default_rng(state)
+    turn = np.linalg.qr(rng.normal(size=(d + 5, d + 5)))[0][:d]
+    centres = rng.normal(size=(40, d)) * np.arange(1, d + 1) ** -0.3
+    X = centres[rng.integers(40, size=2 * n + 500)] + 0.5 * rng.normal(size=(2 * n + 500, d))
+    Y = X @ turn + noise * rng.normal(size=(len(X), d + 5))
+    X, Y = (unit_rows(rows, mean_row(rows)) for rows in (X, Y))
+    return X[:n], Y[n : 2 * n], X[2 * n :], Y[2 * n :]
+
+
+@pytest.mark.slow
+def test_rows_without_any_partner_are_linked():
+    X, Y, held_x, held_y = halves(0)
+    *_, linked = link_clusters(X, Y)
+    assert linked.agrees
+    mapped = unit_rows(held_x @ linked.mapping)
+    assert np.mean((mapped @ held_y.T).argmax(axis=1) == np.arange(len(mapped))) > 0.8
+    source, target = (
+        LatentSpace(rows, [f"{side}{row}" for row in range(len(rows))]) for side, rows in (("s", X), ("t", Y))
+    )
+    rounds = []
+    linked = link(source, target, after=lambda history: rounds.append(len(history)))
+    found, moved = linked.result, linked.map.transform(held_x)
+    assert np.mean((unit_rows(moved) @ held_y.T).argmax(axis=1) == np.arange(len(moved))) > 0.8
+    assert found.verdict == "fits", found.reason
+    assert len(found.kept) == 0
+    assert "most rows may have no partner" in found.reason
+    assert rounds == list(range(1, len(rounds) + 1))
+
+
+def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monkeypatch):
+    """5,000 a side without counts were an error."""
+    monkeypatch.setattr(linking, "STARTS", 1)
+    monkeypatch.setattr(linking, "CLUSTERED_ROWS", 500)
+    rng = np.random.default_rng(0)
+    source, target = (
+        LatentSpace(rng.normal(size=(5000, 20)), [f"{side}{row}" for row in range(5000)]) for side in "st"
+    )
+    found = bootstrap_anchors(source, target)
+    assert found.verdict == "not found"
+    assert "Give 15–30 pairs" in found.reason
+    assert found.pairs == found.anchors == ()
