@@ -283,6 +283,21 @@ def live_scores(
         return scores[pane]
 
 
+@cached(256, "Measuring …")
+def more_score(
+    pair: Match,
+    pane: str,
+    anchors: tuple[str, ...],
+    spec: ProjectionSpec,
+    k: int,
+    metric: str,
+) -> Score:
+    """One of the measures that `live_scores` does not have, on the held-out rows."""
+    rows = comparison.represent(pair, pane, anchors, spec)
+    split = comparison.held_out(pair, anchors, pane)
+    return comparison.score_pair(*rows, split, k=k, metrics=(metric,))[metric]
+
+
 @cached(32)
 def score_differences(
     pair: Match,

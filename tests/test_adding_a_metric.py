@@ -101,6 +101,14 @@ def test_it_stands_in_the_table_of_the_compare_page_and_among_its_choices(sessio
     assert any(short(score) in told for told in json.loads(chart.proto.spec)["data"][-1]["hovertext"])
 
 
+def test_the_measures_of_the_literature_are_chosen_below_the_table(session):
+    assert "RSA</th>" not in session.html
+    session.change("multiselect", "scores.measures", ["rsa", "imd"])
+    assert not session.errors
+    assert 'scope="col">RSA</th>' in session.html
+    assert 'scope="col">IMD</th>' in session.html
+
+
 def test_unrelated_spaces_lie_within_its_chance_level(tmp_path):
     unrelated = [
         load(save_space(tmp_path / f"u{n}.npz", np.random.default_rng(n).normal(size=(300, 5))))

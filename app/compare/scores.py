@@ -9,10 +9,12 @@ from app.compare.headline import scores_of
 from app.jobs import exact_scores, follow
 from app.tables import score_table, show_cautions
 from app.workspace import Workspace
-from relcore.base.names import SEARCHES
+from relcore.base.errors import SpaceError
+from relcore.base.names import METRICS, SEARCHES
 from relcore.compare.scene import Scores
 from relcore.compare.scoring import MANY_ROWS
 from relcore.scores.comparison import REPRESENTATIONS, class_labels
+from relcore.scores.score import Score
 from relcore.spaces.space import GuessedIds, Match
 
 
@@ -66,3 +68,31 @@ def draw(workspace: Workspace, pair: Match) -> None:
         neighbours=search if every else "exact",
     )
     exports.export_bar(recipe.draw(scores), "scores")
+    _more_measures(workspace, pair, forms)
+
+
+def _more_measures(workspace: Workspace, pair: Match, forms: tuple[str, ...]) -> None:
+    """The measures of the literature, those that are chosen, closed at first."""
+    others = {name: entry for name, entry in METRICS.items() if "more" in entry.of and entry.installed}
+    with st.expander("More measures", icon=":material/straighten:", key="scores.more"):
+        chosen = st.multiselect(
+            "Measures of the literature",
+            list(others),
+            format_func=lambda name: others[name].title,
+            key="scores.measures",
+            persist_state="session",
+            placeholder="Choose one or more",
+            help="\n".join(f"- {entry.title}: {entry.help}" for entry in others.values()),
+        )
+        k = compute.scored_neighbours(pair, workspace.anchors, workspace.k, "mutual")
+        scores: dict[str, dict[str, Score]] = {form: {} for form in forms}
+        for name in chosen:
+            try:
+                for form in forms:
+                    settings = workspace.anchors, workspace.projection, k
+                    scores[form][name] = compute.more_score(pair, form, *settings, name)
+            except SpaceError as error:
+                messages.error(f"{others[name].title}: {error}")
+        scores = {form: by_metric for form, by_metric in scores.items() if by_metric}
+        if scores:
+            score_table(scores)

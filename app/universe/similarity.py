@@ -25,6 +25,7 @@ def draw(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     """Scores that need no common space, such as CKA, of these spaces."""
     spaces = [compute.load_space(spec) for spec in specs]
     titles, keep = metrics_among_spaces(), {"persist_state": "session"}
+    titles = {name: title for name, title in titles.items() if METRICS[name].installed}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     picture = st.container()
     with choosers:

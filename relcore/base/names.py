@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Literal
 
 
@@ -59,12 +60,16 @@ class MetricName(Named):
     needs : some of "anchors", "projection", "k", "n_queries", "labels"
         The settings that a comparison of many spaces depends on; "labels": what a pair must have.
     library : str
-        What must be installed; where it is not, "all" metrics are without this one.
+        What must be installed; where it is not, choosers and "all" are without this metric.
     """
 
     of: tuple[str, ...] = ("pair", "spaces")
     needs: tuple[str, ...] = ()
     library: str = ""
+
+    @property
+    def installed(self) -> bool:
+        return not self.library or find_spec(self.library) is not None
 
 
 SIMILARITIES = {

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 
 import pandas as pd
 
@@ -142,7 +141,7 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
     every = metrics_of_a_pair(more=True)
     asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
     if asked == ("all",):
-        asked = [name for name in every if not (library := METRICS[name].library) or find_spec(library)]
+        asked = [name for name in every if METRICS[name].installed]
     names = tuple(spelt.get(name.replace("-", " ").lower(), name) for name in asked)
     for name in names:
         need_one_of("--metrics", name, ["all", *every])

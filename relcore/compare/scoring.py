@@ -30,6 +30,7 @@ from relcore.scores.comparison import (
     representation_maps,
     score_pair,
 )
+from relcore.scores.measures import FEATURE_ROWS
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS, need_k
 from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
@@ -195,7 +196,7 @@ Pair = tuple[int, int]
 
 def metrics_among_spaces() -> dict[str, str]:
     """Name → title of the metrics that compare many spaces."""
-    return {name: entry.title for name, entry in METRICS.items() if "spaces" in entry.of}
+    return {name: entry.title for name, entry in METRICS.items() if {"spaces", "more"} & set(entry.of)}
 
 
 def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,6 +250,9 @@ class AllPairs(Task[PairScores]):
             products = min(self.n_queries or n, n) * n * (total + 20 * len(spaces))
         elif self.anchors:
             products = n * width * (total + len(spaces) ** 2 * width)
+        if "more" in METRICS[self.metric].of:  # 50 permutations of each pair, on a sample
+            products = 50 * len(spaces) ** 2 * min(n, FEATURE_ROWS) * (total / len(spaces)) ** 2
+            by_chance = 0.0
         return float(products / 5e10 + by_chance)
 
     def run(

@@ -738,7 +738,7 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     """
     absolute, others, listed, sampled = "", "", {}, {}
     for form, by_metric in scores.items():
-        n = max(score.n for score in by_metric.values())
+        n = max(score.drawn_from or score.n for score in by_metric.values())
         if form == "absolute":
             absolute = counted(n, "row")
         else:
@@ -746,7 +746,7 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
         for name, score in by_metric.items():
             if score.k:
                 listed.setdefault((score.k, score.convention), {}).setdefault(METRICS[name].title, score)
-            if score.n < n:
+            if score.drawn_from:
                 sampled.setdefault(score.n, {})[METRICS[name].title] = None
     rows = f"n = {others}, no anchor among them{f' (absolute: all {absolute})' * bool(absolute)}"
     parts = [rows if others else f"n = {absolute}"]

@@ -29,7 +29,11 @@ class Measure(Metric):
 
     def score(self, pair: AlignedPair) -> Score | None:
         settings = {"k": pair.k} if self.uses_k else {}
-        return type(self).function(pair.source, pair.target, ids=pair.split.ids[pair.split.test], **settings)
+        ids = pair.split.ids[pair.split.test]
+        score = type(self).function(pair.source, pair.target, ids=ids, **settings)
+        if score.n < len(ids):
+            score.drawn_from = len(ids)
+        return score
 
 
 def paired_rows(

@@ -155,11 +155,14 @@ class Score(float):
         Of the neighbour lists, where the search was approximate.
     top1 : float or None
         Beside an MRR of the convention "paper": the share of queries that are their own nearest neighbour.
+    drawn_from : int or None
+        The rows of which these n are a sample, where a metric takes one.
     """
 
     note: str = ""
     recall: Recall | None = None
     top1: float | None = None
+    drawn_from: int | None = None
     metric: str
     convention: str
     k: int | None
@@ -182,6 +185,7 @@ class Score(float):
         note: str = "",
         recall: Recall | None = None,
         top1: float | None = None,
+        drawn_from: int | None = None,
     ) -> Score:
         if metric in RANGES:  # without the rounding that puts a score just outside the range of its metric
             low, high = (-1.0, 1.0) if convention == "debiased" else RANGES[metric]
@@ -201,6 +205,8 @@ class Score(float):
             score.recall = recall
         if top1 is not None:
             score.top1 = top1
+        if drawn_from is not None:
+            score.drawn_from = drawn_from
         return score
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
@@ -236,6 +242,7 @@ class Score(float):
         """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
         k = f"k = {self.k}, " if self.k else ""
         n = f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}"
+        n += f" of {self.drawn_from:,}" if self.drawn_from else ""
         chance = f"; chance {band(self.null.low, self.null.high, self.null.places)}" if self.null else ""
         chance += f"; {self.recall.describe(self.k)}" if self.recall else ""
         return f"{self.metric} {short(self)} ({k}{n}{chance})"

@@ -12,12 +12,14 @@ from sklearn.neighbors import kneighbors_graph
 from benchmarks.measures import DOCS, page, score_of
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
+from relcore.compare.scoring import AllPairs
 from relcore.scores.canonical import gulp, pwcca, svcca
 from relcore.scores.cka import linear_cka
-from relcore.scores.comparison import CHANGES
+from relcore.scores.comparison import CHANGES, AlignedPair, circumstances
 from relcore.scores.kernels import kernel_cka
 from relcore.scores.measures import Measure, paired_rows
 from relcore.scores.shapes import angular_shape, procrustes_similarity
+from relcore.spaces.space import LatentSpace, Split
 
 EXACT = 1e-6
 MEASURES = {name: entry.load() for name, entry in METRICS.items() if "more" in entry.of}
@@ -290,6 +292,10 @@ def test_many_rows_are_sampled_by_their_ids_and_the_score_says_so(name, monkeypa
         float(score), abs=EXACT
     )
     assert score.n == (300 if name == "angular cka" else 100)
+    pair = AlignedPair.of(X, Y, Split.held_out(ids))
+    told = circumstances({"absolute": {name: MEASURES[name]().score(pair)}})
+    assert told[0] == "n = 300 rows"
+    assert any("100 of the rows, drawn by their ids" in part for part in told) == (name != "angular cka")
     assert score.metric == name
 
 
@@ -298,6 +304,18 @@ def test_one_more_row_replaces_at_most_one():
     ids = [f"r{row}" for row in range(201)]
     fewer, more = (paired_rows(X[:n], X[:n], 50, ids[:n])[0] for n in (199, 200))
     assert len(set(fewer[:, 0]) - set(more[:, 0])) <= 1
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_many_spaces_are_compared_by_it(name):
+    X, Y = related(n=40, wider=2)
+    ids = [f"r{row}" for row in range(40)]
+    spaces = [LatentSpace(Z, ids, name=f"s{place}") for place, Z in enumerate((X, Y, X))]
+    found = AllPairs.of(name, k=5).run(spaces)
+    assert found.reasons[0][1] == ""
+    settings = {"k": 5} if MEASURES[name].uses_k else {}
+    assert float(found.scores[0][1]) == float(MEASURES[name].function(X, Y, ids=ids, **settings))
+    assert found.grouped().names  # distances of 1 − score
 
 
 @pytest.mark.parametrize("name", MEASURES)
