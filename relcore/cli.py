@@ -48,22 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments, options, code = sys.argv[1:] if arguments is None else list(arguments), None, 0
     before = dict(os.environ)
     try:
-        options = _parser(arguments).parse_args(arguments)
-        access.check_environment()
-        from relcore.files import confined
-        from relcore.runs.store import in_use
-
-        stopping.in_order()
-        sweep_temporary()
-        os.environ.setdefault(environment.CONFINED, "1")
-        if options.store:  # in the environment, so that every process opens the same one
-            os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expanded(options.store))
-        if arguments[0] != "app":  # which has a reader of its own, and may be shared
-            if ".npy" not in "".join(arguments):  # which needs no reader, or it starts with the first file
-                confined.start()
-            os.environ.pop("RELSCOPE_SHARE", None)
         with ExitStack() as around, warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _fail(message)
+            options = _parser(arguments).parse_args(arguments)
+            access.check_environment()
+            from relcore.files import confined
+            from relcore.runs.store import in_use
+
+            stopping.in_order()
+            sweep_temporary()
+            os.environ.setdefault(environment.CONFINED, "1")
+            if options.store:  # in the environment, so that every process opens the same one
+                os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expanded(options.store))
+            if arguments[0] != "app":  # which has a reader of its own, and may be shared
+                if ".npy" not in "".join(
+                    arguments
+                ):  # which needs no reader, or it starts with the first file
+                    confined.start()
+                os.environ.pop("RELSCOPE_SHARE", None)
             around.enter_context(in_use())
             if sys.stdout.isatty():  # no name or id may steer the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))

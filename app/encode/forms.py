@@ -252,8 +252,8 @@ def choose_encoders(preview: Preview) -> list[Encoder]:
     """The encoders that are chosen, each once, with their settings behind a click; those of a form with an
     error are left out. At first those that take least time, which give two spaces or more.
     """
-    classes = {name: entry.load() for name, entry in ENCODERS.items()}
-    classes = {name: kind for name, kind in classes.items() if kind.kind == preview.kind and kind.offered()}
+    loaded = ENCODERS.loaded()
+    classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.offered()}
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
     times = {name: _seconds(encoders, preview) for name, encoders in usual.items()}
     titles = {

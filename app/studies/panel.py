@@ -31,11 +31,12 @@ _GIVEN = "relscope.given-"
 def choose_study() -> Study:
     finished = engine().store.finished
     opening = next((kind for kind in STUDIES if finished and kind in finished.groups), None)  # has a picture
+    kinds = STUDIES.working()
     kind = kept(
         st.radio,
         "Study",
-        list(STUDIES),
-        index=list(STUDIES).index(opening) if opening else 0,
+        kinds,
+        index=kinds.index(opening) if opening else 0,
         format_func=lambda kind: STUDIES[kind].title,
         key="studies.kind",
     )

@@ -3,27 +3,38 @@ it here.
 
 Importing it costs nothing: an entry only tells where its code is, and `load` imports that on first use.
 Whoever adds a thing writes its file and one line here; a script may add an entry at run time, under a name of
-its own.
+its own; an installed package adds to a `Family` by entry points, see docs/plugin.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
+
+from relcore.base.errors import SpaceError
 
 
 @dataclass(frozen=True)
 class Named:
     """A choice: what people call it, and where its code is, as ``"module:attribute"``; a module that begins
-    with a dot is below `relcore`."""
+    with a dot is below `relcore`. Of a package of others, `plugin` is its name and version."""
 
     title: str
     where: str = ""
     help: str = ""
+    plugin: str = field(default="", kw_only=True)
+    family: str = field(default="", kw_only=True)
 
     def load(self) -> Any:
+        if self.plugin:
+            from relcore.base import plugins
+
+            return plugins.load(self.family, self.where, self.plugin)
         module, _, attribute = self.where.partition(":")
         return getattr(import_module(module, "relcore"), attribute)
 
@@ -72,6 +83,82 @@ class MetricName(Named):
         return not self.library or find_spec(self.library) is not None
 
 
+Entry = TypeVar("Entry", bound=Named)
+
+
+class Family(MutableMapping[str, Entry], Generic[Entry]):
+    """The choices of one kind: those of Relscope, and after them those of plugins, which are looked for when
+    a name is asked for that is not among the first.
+
+    A `private` family has no plugins where the app is shared: their settings may be paths.
+    """
+
+    def __init__(
+        self, family: str, kind: type[Entry], own: dict[str, Entry], private: bool = False, **usual: Any
+    ) -> None:
+        self._family, self._kind, self._own, self._private, self._usual = family, kind, own, private, usual
+
+    @cached_property
+    def _found(self) -> dict[str, Entry]:
+        from relcore.base import plugins
+
+        facts = {"family": self._family, **self._usual}
+        return {name: self._kind(**told, **facts) for name, told in plugins.named(self._family, [*self._own])}
+
+    @property
+    def added(self) -> dict[str, Entry]:
+        """Those of plugins."""
+        if self._private:
+            from relcore.base import access
+
+            if access.shared():
+                return {}
+        return self._found
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._own[name] if name in self._own else self.added[name]
+
+    def __setitem__(self, name: str, entry: Entry) -> None:
+        self._own[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        del self._own[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._own, **self.added})
+
+    def __len__(self) -> int:
+        return len({**self._own, **self.added})
+
+    def name_of(self, code: type) -> str:
+        """The name of this class, "" where it has none; of a plugin's class also from where it is defined."""
+        place = f"{code.__module__}:{code.__qualname__}"
+        for name, entry in self.items():
+            if entry.where in (place, place.removeprefix("relcore")):
+                return name
+            if entry.plugin and entry.where.split(":")[0].split(".")[0] == place.split(":")[0].split(".")[0]:
+                with suppress(SpaceError):
+                    if entry.load() is code:
+                        return name
+        return ""
+
+    def working(self) -> list[str]:
+        """The names without those of plugins that cannot be used, each of which is warned of once."""
+        from relcore.base import plugins
+
+        for name, entry in list(self.added.items()):
+            try:
+                entry.load()
+            except SpaceError as error:
+                plugins.warn(error)
+                del self._found[name]
+        return [*self]
+
+    def loaded(self) -> Iterator[tuple[str, Any]]:
+        """Each name of `working` with its code."""
+        return ((name, self[name].load()) for name in self.working())
+
+
 SIMILARITIES = {
     "cosine": Named("Cosine", ".represent.similarity:Cosine"),
     "angular": Named("Angular", ".represent.similarity:Angular"),
@@ -118,7 +205,7 @@ HEADS = {
     ),
 }
 
-METHODS = {
+_METHODS = {
     "absolute": Method("absolute", ".represent.methods:unchanged"),
     "relative": Method("relative", ".represent.methods:relative", heads="relative"),
     "whitened": Method("relative, whitened", ".represent.methods:whitened", heads="whitened"),
@@ -133,9 +220,10 @@ METHODS = {
     "least-squares": Method("least squares", ".represent.methods:least_squares", knows="both"),
     "affine": Method("affine", ".represent.methods:affine", knows="both"),
 }
+METHODS = Family("methods", Method, _METHODS, knows="both")
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
 
-METRICS = {
+_METRICS = {
     "jaccard": MetricName("Jaccard", ".scores.comparison:Jaccard", of=("pair",)),
     "mrr": MetricName("MRR", ".scores.comparison:MeanReciprocalRank", of=("pair",)),
     "class agreement": MetricName(
@@ -247,6 +335,7 @@ METRICS = {
         library="ot",
     ),
 }
+METRICS = Family("metrics", MetricName, _METRICS, of=("more",))
 
 STITCH_METRICS = {
     "accuracy": Named("accuracy"),
@@ -304,7 +393,7 @@ ADAPTERS = {
 }
 
 # Files of vectors by their suffix, each a `files.formats.Format`.
-FORMATS = {
+_FORMATS = {
     ".npy": Named("NumPy", ".files.arrays:Npy"),
     ".npz": Named("NumPy", ".files.arrays:Npz"),
     ".safetensors": Named("safetensors", ".files.arrays:Safetensors"),
@@ -326,6 +415,7 @@ FORMATS = {
     ".pt": Named("PyTorch", ".files.arrays:Torch"),
     ".pth": Named("PyTorch", ".files.arrays:Torch"),
 }
+FORMATS = Family("formats", Named, _FORMATS)
 
 
 @dataclass(frozen=True)
@@ -338,7 +428,7 @@ class IndexName(Named):
 
 
 # Where vectors are stored; the name is the kind in ``qdrant:PATH#COLLECTION``.
-INDEXES = {
+_INDEXES = {
     "npy": IndexName("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy", (".npy",)),
     "parquet": IndexName(
         "Parquet file",
@@ -356,6 +446,7 @@ INDEXES = {
     ),
     "lancedb": IndexName("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
+INDEXES = Family("stores", IndexName, _INDEXES, private=True)
 
 # How the neighbours of every row are searched; the first is exact, the others tell their measured recall.
 SEARCHES = {
@@ -381,7 +472,7 @@ AUDITS = {
 
 BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as published")}
 
-ENCODERS = {
+_ENCODERS = {
     "small-vision": Named(
         "Small networks, trained here",
         ".encoders.vision:SmallVision",
@@ -405,6 +496,7 @@ ENCODERS = {
         "or gcn2, gin: with these convolutions",
     ),
 }
+ENCODERS = Family("encoders", Named, _ENCODERS, private=True)
 
 # Figures by the names that recipes give them, and the `Recipe` of each.
 FIGURES = {
@@ -470,7 +562,7 @@ class StudyName(Named):
     paper: str = ""
 
 
-STUDIES = {
+_STUDIES = {
     "similarity-performance": StudyName(
         "Similarity to a reference",
         ".studies.networks:SimilarityPerformance",
@@ -610,3 +702,6 @@ STUDIES = {
         "Maiorca et al. 2024, Fig. 7",
     ),
 }
+STUDIES = Family("studies", StudyName, _STUDIES, private=True)
+
+FAMILIES: tuple[Family[Any], ...] = (METHODS, METRICS, FORMATS, INDEXES, ENCODERS, STUDIES)

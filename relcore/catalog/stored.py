@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from relcore.base.names import ENCODERS
 from relcore.encoders.encoder import Encoder
 from relcore.files.on_disk import MAP_FROM
 from relcore.runs.digest import digest_of
@@ -29,7 +30,9 @@ _MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}
 
 def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
     """The store's key of anything that an encoder makes of a dataset; a change in either gives another."""
-    return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts)
+    name = ENCODERS.name_of(type(encoder))
+    of = [ENCODERS[name].plugin] if name and ENCODERS[name].plugin else []
+    return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts, *of)
 
 
 def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -62,7 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("settings of encoders")
     for dest, owners in _settings().items():
         text = "; ".join(f"{name}: {described(one)}" for name, one in owners.items())
-        group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
+        with suppress(argparse.ArgumentError):  # such as --json of a plugin
+            group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
     parser.epilog = (
         "example:\n"
         "  relscope encode digits --encoder mlp,cnn -o digits.npz\n"
@@ -150,21 +152,21 @@ def _encoder(name: str, given: dict[str, str], dataset: Dataset, taken: set[str]
 def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
     """The registered name that the user means, and the setting that the name says: its first one."""
     known, firsts, choices = {}, {}, {}
-    for registered, entry in ENCODERS.items():
-        encoder = entry.load()
-        first = firsts[registered] = next(iter(settings_of(encoder).values()))
-        known |= {known_name: (registered, {}) for known_name in (registered, encoder.short) if known_name}
-        if first.several:
+    for registered, encoder in ENCODERS.loaded():
+        first = firsts[registered] = next(iter(settings_of(encoder).values()), None)
+        names = {known_name: (registered, {}) for known_name in (registered, encoder.short) if known_name}
+        if first and first.several:
             choices = {choice: (registered, {first.name: choice}) for choice in first.choices} | choices
+        known = names | choices | known if ENCODERS[registered].plugin else known | names
     known = choices | known
     head, _, value = name.partition(":")
     if name in known:
         return known[name]
-    if value and head in known:
+    if value and head in known and firsts[known[head][0]]:
         return known[head][0], {firsts[known[head][0]].name: value}
     if "/" in name or expanded(name).is_dir():
         for registered, first in firsts.items():
-            if encoder_class(registered).kind == kind and first.default is UNSET:
+            if first and encoder_class(registered).kind == kind and first.default is UNSET:
                 return registered, {first.name: name}
     raise SpaceError(
         f"--encoder: expected {', '.join(known)}, timm:NAME, a model's folder or hub name, or a .json file,"
@@ -173,10 +175,15 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
 
 
 def _settings() -> dict[str, dict[str, Setting]]:
-    """Option → the encoders that have it, each with its setting."""
+    """Option → the encoders that have it, each with its setting; a plugin's by a name of ours is left to
+    .json files.
+    """
     options: dict[str, dict[str, Setting]] = {}
-    for name, entry in ENCODERS.items():
-        for one in settings_of(entry.load()).values():
+    taken = {one.option for kind in (EncodeOptions, Results, Scheduler) for one in settings_of(kind).values()}
+    taken |= {"command", "dataset", "encoder", "output", "quiet", "run", "store"}
+    for name, encoder in ENCODERS.loaded():
+        mine = settings_of(encoder).values()
+        for one in (one for one in mine if not (ENCODERS[name].plugin and one.option in taken)):
             options.setdefault(one.option, {})[name] = one
     return options
 

@@ -12,6 +12,7 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, SEARCHES
 from relcore.base.numbers import in_cell
+from relcore.base.plugins import named_in_errors
 from relcore.base.settings import setting
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.represent.anchors import shared_anchors
@@ -28,6 +29,7 @@ from relcore.scores.comparison import (
     metrics_of_a_pair,
     represent,
     representation_maps,
+    score_by,
     score_pair,
 )
 from relcore.scores.measures import FEATURE_ROWS
@@ -181,7 +183,7 @@ class ExactScores(Task[FoundScores]):
             source.shape[1] == target.shape[1],
             lists,
         )
-        scores = {name: METRICS[name].load()().score(searched) for name in metrics}
+        scores = {name: score_by(name, searched) for name in metrics}
         return {
             name: Score(float(score), **vars(score) | {"recall": recall})
             for name, score in scores.items()
@@ -276,7 +278,9 @@ class AllPairs(Task[PairScores]):
             try:
                 both = spaces[i], spaces[j]
                 pair = match(*(both if self.anchors else known_rows(both)))
-                scores[i, j], reasons[i, j] = self.measure.between(pair.source, pair.target, own, self), ""
+                with named_in_errors(METRICS[self.metric].plugin):
+                    scores[i, j] = self.measure.between(pair.source, pair.target, own, self)
+                reasons[i, j] = ""
             except SpaceError as error:
                 scores[i, j], reasons[i, j] = None, str(error)
         report(len(pairs), len(pairs), "")

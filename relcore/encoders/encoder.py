@@ -1,7 +1,7 @@
 """Encoder: the protocol of everything that turns images, texts or nodes into vectors.
 
 To add one: a file with a frozen dataclass that inherits from `Encoder`, and a line in
-`relcore.base.names.ENCODERS`.
+`relcore.base.names.ENCODERS`, or in a package of your own, see docs/plugin.
 """
 
 from __future__ import annotations
@@ -80,15 +80,7 @@ class Encoder(ABC):
 
     def to_record(self) -> dict[str, Any]:
         """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
-        place = f"{type(self).__module__}:{type(self).__qualname__}"
-        name = next(
-            (
-                name
-                for name, known in ENCODERS.items()
-                if known.where in (place, place.removeprefix("relcore"))
-            ),
-            place,
-        )
+        name = ENCODERS.name_of(type(self)) or f"{type(self).__module__}:{type(self).__qualname__}"
         values = {key: getattr(self, key) for key in settings_of(type(self))}
         lists = {key: list(value) for key, value in values.items() if isinstance(value, tuple)}
         return {"encoder": name, **values, **lists}

@@ -209,7 +209,11 @@ def resolve(name: str) -> Any:
 
 
 def _typed(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    hints = get_type_hints(function)
+    # A plugin's method need not repeat the types of the one that it overrides.
+    members = [vars(kind).get(function.__name__) for kind in type(getattr(function, "__self__", 0)).__mro__]
+    hints: dict[str, Any] = {}
+    for member in [*filter(inspect.isfunction, reversed(members)), function]:
+        hints |= get_type_hints(member)
     return {name: msgspec.convert(item, hints.get(name, Any)) for name, item in arguments.items()}
 
 

@@ -228,7 +228,7 @@ class Regions:
 class Format(ABC):
     """How files of one format are read; `libraries` are imported before the process is confined."""
 
-    libraries: ClassVar[tuple[str, ...]] = ()
+    libraries: tuple[str, ...] = ()
     several_matrices: ClassVar[bool] = False
     has_columns: ClassVar[bool] = False
     has_regions: ClassVar[bool] = False
@@ -260,7 +260,11 @@ def format_of(path: Path) -> Format:
     """The format of a file, by its suffix. Raises SpaceError where there is none."""
     suffix = suffix_of(path)
     if suffix is not None:
-        return FORMATS[suffix].load()()
+        kind = FORMATS[suffix].load()
+        found: Format = kind()
+        if FORMATS[suffix].plugin:  # imported as a library, before the process is confined
+            found.libraries = (kind.__module__, *kind.libraries)
+        return found
     if path.name.lower().endswith((".pkl", ".pickle", ".joblib", ".kv")):
         remedy = ' .npz: numpy.savez("vectors.npz", vectors=…, ids=…)'
         if path.name.lower().endswith(".kv"):

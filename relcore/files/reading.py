@@ -288,7 +288,7 @@ def load_space(
         ("a matrix", matrix, "several_matrices"),
     ):
         if chosen not in (None, NO_CHOICES) and not getattr(of, has):
-            fit = [item for item, named in FORMATS.items() if getattr(named.load(), has)]
+            fit = [item for item, kind in FORMATS.loaded() if getattr(kind, has)]
             raise SpaceError(
                 f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for {suffix};"
                 " leave it out"
@@ -372,6 +372,8 @@ def _read(
     # With `on_disk` the rows are mapped, or decoded once into the store, if that can be done.
     vectors, columns, file = None, {}, OnDisk.of(path, store) if on_disk else None
     regions = file and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
+    if regions and (plugin := FORMATS[suffix_of(path)].plugin):  # what is kept is that of this version
+        regions = replace(regions, region=(*regions.region, plugin))
     if regions and regions.parts:
         vectors, columns = file.mapped(regions), regions.columns
     elif regions:

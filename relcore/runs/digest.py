@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+
+from relcore.base.names import FAMILIES
 
 
 def digest_of(*parts: Any) -> str:
@@ -20,6 +22,21 @@ def digest_of(*parts: Any) -> str:
     """
     text = json.dumps([_canonical(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def plugins_in(*settings: Any) -> list[str]:
+    """The plugins, each with its version, that the settings name: a new version gives a new result."""
+    versions = {name: entry.plugin for family in FAMILIES for name, entry in family.added.items()}
+    named = versions.keys() & set(_texts(_canonical(settings))) if versions else ()
+    return sorted({versions[name] for name in named})
+
+
+def _texts(canonical: Any) -> Iterator[str]:
+    if isinstance(canonical, str):
+        yield canonical
+    elif isinstance(canonical, list):
+        for part in canonical:
+            yield from _texts(part)
 
 
 def _canonical(part: Any) -> Any:

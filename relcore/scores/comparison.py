@@ -17,6 +17,7 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.magnitude import brought, centred, lengths
 from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.numbers import counted, short
+from relcore.base.plugins import named_in_errors
 from relcore.base.settings import check, setting
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
 from relcore.represent.similarity import RelativeProjection, mean_of, mean_row, unit_rows
@@ -622,6 +623,12 @@ def score_pair(
     return scores_of(AlignedPair.of(source, target, split, **settings), metrics)
 
 
+def score_by(name: str, pair: Any) -> Score | None:
+    """`Metric.score` of the metric of this name; an error in a plugin's is a SpaceError that names it."""
+    with named_in_errors(METRICS[name].plugin):
+        return METRICS[name].load()().score(pair)
+
+
 def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
     """By these metrics, default all of them; without those that need one width, or labels, where there are
     none.
@@ -630,7 +637,7 @@ def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score
     for name in metrics or METRICS:
         entry = METRICS[name]
         usable = (metrics or "pair" in entry.of) and ("labels" not in entry.needs or pair.labels is not None)
-        if usable and (score := entry.load()().score(pair)) is not None:
+        if usable and (score := score_by(name, pair)) is not None:
             scores[name] = score
     return scores
 

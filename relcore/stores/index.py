@@ -61,7 +61,9 @@ class StorePlace:
             raise SpaceError(f"{self.kind}: expected a path or an address, got {self.where!r:.80}")
         if not self.is_file and not self.table:
             raise SpaceError(f"{self.text}: expected the name of a collection or table, got none; add #NAME")
-        if "://" in self.where and not (self.kind == "qdrant" and self.address):
+        if "://" in self.where and not (
+            self.address and (self.kind == "qdrant" or INDEXES[self.kind].plugin)
+        ):
             raise SpaceError(
                 f"{self.text}: expected a path, or for qdrant an address that begins with http:// or"
                 " https://, got another address; export its vectors to a file"
@@ -73,7 +75,9 @@ class StorePlace:
 
     @property
     def address(self) -> str:
-        return self.where if self.where.startswith(_ADDRESSES) else ""
+        """The address of a server; of a plugin's store any."""
+        known = ("://" in self.where) if INDEXES[self.kind].plugin else self.where.startswith(_ADDRESSES)
+        return self.where if known else ""
 
     @property
     def is_file(self) -> bool:
@@ -105,7 +109,7 @@ def parse_place(text: str) -> StorePlace | None:
     StorePlace(kind='parquet', where='old.parquet', table='embedding')
     """
     kind, colon, rest = text.partition(":")
-    if not colon or kind not in INDEXES:
+    if not colon or kind not in INDEXES or (rest.startswith("//") and INDEXES[kind].plugin):
         rest, (file, _, column) = text, text.partition("#")
         kind = _kind_of(file)
         if not kind or "=" in column or access.expanded(text).exists():

@@ -33,7 +33,7 @@ from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.figures.charts import Line, Lines, Matrices, PictureGrid
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors
-from relcore.runs.digest import digest_of
+from relcore.runs.digest import digest_of, plugins_in
 from relcore.runs.entries import Entry, FinishedGroup
 from relcore.runs.jobs import Engine, Job
 from relcore.runs.progress import Context, Expected, Report, expect, note_pace
@@ -445,7 +445,8 @@ _MOST_SHOWN = 40  # letters of a list in the run table
 
 
 def run_key(study: Study, settings: Settings) -> str:
-    return digest_of("study run", study.kind, study.version, dict(settings))
+    used = plugins_in(study.kind, dict(settings))
+    return digest_of("study run", study.kind, study.version, dict(settings), *used)
 
 
 def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from relcore.base import records
+from relcore.base.errors import SpaceError
 from relcore.base.names import Named
 from relcore.base.settings import check
 from relcore.catalog.catalog import SpaceSpec, load_encoding, put_space, unscored_ids
-from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.digest import StoreError, digest_of, plugins_in
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Report, silent
 from relcore.runs.store import Store
@@ -60,10 +61,17 @@ class Task(ABC, Generic[Result]):
         return [(space.digest, space.name) for space in spaces]
 
     def key(self, spaces: Sequence[LatentSpace] = ()) -> str:
-        return digest_of("task", self.kind, self.version, self.content(spaces), self)
+        return digest_of("task", self.kind, self.version, self.content(spaces), self, *plugins_in(self))
 
     def finish(self, context: Context, spaces: Sequence[LatentSpace] = ()) -> None:
-        """Run, and put the result under the context's key."""
+        """Run, and put the result under the context's key. Raises a SpaceError where a worker has another
+        version of a plugin than who asks.
+        """
+        if (used := plugins_in(self)) and context.key != self.key(spaces):
+            raise SpaceError(
+                f"{self.title}: expected the plugins of the computer that asks, got {', '.join(used)};"
+                " install the same versions on all workers"
+            )
         arrays, facts = records.pack(self.run(spaces, context.store, context.report))
         context.put(arrays, {self.kind: facts})
 

@@ -1,0 +1,111 @@
+"""Plugins: names that installed packages add, by entry points in groups such as ``relscope.metrics``.
+
+Their metadata tells the names; a package is imported when a name of it is used. A package that cannot be used
+costs a warning, and never takes a name of Relscope or of another package.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from inspect import isclass
+from typing import Any
+
+from relcore.base.errors import SpaceError
+
+# By family: what its classes inherit from ("": it has functions), and which names can be written where they
+# are used. None of the second begins like an address, and no file name ends in two formats.
+_BASES = {
+    "metrics": "relcore.scores.comparison:Metric",
+    "encoders": "relcore.encoders.encoder:Encoder",
+    "formats": "relcore.files.formats:Format",
+    "methods": "",
+    "studies": "relcore.studies.study:Study",
+    "stores": "relcore.stores.index:VectorIndex",
+}
+_WORDS = re.compile(r"[a-z0-9]+([ _-][a-z0-9]+)*")
+_SUFFIX = re.compile(r"(\.[a-z0-9_-]+)+")
+_SCHEMES = {"http", "https", "file", "ftp", "s3", "gs", "az", "abfs", "hf", "memory"}
+
+
+@cache
+def _installed() -> Any:
+    from importlib.metadata import entry_points  # takes a tenth of a second, which no import of ours shall
+
+    return entry_points()
+
+
+def named(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The names that packages add to those of Relscope, each with the fields of its `names.Named`."""
+    points = list(_installed().select(group=f"relscope.{family}"))
+    several = Counter(point.name for point in points)
+    for point in points:
+        name = point.name
+        known = _SUFFIX if family == "formats" else _WORDS
+        if not known.fullmatch(name) or len(name) > 40 or (family == "stores" and name in _SCHEMES):
+            kind = "a suffix such as .ext" if family == "formats" else "words in small letters"
+            _warn(point, f"{kind} as a name", name)
+        elif name in own or (family == "formats" and name.endswith(tuple(own))):
+            _warn(point, "another name than those of Relscope", name)
+        elif several[name] > 1:
+            _warn(point, "a name that no other package has", name)
+        else:
+            of = _of(point)
+            text = f"{point.dist.metadata['Summary'] or ''}".partition("\n")[0].rstrip(".")
+            where = f"{point.module}:{point.attr}"
+            yield name, {"title": name, "where": where, "help": f"{text} ({of})".lstrip(), "plugin": of}
+
+
+def load(family: str, where: str, plugin: str) -> Any:
+    """The code of a name; raises a SpaceError that names the package where it cannot be used."""
+    module, _, attribute = where.partition(":")
+    try:
+        code = import_module(module)
+        for part in attribute.split("."):
+            code = getattr(code, part)
+    except Exception as error:  # whatever a module does when it is imported
+        raise _broken(plugin, f"{where} to be imported", f"{type(error).__name__}: {error}") from error
+    base = _BASES[family].partition(":")
+    if not base[0]:
+        if not callable(code):
+            raise _broken(plugin, f"a function as {where}", type(code).__name__)
+    elif not isclass(code) or not issubclass(code, getattr(import_module(base[0]), base[2])):
+        raise _broken(plugin, f"a subclass of {base[2]} as {where}", repr(code))
+    elif lacking := sorted(getattr(code, "__abstractmethods__", ())):
+        raise _broken(plugin, f"{where} to have {', '.join(lacking)}", "none")
+    return code
+
+
+@contextmanager
+def named_in_errors(plugin: str) -> Iterator[None]:
+    """Around a call of a plugin's code, "" for ours: what it raises becomes a SpaceError that names it."""
+    try:
+        yield
+    except SpaceError:
+        raise
+    except Exception as error:
+        if not plugin:
+            raise
+        raise _broken(plugin, "a result", f"{type(error).__name__}: {error}") from error
+
+
+def warn(error: SpaceError) -> None:
+    warnings.warn(f"{error}; Relscope goes on without it", stacklevel=2)
+
+
+def _broken(plugin: str, expected: str, got: str) -> SpaceError:
+    remedy = f"update it, or run: pip uninstall {plugin.partition(' ')[0]}"
+    return SpaceError(f"plugin {plugin}: expected {expected}, got {got:.200}; {remedy}")
+
+
+def _of(point: Any) -> str:
+    return f"{point.dist.name} {point.dist.version}"
+
+
+def _warn(point: Any, expected: str, got: str) -> None:
+    warn(_broken(_of(point), f"{expected} in relscope entry points", repr(got)))
