@@ -295,7 +295,10 @@ def more_score(
     """One of the measures that `live_scores` does not have, on the held-out rows."""
     rows = comparison.represent(pair, pane, anchors, spec)
     split = comparison.held_out(pair, anchors, pane)
-    return comparison.score_pair(*rows, split, k=k, metrics=(metric,))[metric]
+    scores = comparison.score_pair(*rows, split, k=k, metrics=(metric,))
+    if metric not in scores:
+        raise SpaceError("expected spaces that it can compare, got two whose widths or labels do not suffice")
+    return scores[metric]
 
 
 @cached(32)

@@ -24,9 +24,11 @@ OPENS = "relscope.universe-opens"
 def draw(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     """Scores that need no common space, such as CKA, of these spaces."""
     spaces = [compute.load_space(spec) for spec in specs]
-    working, keep = METRICS.working(), {"persist_state": "session"}
-    titles, known = metrics_among_spaces(), {name for name in working if METRICS[name].installed}
-    titles = {name: title for name, title in titles.items() if name in known}
+    known, keep = (
+        {name for name in METRICS.working() if METRICS[name].installed},
+        {"persist_state": "session"},
+    )
+    titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     picture = st.container()
     with choosers:

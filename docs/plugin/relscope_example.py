@@ -25,7 +25,9 @@ class DistanceCorrelation(Metric):
             return np.corrcoef(D[upper], E[np.ix_(order, order)][upper])[0, 1]
 
         null = Null.from_draws(np.array([value(rng.permutation(len(some))) for _ in range(200)]))
-        return Score(value(np.arange(len(some))), metric="distance correlation", n=len(some), null=null)
+        score = value(np.arange(len(some)))
+        facts = {"metric": "distance correlation", "n": len(some), "drawn_from": len(pair.source)}
+        return Score(score, null=null, **facts)
 
 
 @dataclass(frozen=True)

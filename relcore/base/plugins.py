@@ -18,8 +18,7 @@ from typing import Any
 
 from relcore.base.errors import SpaceError
 
-# By family: what its classes inherit from ("": it has functions), and which names can be written where they
-# are used. None of the second begins like an address, and no file name ends in two formats.
+# By family: what its classes inherit from; methods are functions.
 _BASES = {
     "metrics": "relcore.scores.comparison:Metric",
     "encoders": "relcore.encoders.encoder:Encoder",
@@ -30,6 +29,7 @@ _BASES = {
 }
 _WORDS = re.compile(r"[a-z0-9]+([ _-][a-z0-9]+)*")
 _SUFFIX = re.compile(r"(\.[a-z0-9_-]+)+")
+_REFUSED = (".pkl", ".pickle", ".joblib", ".kv", ".zip")  # what Relscope refuses, or unpacks itself
 _SCHEMES = {"http", "https", "file", "ftp", "s3", "gs", "az", "abfs", "hf", "memory"}
 
 
@@ -50,14 +50,14 @@ def named(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]
         if not known.fullmatch(name) or len(name) > 40 or (family == "stores" and name in _SCHEMES):
             kind = "a suffix such as .ext" if family == "formats" else "words in small letters"
             _warn(point, f"{kind} as a name", name)
-        elif name in own or (family == "formats" and name.endswith(tuple(own))):
+        elif name in own or (family == "formats" and name.endswith((*own, *_REFUSED))):
             _warn(point, "another name than those of Relscope", name)
         elif several[name] > 1:
             _warn(point, "a name that no other package has", name)
         else:
             of = _of(point)
-            text = f"{point.dist.metadata['Summary'] or ''}".partition("\n")[0].rstrip(".")
-            where = f"{point.module}:{point.attr}"
+            text = f"{point.dist.metadata.get('Summary') or ''}".partition("\n")[0].rstrip(".")
+            where = point.value.partition("[")[0].strip()  # without extras
             yield name, {"title": name, "where": where, "help": f"{text} ({of})".lstrip(), "plugin": of}
 
 
@@ -68,7 +68,7 @@ def load(family: str, where: str, plugin: str) -> Any:
         code = import_module(module)
         for part in attribute.split("."):
             code = getattr(code, part)
-    except Exception as error:  # whatever a module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
         raise _broken(plugin, f"{where} to be imported", f"{type(error).__name__}: {error}") from error
     base = _BASES[family].partition(":")
     if not base[0]:
@@ -95,7 +95,7 @@ def named_in_errors(plugin: str) -> Iterator[None]:
 
 
 def warn(error: SpaceError) -> None:
-    warnings.warn(f"{error}; Relscope goes on without it", stacklevel=2)
+    warnings.warn(f"{error}; Relscope continues without it", stacklevel=2)
 
 
 def _broken(plugin: str, expected: str, got: str) -> SpaceError:

@@ -1,0 +1,487 @@
+"""The package of docs/plugin, built and installed by pip, and packages that are broken: found without a line in
+Relscope, named when they fail, and never instead of what Relscope has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relcore.base import names, plugins
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_space
+from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
+from relcore.cli import main
+from relcore.commands import encode as encode_command
+from relcore.compare.scoring import AllPairs
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import encoder_class, encoder_from_json
+from relcore.files import confined
+from relcore.files.formats import Description, Format, Regions
+from relcore.files.reading import load_space, shape_of
+from relcore.runs.jobs import Engine
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.stores.index import parse_place
+from relcore.studies.study import study_of
+from relcore.tasks.task import task_job
+from tests.app.conftest import Session
+from tests.app.test_universe_page import similarity_of
+
+TEMPLATE = Path(__file__).parents[1] / "docs" / "plugin"
+METRIC, TEXTS = "distance correlation", DatasetSpec("parallel", "en", limit=40)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder that pip installed the template's wheel into."""
+    folder = tmp_path_factory.mktemp("plugin")
+    shutil.copytree(TEMPLATE, folder / "source")
+    quiet = ["-q", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    for command in (
+        ["wheel", *quiet, "--no-build-isolation", "-w", folder / "wheels", folder / "source"],
+        [
+            "install",
+            *quiet,
+            "--target",
+            folder / "site",
+            "--find-links",
+            folder / "wheels",
+            "relscope-example",
+        ],
+    ):
+        subprocess.run([sys.executable, "-m", "pip", *map(str, command)], check=True, capture_output=True)
+    return folder / "site"
+
+
+@pytest.fixture
+def look(monkeypatch, tmp_path):
+    """``look(folder)``: as a program that starts with this folder on its path; undone at the end."""
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    before = set(sys.modules)
+
+    def forget() -> None:
+        plugins._installed.cache_clear()
+        for family in names.FAMILIES:
+            family.__dict__.pop("_found", None)
+        for name in {*sys.modules} - before:
+            if name.startswith(("relscope_example", "toy_")):
+                del sys.modules[name]
+
+    def begin(folder: Path) -> None:
+        monkeypatch.syspath_prepend(folder)
+        path = [str(folder), os.getcwd(), os.environ.get("PYTHONPATH", "")]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+        forget()
+
+    yield begin
+    monkeypatch.undo()
+    forget()
+
+
+def package(
+    folder: Path, points: dict[str, str], code: str = "", name: str = "toy", version: str = "1.0"
+) -> Path:
+    """A package as pip leaves it: a module ``toy_<name>``, its metadata, and entry points (group and name →
+    value).
+    """
+    about = folder / f"toy_{name}-{version}.dist-info"
+    about.mkdir(parents=True, exist_ok=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: toy-{name}\nVersion: {version}\n")
+    lines = (
+        f"[relscope.{key.split(':')[0]}]\n{key.split(':')[1]} = {value}\n" for key, value in points.items()
+    )
+    (about / "entry_points.txt").write_text("".join(lines))
+    (folder / f"toy_{name}.py").write_text(code)
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(90, 6)).astype("<f4")
+    for name, noise in (("first", 0), ("near", 0.3), ("far", 3)):
+        rows = (vectors + noise * rng.normal(size=vectors.shape)).astype("<f4")
+        (tmp_path / f"{name}.floats").write_bytes(np.array([6], "<u4").tobytes() + rows.tobytes())
+    return [SpaceSpec("file", str(tmp_path / f"{name}.floats")) for name in ("first", "near", "far")]
+
+
+# The template
+
+
+def test_the_template_is_short():
+    written = [path for path in TEMPLATE.iterdir() if path.suffix in (".py", ".toml")]
+    assert len(written) == 2
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in written) < 80
+
+
+def test_names_are_listed_without_an_import_and_those_of_relscope_without_a_look(installed, look):
+    look(installed)
+    assert names.METRICS["cka"].title == "linear CKA"
+    assert "_found" not in names.METRICS.__dict__
+    assert METRIC in list(names.METRICS)
+    assert {"letters", ".floats"} <= {*names.ENCODERS, *names.FORMATS}
+    entry = names.ENCODERS["letters"]
+    assert entry.help == "A metric, an encoder and a file format for Relscope (relscope-example 0.1)"
+    assert "relscope_example" not in sys.modules
+    assert encoder_class("letters").__module__ == "relscope_example"
+
+
+def test_importing_relcore_reads_no_metadata():
+    code = "import sys, relcore, relcore.base.names; print('importlib.metadata' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"
+
+
+def test_the_command_compares_its_files_by_its_metric(installed, look, files, monkeypatch):
+    look(installed)
+    monkeypatch.delenv("RELSCOPE_CONFINED", raising=False)
+    paths = [spec.name for spec in files[:2]]
+    command = [sys.executable, "-m", "relcore", "compare", *paths, "--metrics", METRIC, "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    rows = {row["form"]: row for row in json.loads(ran.stdout)["rows"]}
+    from scipy.spatial.distance import pdist
+
+    first, near = (load_space(path).vectors for path in paths)
+    expected = np.corrcoef(pdist(first), pdist(near))[0, 1]
+    assert rows["absolute"]["metric"] == METRIC
+    assert rows["absolute"]["score"] == pytest.approx(expected, abs=1e-6)
+    assert rows["absolute"]["null_low"] < 0 < rows["absolute"]["null_high"] < 0.3
+
+
+def test_unrelated_spaces_lie_within_the_chance_level_of_its_metric(installed, look):
+    look(installed)
+    from relcore.spaces.space import LatentSpace
+
+    def space(seed):
+        return LatentSpace(np.random.default_rng(seed).normal(size=(200, 5)), [f"r{i}" for i in range(200)])
+
+    score = AllPairs(METRIC).run([space(1), space(2)]).scores[0][1]
+    assert score.null.low <= score <= score.null.high
+
+
+def test_the_command_encodes_and_the_app_makes_a_form(installed, look, tmp_path, monkeypatch, capsys):
+    look(installed)
+    letters = encoder_class("letters")(5)
+    assert letters.to_record() == {"encoder": "letters", "n_letters": 5}
+    assert encoder_from_json(letters.to_record()) == letters
+    store, dataset = Store(), load_dataset(TEXTS)
+    key = encoding_job_key(dataset.digest, letters)
+    encode_job(Context(key, store), dataset=TEXTS, encoder=letters)
+    command = ["encode", "parallel:en", "--limit", "40", "--encoder", "letters", "--n-letters", "5", "--json"]
+    assert main(command) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["key"], row["d"]) == (key, 5)
+    texts = dataset.items(0, 40)
+    np.testing.assert_array_equal(
+        load_encoding(store, key).vectors[:, 1], [text.lower().count("b") for text in texts]
+    )
+
+
+def test_the_app_lists_them(installed, look, files, monkeypatch):
+    look(installed)
+    from app.workspace import Workspace
+    from relcore.maps.views import ViewSpec
+
+    monkeypatch.delenv("RELSCOPE_DATA", raising=False)
+    view = ViewSpec(("1", "2"), n_nearest=20)
+    session = Session(workspace=Workspace(tuple(files), files[0], files[1], ("3", "4", "5", "6"), view=view))
+    session.open("research", "Universe").change(*similarity_of(session))
+    assert METRIC in session.selectbox(key="all-pairs.metric").options
+    session.change("selectbox", "all-pairs.metric", METRIC)
+    assert not session.errors
+    session.at.session_state["data.kind"] = "Bundled"
+    session.at.session_state["bundled.kind"] = "Texts, pictures and graphs"
+    session.open("data")
+    entries = session.selectbox(key="encode.entry").options
+    texts = next(entry for entry in entries if "English" in entry)
+    session.change("selectbox", "encode.entry", texts)
+    session.change("button_group", "encode.forms-texts", ["letters"])
+    session.change("number_input", "encode.letters.n_letters", 5)
+    assert not session.errors
+    assert "Letters 5" in " ".join(element.value for element in session.at.caption)
+
+
+@pytest.mark.slow
+def test_a_worker_of_the_cluster_computes_with_them(installed, look, files, tmp_path):
+    look(installed)
+    store, letters, dataset = Store(tmp_path / "jobs"), encoder_class("letters")(7), load_dataset(TEXTS)
+    engine = Engine(n_workers=1, store=store)
+    try:
+        key = encoding_job_key(dataset.digest, letters)
+        engine.submit(key, encode_job, title="letters", dataset=TEXTS, encoder=letters).result(120)
+        assert stored_encodings(store, dataset.digest, letters) == {"": key}
+        spaces, task = [load(spec) for spec in files], AllPairs(METRIC)
+        keys = [put_space(store, space) for space in spaces]
+        entry = engine.submit(task.key(spaces), task_job, title="pairs", task=task, inputs=keys).result(120)
+    finally:
+        engine.close()
+    assert task.read(entry).scores[0][1] == task.run(spaces).scores[0][1]
+
+
+# Versions
+
+
+METRIC_CODE = """
+from relcore.scores.comparison import Metric
+from relcore.scores.score import Score
+class Half(Metric):
+    def score(self, pair):
+        return Score(0.5, metric="half", n=len(pair.source))
+"""
+ENCODER_CODE = """
+from dataclasses import dataclass
+from relcore.encoders.encoder import Encoder
+@dataclass(frozen=True)
+class Zeros(Encoder):
+    width: int = 3
+    title, kind = "zeros", "texts"
+    def prepare(self, dataset, report):
+        raise NotImplementedError
+"""
+
+
+def test_a_new_version_has_other_keys_and_no_key_of_relscope_changes(look, tmp_path):
+    def keys(version: str | None) -> dict[str, str]:
+        folder = tmp_path / str(version)
+        points = {"metrics:half": "toy_toy:Half", "encoders:zeros": "toy_toy:Zeros"}
+        if version:
+            look(package(folder, points, METRIC_CODE + ENCODER_CODE, version=version))
+        found = {"ours": AllPairs("cka").key(), "text": encoding_job_key("d", encoder_class("tfidf-svd")())}
+        if version:
+            found |= {
+                "metric": AllPairs("half").key(),
+                "encoder": encoding_job_key("d", encoder_class("zeros")()),
+            }
+        return found
+
+    ours, first, second = keys(None), keys("1.0"), keys("1.1")
+    assert ours["ours"] == first["ours"] == second["ours"]
+    assert ours["text"] == first["text"] == second["text"]
+    assert first["metric"] != second["metric"]
+    assert first["encoder"] != second["encoder"]
+
+
+class Mapped(Format):
+    """Rows of two floats that stay on disk."""
+
+    has_regions = True
+
+    def describe(self, path):
+        return Description({"": (path.stat().st_size // 8, 2)}, "")
+
+    def blocks(self, path, request):
+        raise NotImplementedError
+
+    def regions(self, path, request):
+        return Regions([(0, "float32", self.describe(path).shape)])
+
+
+def test_what_is_kept_of_a_mapped_file_is_that_of_the_version(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    np.arange(8, dtype="<f4").tofile(tmp_path / "x.two")
+    keys = []
+    for version in ("1.0", "1.1"):
+        entry = names.Named("Two", f"{__name__}:Mapped", plugin=f"toy {version}", family="formats")
+        monkeypatch.setitem(names.FORMATS, ".two", entry)
+        space = load_space(tmp_path / "x.two", map_from=1)
+        np.testing.assert_array_equal(np.asarray(space.vectors), np.arange(8).reshape(4, 2))
+        keys.append(space.vectors.origin.key)
+    assert keys[0] != keys[1]
+
+
+def test_a_worker_with_another_version_refuses(look, tmp_path):
+    look(package(tmp_path / "here", {"metrics:half": "toy_toy:Half"}, METRIC_CODE))
+    with pytest.raises(SpaceError, match=r"got toy-toy 1\.0; install the same versions"):
+        AllPairs("half").finish(Context("key of 1.1", Store()))
+
+
+# Broken ones
+
+
+@pytest.mark.parametrize(
+    ("points", "code", "told"),
+    [
+        ({"metrics:bad": "toy_toy:Bad"}, "import nowhere", r"toy_toy:Bad to be imported, got ModuleNotFound"),
+        (
+            {"metrics:bad": "toy_toy:Bad"},
+            "1 / 0",
+            r"got ZeroDivisionError: division by zero; update it, or run",
+        ),
+        (
+            {"metrics:bad": "toy_toy:Bad"},
+            "raise SystemExit(3)",
+            r"toy_toy:Bad to be imported, got SystemExit: 3",
+        ),
+        ({"metrics:bad": "toy_toy:Bad"}, "Bad = dict", r"expected a subclass of Metric as toy_toy:Bad"),
+        (
+            {"metrics:bad": "toy_toy:Bad"},
+            "from relcore.scores.comparison import Metric\nclass Bad(Metric): pass",
+            r"expected toy_toy:Bad to have score",
+        ),
+        ({"encoders:bad": "toy_toy"}, "", r"plugin toy-toy 1\.0: expected toy_toy to be imported"),
+        ({"methods:bad": "toy_toy:bad"}, "bad = 3", r"expected a function as toy_toy:bad, got int"),
+    ],
+)
+def test_one_that_cannot_be_used_costs_one_warning(look, tmp_path, points, code, told):
+    look(package(tmp_path / "site", points, code))
+    (key,) = points
+    family = {"metrics": names.METRICS, "encoders": names.ENCODERS, "methods": names.METHODS}[
+        key.split(":")[0]
+    ]
+    with pytest.raises(SpaceError, match=told):
+        family["bad"].load()
+    with pytest.warns(UserWarning, match=rf"{told}.*pip uninstall toy-toy; Relscope continues") as warned:
+        assert "bad" not in family.working()
+    assert len(warned) == 1
+    assert [name for name, _ in family.loaded()] == [*family]
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "told"),
+    [
+        ("metrics", "cka", "another name than those of Relscope in relscope entry points, got 'cka'"),
+        ("formats", ".npy", "another name than those of Relscope"),
+        ("formats", ".mine.npy", "another name than those of Relscope"),
+        ("formats", ".pkl", "another name than those of Relscope"),
+        ("formats", "npy2", "a suffix such as .ext as a name"),
+        ("formats", ".Floats", "a suffix such as .ext as a name"),
+        ("stores", "http", "words in small letters as a name"),
+        ("encoders", "a,b", "words in small letters as a name"),
+        ("studies", "training", "another name than those of Relscope"),
+        ("methods", "procrustes", "another name than those of Relscope"),
+    ],
+)
+def test_a_name_of_relscope_stays_and_a_wrong_one_is_refused(look, tmp_path, group, name, told):
+    family = next(one for one in names.FAMILIES if one._family == group)
+    before = dict(family)
+    look(package(tmp_path / "site", {f"{group}:{name}": "toy_toy:Mine"}, "raise SystemExit"))
+    with pytest.warns(UserWarning, match=f"plugin toy-toy 1.0: expected {told}") as warned:
+        assert dict(family) == before
+    assert len(warned) == 1
+    assert "toy_toy" not in sys.modules
+
+
+def test_of_two_packages_with_one_name_neither_counts(look, tmp_path):
+    for name in ("one", "two"):
+        package(tmp_path / "site", {"metrics:half": f"toy_{name}:Half"}, METRIC_CODE, name)
+    look(tmp_path / "site")
+    with pytest.warns(UserWarning, match="a name that no other package has") as warned:
+        assert "half" not in names.METRICS
+    assert len(warned) == 2
+
+
+def test_the_command_goes_on_with_one_line(look, tmp_path, files, capsys, monkeypatch):
+    arrays = [str(tmp_path / f"{name}.npy") for name in "ab"]
+    for path in arrays:
+        np.save(path, np.random.default_rng(0).normal(size=(60, 4)))
+    look(package(tmp_path / "site", {"encoders:bad": "toy_toy:Bad", "metrics:cka": "toy_toy:Mine"}, "1 / 0"))
+    assert main(["compare", *arrays, "--anchors", "0", "--pair-by-row", "--quiet"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("relscope: plugin toy-toy 1.0: expected another name")
+    with pytest.raises(SystemExit) as end:
+        main(["encode", "--help"])
+    assert end.value.code == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "toy_toy:Bad to be imported, got ZeroDivisionError" in line
+
+
+def test_an_error_in_a_score_names_the_plugin(look, tmp_path, files, installed):
+    look(installed)
+    code = METRIC_CODE.replace("return Score", "raise KeyError('x')\n        return Score")
+    look(package(tmp_path / "site", {"metrics:half": "toy_toy:Half"}, code))
+    reasons = AllPairs("half").run([load(spec) for spec in files[:2]]).reasons
+    assert reasons[0][1].startswith("plugin toy-toy 1.0: expected a result, got KeyError: 'x'")
+
+
+def test_names_of_the_command_line_stay_those_of_relscope(look, tmp_path, capsys):
+    """A setting or a second name that Relscope has: the first is left to .json files, the second is ours."""
+    code = ENCODER_CODE.replace("width: int = 3", "width: int = 3\n    limit: int = 1\n    short = 'tfidf'")
+    look(
+        package(tmp_path / "site", {"encoders:zeros": "toy_toy:Zeros", "encoders:cnn": "toy_toy:Zeros"}, code)
+    )
+    assert encode_command._named("tfidf", "texts")[0] == "tfidf-svd"
+    assert encode_command._named("cnn", "images") == ("small-vision", {"architecture": "cnn"})
+    assert encode_command._named("zeros", "texts") == ("zeros", {})
+    assert "limit" not in encode_command._settings()
+    with pytest.raises(SystemExit) as end:
+        main(["encode", "--help"])
+    assert end.value.code == 0
+    assert "--width" in capsys.readouterr().out
+
+
+# Shared and confined
+
+SPY = '''
+import os, socket
+import numpy as np
+from relcore.files.formats import Description, Format
+class Spy(Format):
+    """Tries to write, to connect and to read elsewhere; tells its process."""
+    def describe(self, path):
+        return Description({"": (1, 5)}, "")
+    def blocks(self, path, request):
+        done = [os.getpid() % 100_000]
+        for forbidden in (
+            lambda: print("x", file=open(str(path) + ".stolen", "w"), flush=True),
+            lambda: socket.socket(),
+            lambda: open(path.parent / "secret").read(),
+        ):
+            try:
+                forbidden()
+                done.append(1)
+            except OSError:
+                done.append(0)
+        yield np.array([done], np.float32)
+        return {}
+'''
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_its_formats_are_read_by_the_confined_process(look, tmp_path, monkeypatch, shared):
+    look(package(tmp_path / "site", {"formats:.spy": "toy_toy:Spy"}, SPY))
+    monkeypatch.setenv("RELSCOPE_CONFINED", "1")
+    if shared:
+        monkeypatch.setenv("RELSCOPE_SHARE", "1")
+        monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
+    confined._forget()
+    (tmp_path / "secret").write_text("s")
+    (tmp_path / "x.spy").write_bytes(b"x")
+    try:
+        assert shape_of(tmp_path / "x.spy") == (1, 5)
+        process, *could = load_space(tmp_path / "x.spy").vectors[0].tolist()
+    finally:
+        confined._forget()
+    assert process != os.getpid() % 100_000
+    assert could[0] == 0
+    if "seccomp" in confined.offers().partition("without")[0]:
+        assert could[1] == 0
+    if "Landlock" in confined.offers().partition("without")[0]:
+        assert could[2] == 0
+
+
+def test_a_shared_app_has_no_encoders_studies_and_stores_of_plugins(look, tmp_path, monkeypatch):
+    code = ENCODER_CODE + METRIC_CODE
+    points = {"encoders:zeros": "toy_toy:Zeros", "metrics:half": "toy_toy:Half"}
+    points |= {"studies:mine": "toy_toy:Mine", "stores:cupboard": "toy_toy:Cupboard"}
+    look(package(tmp_path / "site", points, code))
+    assert parse_place("cupboard:kept#rows").kind == "cupboard"
+    assert parse_place("cupboard:db://host/x#rows").address == "db://host/x"
+    assert parse_place("cupboard://host/x#rows") is None
+    monkeypatch.setenv("RELSCOPE_SHARE", "1")
+    assert "half" in names.METRICS
+    assert {"zeros", "mine", "cupboard"}.isdisjoint({*names.ENCODERS, *names.STUDIES, *names.INDEXES})
+    assert parse_place("cupboard:kept#rows") is None
+    with pytest.raises(SpaceError, match="encoder: expected one of"):
+        encoder_from_json({"encoder": "zeros"})
+    with pytest.raises(SpaceError, match="study: expected one of"):
+        study_of("mine")
