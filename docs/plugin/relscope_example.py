@@ -25,9 +25,8 @@ class DistanceCorrelation(Metric):
             return np.corrcoef(D[upper], E[np.ix_(order, order)][upper])[0, 1]
 
         null = Null.from_draws(np.array([value(rng.permutation(len(some))) for _ in range(200)]))
-        score = value(np.arange(len(some)))
-        facts = {"metric": "distance correlation", "n": len(some), "drawn_from": len(pair.source)}
-        return Score(score, null=null, **facts)
+        facts = {"n": len(some), "drawn_from": len(pair.source), "null": null}
+        return Score(value(np.arange(len(some))), metric="distance correlation", **facts)
 
 
 @dataclass(frozen=True)
