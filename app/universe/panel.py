@@ -194,7 +194,7 @@ def _one_map(universe: Universe, spaces: Sequence[LatentSpace]) -> None:
     small_maps([one], "universe.map", names=rows, colors=palette[colors].tolist(), labelled=labelled)
     st.caption(
         f"{len(rows):,} rows. The axes belong to no model: what moves, the models see differently. A rotated"
-        " copy of a model, such as another training step, does not move."
+        " copy of a model does not move."
     )
 
 
