@@ -70,9 +70,11 @@ class Linked:
     @cached_property
     def map(self) -> Procrustes:
         """From rows of the source (n, d_source) to the target (n, d_target), fitted on the links that are
-        kept, or without links on where the rotation takes the rows. Raises a SpaceError if nothing fits.
+        kept; where no more than the seeds are, on where `BootstrapResult.rotation` takes the rows. Raises a
+        SpaceError if nothing fits and there are no seeds.
         """
-        if not self.result.kept and self.verdict == "fits" and self.result.rotation is not None:
+        alone = len(self.result.kept) == self.result.n_seeds
+        if alone and (self.result.n_seeds or self.verdict == "fits") and self.result.rotation is not None:
             X, Y = (space.vectors - mean_row(space.vectors) for space in (self.source, self.target))
             moved = (
                 X

@@ -13,7 +13,14 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import band, short
-from relcore.represent.linking import FEWEST, ClusterFit, link_clusters, rotation_between
+from relcore.represent.linking import (
+    FEWEST,
+    PAIRED,
+    ClusterFit,
+    link_clusters,
+    map_from_pairs,
+    rotation_between,
+)
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, MatrixLike, Split, as_space, row_keys
 
@@ -546,7 +553,8 @@ class BootstrapResult:
     vectors : array (n_anchors, d_target), optional
         The paper's optimised anchors, unit rows, before they are replaced by the nearest target rows.
     rotation : array (d_source, d_target), optional
-        Takes unit rows of the source less its mean, of any row, to those of the target.
+        Takes unit rows of the source less its mean to those of the target. Where seeds did not lead to links
+        it is what they and the rows without a partner give, see `map_from_pairs`: linear, not orthogonal.
     """
 
     anchors: Pairs
@@ -657,6 +665,8 @@ def bootstrap_anchors(
     if task.linked and np.count_nonzero(right >= _CERTAIN) < _FEWEST_UNSEEDED * min(len(task.X), len(task.Y)):
         right = np.zeros_like(right)
     verdict, reason, held_out = task.judge(links[:, right >= _CERTAIN])
+    if verdict == "not found" and task.seeds.shape[1] >= PAIRED:
+        rotation = map_from_pairs(task.X, task.Y, task.seeds, random_state)
     certain = np.r_[np.ones(len(task.seeds[0])), right * (verdict == "fits")]
     pairs, n_kept = np.hstack([task.seeds, links]), np.count_nonzero(certain >= precision)
     if task.linked and not n_kept:

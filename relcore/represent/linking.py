@@ -213,3 +213,63 @@ def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
     """The largest of 10,000 agreements of fits that find the axes, and their signs at random."""
     spread = np.linalg.eigvalsh((X.T @ X).astype(np.float64)) / len(X)
     return float((rng.choice((-1.0, 1.0), (_DRAWS, len(spread))) @ spread).max())
+
+
+PAIRED, PAIRED_ROUNDS, PAIRED_NEAREST, PAIRED_WEIGHT, FOLDS = 10, 20, 10, 10.0, 3
+_RIDGE = 0.3  # of the whitening, as in `RelativeProjection`
+
+
+def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state: int = 0) -> np.ndarray:
+    """A linear mapping (d, e) from known pairs (2, p), 10 or more, and from rows that are in none.
+
+    From the pairs alone it is the whitened relative representation, decoded on the other side. With the
+    unpaired rows: match them by their whitened relative representations, take the mean of the ten best by
+    CSLS, rotate, and repeat in damped rounds, in each of which a known pair counts ten times. Held-out pairs,
+    each once, decide whether the one, the other or their sum maps (mean reciprocal rank among all rows).
+    """
+    rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
+    ranks = np.zeros(3)
+    for fold in rng.permutation(FOLDS):
+        held_out = pairs[:, fewer == fold]
+        candidates = _candidates(X, Y, pairs[:, fewer != fold], rng)
+        rest = Y[np.setdiff1d(np.arange(len(Y)), pairs[1])]
+        for place, mapping in enumerate(candidates):
+            mapped = unit_rows(X[held_out[0]] @ mapping)
+            own = np.vecdot(mapped, Y[held_out[1]])
+            ranks[place] += np.sum(1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1)))
+    return _candidates(X, Y, pairs, rng)[int(ranks.argmax())]
+
+
+def _candidates(
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mappings from the pairs alone, from both, and with all rows."""
+    first, second = X[pairs[0]], Y[pairs[1]]
+    bases = [_whitened(anchors) for anchors in (first, second)]
+    alone = bases[0] @ bases[1].T
+    rows, targets = (
+        side[np.setdiff1d(np.arange(len(side)), known)] for side, known in zip((X, Y), pairs, strict=True)
+    )
+    weights = np.r_[np.ones(min(ROWS, len(rows))), np.full(len(first), PAIRED_WEIGHT)].astype(np.float32)
+    mapping = None
+    for _ in range(PAIRED_ROUNDS):
+        if min(len(rows), len(targets)) == 0:
+            return alone, alone, alone
+        own = rows[rng.choice(len(rows), min(ROWS, len(rows)), replace=False)]
+        other = targets[rng.choice(len(targets), min(TARGETS, len(targets)), replace=False)]
+        if mapping is None:
+            cosines = unit_rows(own @ bases[0]) @ unit_rows(other @ bases[1]).T
+        else:
+            cosines = unit_rows(own @ mapping) @ other.T
+        k = min(PAIRED_NEAREST, *cosines.shape)
+        cosines -= np.partition(cosines, -k, axis=0)[-k:].mean(axis=0) / 2
+        near = unit_rows(other[np.argpartition(cosines, -k, axis=1)[:, -k:]].mean(axis=1))
+        turned = rotation_between(np.concatenate([own, first]), np.concatenate([near, second]), weights)
+        mapping = turned if mapping is None else (mapping + turned) / 2
+    return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping
+
+
+def _whitened(anchors: np.ndarray) -> np.ndarray:
+    """Aᵀ (A Aᵀ + λ)^(−1/2) of unit anchors (k, d): (d, k)."""
+    values, vectors = np.linalg.eigh(anchors @ anchors.T + _RIDGE * np.eye(len(anchors), dtype=np.float32))
+    return (anchors.T @ (vectors / np.sqrt(values)) @ vectors.T).astype(np.float32)
