@@ -1,0 +1,378 @@
+"""Passports: anchors that are published with their vectors, so that others can check and bridge a model.
+
+A passport is a safetensors file that every command reads as a space, too (docs/passport.md): `vectors`
+(n, d), `gram` (n, n), `ids`, and a card that says which model made them. 32 anchors tell a rounding, a
+rotation, another prompt and another model apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from relcore.base.access import expanded, regular_file
+from relcore.base.errors import SpaceError, quote
+from relcore.base.numbers import band, counted, short, signed
+from relcore.base.records import from_json, parse, to_json
+from relcore.base.settings import setting
+from relcore.base.writing import write
+from relcore.represent.similarity import unit_rows
+from relcore.runs.progress import silent
+from relcore.spaces.space import LatentSpace, RowNumbers, as_space, ids_of, shared_ids
+
+if TYPE_CHECKING:
+    from relcore.encoders.transformers import PretrainedText
+
+KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 1
+FEWEST, MOST = 8, 4096  # anchors
+_MOST_BYTES, _MOST_HEADER = 2**30, 2**24
+_ZEROS = "0" * 32
+
+
+@dataclass(frozen=True)
+class PassportCard:
+    """Which model made the vectors, in its owner's words; "" where that is not said."""
+
+    model: str = setting("", metavar="NAME", help="The model that makes the vectors.")
+    revision: str = setting("", metavar="NAME", help="Its revision, or the date of a provider's model.")
+    prompt: str = setting("", metavar="TEXT", help="What stands before each text.")
+    pooling: str = setting("", metavar="NAME", help="How a text's tokens become one row.")
+    normalisation: str = setting("", metavar="NAME", help="What is done to the rows afterwards.")
+
+
+@dataclass(frozen=True)
+class _Header:
+    layout: int
+    card: PassportCard
+    dtype: str
+    anchors_digest: str
+    vectors_digest: str
+    checksum: str
+
+
+@dataclass(frozen=True, eq=False)
+class Passport:
+    """n anchors by id, texts as a rule, with `vectors` (n, d) float32 and the card of their model."""
+
+    ids: tuple[str, ...]
+    vectors: np.ndarray
+    card: PassportCard = PassportCard()
+
+    def __post_init__(self) -> None:
+        n = len(self.vectors)
+        if not FEWEST <= n <= MOST:
+            raise SpaceError(
+                f"a passport: expected {FEWEST} to {MOST:,} anchors, got {n:,}; name the texts that it needs"
+            )
+        if any("\n" in text or "\r" in text for text in self.ids):
+            raise SpaceError("a passport: expected anchors without line breaks, got one with some; mend it")
+
+    @classmethod
+    def of(cls, space: LatentSpace, card: PassportCard | None = None) -> Passport:
+        """Of all rows of a space. Raises a SpaceError for too few or too many, and for zero vectors."""
+        if (zero := np.flatnonzero(space.norms == 0)).size:
+            raise SpaceError(
+                f"a passport: expected anchors that the model knows, got zero vectors of"
+                f" {quote(space.ids[zero[:3]])}; leave them out"
+            )
+        vectors = np.ascontiguousarray(space.vectors, np.float32)
+        return cls(tuple(space.ids), vectors, card or PassportCard(space.name))
+
+    @cached_property
+    def gram(self) -> np.ndarray:
+        """Cosines of the anchors with each other, (n, n) float32: what no rotation and no scale changes."""
+        units = unit_rows(self.vectors).astype(np.float64)
+        return (units @ units.T).astype(np.float32)
+
+    @property
+    def space(self) -> LatentSpace:
+        return LatentSpace(self.vectors, self.ids, name=self.card.model or "passport")
+
+    def to_bytes(self) -> bytes:
+        """The file; equal passports give equal bytes."""
+        from safetensors.numpy import save
+
+        anchors = "\n".join(self.ids).encode()
+        vectors = np.ascontiguousarray(self.vectors, "<f4")
+        tensors = {"vectors": vectors, "gram": self.gram, "ids": np.frombuffer(anchors, np.uint8)}
+        digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors.tobytes()).hexdigest()
+        header = _Header(LAYOUT, self.card, stored_dtype(self.vectors), *digests, checksum=_ZEROS)
+        text = json.dumps(to_json(header), ensure_ascii=False, sort_keys=True)
+        content = save(tensors, metadata={KEY: text})
+        return content.replace(_ZEROS.encode(), _checksum(content).encode(), 1)
+
+    def save(self, path: str | Path) -> None:
+        path = Path(path)
+        if path.suffix.lower() != SUFFIX:
+            raise SpaceError(f"{path.name}: expected a file that ends in {SUFFIX}, got another; rename it")
+        write(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Passport:
+        """Raises a SpaceError for another or a damaged file, and for one of a later layout."""
+        from safetensors import SafetensorError, deserialize
+
+        path = regular_file(expanded(path))
+        with path.open("rb") as stream:  # once: what is checked is what is used
+            if (size := os.fstat(stream.fileno()).st_size) > _MOST_BYTES:
+                raise _damaged(path, f"at most {_MOST_BYTES >> 20} MB", f"{size >> 20:,} MB")
+            if (length := int.from_bytes(stream.read(8), "little")) > _MOST_HEADER:
+                raise _damaged(path, f"a header of at most {_MOST_HEADER >> 20} MB", f"{length >> 20:,} MB")
+            stream.seek(0)
+            content = stream.read(size)
+        try:
+            parts = dict(deserialize(content))
+            metadata = parse(content[8 : 8 + length], path.name).get("__metadata__", {})
+        except (SafetensorError, ValueError) as error:
+            raise _damaged(path, "a passport", f"another file or a damaged one ({error!s:.100})") from None
+        if not isinstance(text := metadata.get(KEY), str):
+            raise _damaged(path, "a passport", f"a safetensors file without {KEY!r}")
+        header = from_json(_Header, parse(text, path.name), path.name)
+        if header.layout != LAYOUT:
+            raise SpaceError(f"{path.name}: expected layout {LAYOUT}, got {header.layout}; update Relscope")
+        told = header.checksum.encode()
+        if (
+            len(told) != len(_ZEROS)
+            or _checksum(content.replace(told, _ZEROS.encode(), 1)) != header.checksum
+        ):
+            raise _damaged(path, "the content that was written", "another one, by its checksum")
+        vectors, ids = _tensors(path, parts)
+        passport = cls(ids, LatentSpace(vectors, ids, name=path.name).vectors, header.card)
+        if header.vectors_digest != hashlib.sha256(vectors.tobytes()).hexdigest():
+            raise _damaged(path, "the vectors of its digest", "others")
+        return passport
+
+
+def _tensors(path: Path, parts: dict[str, dict]) -> tuple[np.ndarray, tuple[str, ...]]:
+    kinds = {name: (part["dtype"], len(part["shape"])) for name, part in parts.items()}
+    if kinds != {"vectors": ("F32", 2), "gram": ("F32", 2), "ids": ("U8", 1)}:
+        raise _damaged(path, "the tensors vectors, gram and ids", quote(sorted(parts)) or "none")
+    try:
+        ids = tuple(bytes(parts["ids"]["data"]).decode().split("\n"))
+    except UnicodeDecodeError:
+        raise _damaged(path, "anchors in UTF-8", "other bytes") from None
+    n, d = parts["vectors"]["shape"]
+    if len(ids) != n or list(parts["gram"]["shape"]) != [n, n] or not d:
+        raise _damaged(path, f"{n:,} anchors and a Gram matrix of them", f"{len(ids):,} ids")
+    return np.frombuffer(parts["vectors"]["data"], "<f4").reshape(n, d), ids
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _damaged(path: Path, expected: str, got: str) -> SpaceError:
+    return SpaceError(f"{path.name}: expected {expected}, got {got}; make or copy it again")
+
+
+def stored_dtype(X: np.ndarray) -> str:
+    """The narrowest of float16, bfloat16 and float32 that holds every number of X exactly."""
+    X = np.asarray(X, np.float32)
+    with np.errstate(over="ignore"):
+        if np.array_equal(X.astype(np.float16).astype(np.float32), X):
+            return "float16"
+    return "float32" if (np.ascontiguousarray(X).view(np.uint32) & 0xFFFF).any() else "bfloat16"
+
+
+# What has changed?
+
+CHANGES = {
+    "same": "the same vectors",
+    "rounded": "the same vectors, rounded",
+    "rescaled": "the same directions, other lengths",
+    "rotated": "the same shape in other coordinates",
+    "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer or revision",
+    "other model": "another model",
+}
+EXACT = 2e-5  # of a row's largest number: what another batch size or processor changes
+ROUNDED = 0.06  # of the rows' spread: int8 changes up to .02, the shortest prefix .28
+LENGTHS = 0.01  # of a row's length: int8 changes up to .005
+SAME_GRAM, GRAM_APART = (
+    0.985,
+    0.06,
+)  # a rotation with 5 % of noise: .9991 and .019; a short prefix: .955 and .16
+DRAWS, FEW_DRAWS = 1999, 199  # permutations of the anchors, and samples of them; few for Gram matrices
+LEAST_P = 0.001
+
+
+class Evidence(NamedTuple):
+    """A value with its 95 % interval over the anchors, and the highest of 1,999 draws by chance."""
+
+    value: float
+    low: float
+    high: float
+    chance: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of the anchors of a passport.
+
+    Attributes
+    ----------
+    kind : one of `CHANGES`
+    n : int
+        Anchors that were compared.
+    widths : old and new
+    cosine : Evidence, optional
+        Mean cosine of an anchor's two vectors, −1 … 1; None for two widths. `chance` permutes the anchors.
+    gram : Evidence
+        Pearson correlation of the cosines between anchors, −1 … 1; `chance` permutes the anchors.
+    gram_apart : float
+        The largest difference of two of these cosines, 0 … 2.
+    scale : float
+        Median of the new length of a row to the old one.
+    named : str
+        The recipe that makes the new vectors, where one that was tried does.
+    """
+
+    kind: str
+    n: int
+    widths: tuple[int, int]
+    cosine: Evidence | None
+    gram: Evidence
+    gram_apart: float
+    scale: float
+    named: str = ""
+
+    @property
+    def sentence(self) -> str:
+        told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}"
+        told += f", made by {self.named}" if self.named else ""
+        facts = [f"the {counted(self.n, 'anchor')} and their new vectors have a mean cosine of"]
+        if self.cosine is None:
+            facts = [f"the width was {self.widths[0]:,} and is {self.widths[1]:,}"]
+        else:
+            facts[0] += f" {_told(self.cosine)}"
+        facts.append(f"their cosines with each other correlate by {_told(self.gram)}")
+        facts.append(f"and differ by {short(self.gram_apart)} at most; lengths × {short(self.scale)}")
+        return f"{told}. {facts[0][:1].upper()}{facts[0][1:]}, {', '.join(facts[1:])}."
+
+
+def _told(one: Evidence) -> str:
+    return f"{short(one.value)} (95 %: {band(one.low, one.high)}; by chance up to {signed(one.chance)})"
+
+
+def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
+    """What became of the anchors: `new` are their vectors (n, e) in order, or a space with their ids.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than `FEWEST` of the anchors, or another number of rows without ids.
+    """
+    X, Y = _paired(passport, new)
+    n, rng = len(X), np.random.default_rng((random_state, 8))
+    U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
+    apart, lengths = np.triu_indices(n, 1), np.linalg.norm(Y, axis=1) / np.linalg.norm(X, axis=1)
+    old, now = U @ U.T, V @ V.T
+    orders = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
+    samples = rng.integers(n, size=(DRAWS, n))
+    of_gram = float(np.corrcoef(old[apart], now[apart])[0, 1])
+    by_chance = [np.corrcoef(old[apart], now[np.ix_(one, one)][apart])[0, 1] for one in orders[:FEW_DRAWS]]
+    gram = _evidence(of_gram, [_of_sample(old, now, one) for one in samples[:FEW_DRAWS]], by_chance)
+    cosine, kind = None, ""
+    if X.shape[1] == Y.shape[1]:
+        between = U @ V.T
+        own, chance = between.diagonal(), between[np.arange(n), orders].mean(axis=1)
+        cosine = _evidence(float(own.mean()), own[samples].mean(axis=1), chance)
+        kind = _of_coordinates(X, Y, lengths)
+        if not kind and not _is_rotated(gram.value, old, now):
+            p = (1 + np.count_nonzero(chance >= own.mean())) / (1 + DRAWS)
+            kind = "changed recipe" if p <= LEAST_P else "other model"
+    kind = kind or ("rotated" if _is_rotated(gram.value, old, now) else "other model")
+    most = float(np.abs(old - now).max())
+    return Change(kind, n, (X.shape[1], Y.shape[1]), cosine, gram, most, float(np.median(lengths)))
+
+
+def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
+    low, high = np.quantile(samples, (0.025, 0.975))
+    return Evidence(value, float(low), float(high), float(np.max(chance)))
+
+
+def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
+    """The correlation over a sample with repeats, without the cosines of a row with itself."""
+    first, second = (rows[side] for side in np.triu_indices(len(rows), 1))
+    places = first[first != second], second[first != second]
+    return float(np.corrcoef(old[places], now[places])[0, 1])
+
+
+def _paired(passport: Passport, new: LatentSpace | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    new = as_space(new)
+    if isinstance(ids_of(new), RowNumbers) and len(new) == len(passport.ids):
+        new = LatentSpace(new.vectors, passport.ids, name=new.name)  # in the passport's order
+    shared = shared_ids((passport.space, new))
+    if len(shared) < FEWEST:
+        raise SpaceError(
+            f"{new.name!r}: expected the vectors of at least {FEWEST} anchors, by their ids or all in the"
+            f" passport's order, got {len(shared)}; embed the anchors' texts again"
+        )
+    X, Y = (np.asarray(space.vectors[space.rows(shared)]) for space in (passport.space, new))
+    if not np.linalg.norm(Y, axis=1).all():
+        raise SpaceError(f"{new.name!r}: expected vectors of the anchors, got zero vectors; embed them again")
+    return X, Y
+
+
+def _is_rotated(correlation: float, old: np.ndarray, now: np.ndarray) -> bool:
+    return correlation >= SAME_GRAM and float(np.abs(old - now).max()) <= GRAM_APART
+
+
+def _of_coordinates(X: np.ndarray, Y: np.ndarray, lengths: np.ndarray) -> str:
+    """Whether the rows kept their directions: "same", "rounded" or "rescaled"; else ""."""
+    X, lengths = X.astype(np.float64), lengths[:, None]
+    change = Y / lengths - X
+    spread = np.sqrt(np.square(X - X.mean(axis=0)).sum(axis=1).mean())
+    if np.sqrt(np.square(change).sum(axis=1).mean()) > ROUNDED * spread:
+        return ""
+    if np.abs(lengths - 1).max() > LENGTHS:
+        return "rescaled"
+    exact = np.abs(Y - X).max(axis=1) <= EXACT * np.abs(X).max(axis=1)
+    return "same" if exact.all() else "rounded"
+
+
+# Which recipe made them? Where the model is at hand, likely ones are tried.
+
+PROMPTS = (
+    "",
+    "query: ",
+    "passage: ",
+    "search_query: ",
+    "search_document: ",
+    "Represent this sentence for searching relevant passages: ",
+)
+POOLINGS = ("mean", "cls")
+NAMED = 0.999  # mean cosine
+
+
+def name_recipe(
+    encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str]
+) -> str:
+    """The prompt, pooling and layer of this model, of its `layers`, that make the vectors `new` (n, e) of the
+    texts; "" for none: the best mean cosine must be .999 or more.
+    """
+    from relcore.encoders.dataset import Dataset
+
+    best, told, units = NAMED, "", unit_rows(new)
+    items = list(texts)
+    dataset = Dataset(lambda start, stop: items[start:stop], items, name="anchors", kind="texts")
+    for pooling in POOLINGS:  # of the class token not the embedding, which is the same for every text
+        layers = tuple(layer for layer in encoder.layers if layer or pooling == "mean")
+        encode = replace(encoder, layers=layers, pooling=pooling).prepare(dataset, silent)
+        for prompt in prompts:
+            rows = encode([f"{prompt}{text}" for text in items])
+            for output, matrix in rows.items():
+                if matrix.shape[1] != new.shape[1]:
+                    continue
+                found = float(np.vecdot(unit_rows(matrix), units).mean())
+                if found > best + 1e-7:
+                    best, told = found, f"prompt {prompt!r}, pooling {pooling}, {output}"
+    return told
