@@ -35,6 +35,7 @@ COMMANDS = {
     "invert": "translate one space into another through anchors, and measure the error",
     "link": "find rows of two spaces that are the same thing, from a few known pairs or from none",
     "universe": "bring several spaces into one by one map each, add a space to it, or map rows",
+    "passport": "publish anchors with their vectors, check what became of them, or bridge two models by them",
     "study": "run or resume a study; without a name, list all studies",
     "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
     "figure": "draw a figure again from its recipe",
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with ExitStack() as around, warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _fail(message)
-            options = _parser(arguments).parse_args(arguments)
+            options = parser_of(arguments).parse_args(arguments)
             access.check_environment()
             from relcore.files import confined
             from relcore.runs.store import in_use
@@ -157,7 +158,7 @@ class _Parser(argparse.ArgumentParser):
         raise SpaceError(f"{message}{near or ';'} see {prog} --help")
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """All commands with one line each, and the arguments of the one that is called."""
     width = min(100, shutil.get_terminal_size().columns)
     style = {"formatter_class": partial(_Help, max_help_position=28, width=width)}

@@ -79,6 +79,7 @@ class Setting:
     usual: Any = UNSET
     option: str = ""
     metavar: str = ""
+    verbatim: bool = False  # a text keeps the spaces around it
     note: Callable[[Any], str] | None = None
     more: bool = False
     is_tuple: bool = False
@@ -143,7 +144,7 @@ class Setting:
         """The value of what a user typed: ``"4, 8, 12"``, ``"0.1"``; a SpaceError if it has none. Numbers
         are in plain ASCII digits: Python alone would take "１２" and "1_000".
         """
-        text = str(text).strip()
+        typed, text = text, str(text).strip()
         if self.is_tuple and get_args(self.kind)[0] is str:
             return tuple(filter(None, map(str.strip, text.split(","))))
         if self.is_tuple:
@@ -153,7 +154,7 @@ class Setting:
         elif self.kind is bool:
             return {"true": True, "false": False}.get(text.lower(), text)
         elif not self.number:
-            return text
+            return typed if self.verbatim else text
         elif (_WHOLE if self.number is int else _FLOAT).fullmatch(text) and math.isfinite(float(text)):
             return self.number(text)
         wanted = "whole numbers such as 4, 8, 12" if self.is_tuple else self.wanted

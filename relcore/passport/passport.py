@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 1
 FEWEST, MOST = 8, 4096  # anchors
+ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 _MOST_BYTES, _MOST_HEADER = 2**30, 2**24
 _ZEROS = "0" * 32
 
@@ -44,7 +45,7 @@ class PassportCard:
 
     model: str = setting("", metavar="NAME", help="The model that makes the vectors.")
     revision: str = setting("", metavar="NAME", help="Its revision, or the date of a provider's model.")
-    prompt: str = setting("", metavar="TEXT", help="What stands before each text.")
+    prompt: str = setting("", metavar="TEXT", verbatim=True, help="What stands before each text.")
     pooling: str = setting("", metavar="NAME", help="How a text's tokens become one row.")
     normalisation: str = setting("", metavar="NAME", help="What is done to the rows afterwards.")
 
@@ -270,7 +271,7 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
     SpaceError
         Fewer than `FEWEST` of the anchors, or another number of rows without ids.
     """
-    X, Y = _paired(passport, new)
+    _, X, Y = _paired(passport, new)
     n, rng = len(X), np.random.default_rng((random_state, 8))
     U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
     apart, lengths = np.triu_indices(n, 1), np.linalg.norm(Y, axis=1) / np.linalg.norm(X, axis=1)
@@ -306,7 +307,15 @@ def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
     return float(np.corrcoef(old[places], now[places])[0, 1])
 
 
-def _paired(passport: Passport, new: LatentSpace | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def anchors_in(passport: Passport, new: LatentSpace) -> tuple[tuple[str, ...], np.ndarray]:
+    """The anchors (m,) that a space has, and its vectors (m, e) of them; errors as in `check`."""
+    found = _paired(passport, new)
+    return found[0], found[2]
+
+
+def _paired(
+    passport: Passport, new: LatentSpace | np.ndarray
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     new = as_space(new)
     if isinstance(ids_of(new), RowNumbers) and len(new) == len(passport.ids):
         new = LatentSpace(new.vectors, passport.ids, name=new.name)  # in the passport's order
@@ -319,7 +328,7 @@ def _paired(passport: Passport, new: LatentSpace | np.ndarray) -> tuple[np.ndarr
     X, Y = (np.asarray(space.vectors[space.rows(shared)]) for space in (passport.space, new))
     if not np.linalg.norm(Y, axis=1).all():
         raise SpaceError(f"{new.name!r}: expected vectors of the anchors, got zero vectors; embed them again")
-    return X, Y
+    return tuple(shared), X, Y
 
 
 def _is_rotated(correlation: float, old: np.ndarray, now: np.ndarray) -> bool:
@@ -353,26 +362,36 @@ POOLINGS = ("mean", "cls")
 NAMED = 0.999  # mean cosine
 
 
+def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:
+    """“prompt, pooling, output” → vectors (n, d) of the texts behind each prompt."""
+    from relcore.encoders.dataset import Dataset
+
+    items = list(texts)
+    numbers = list(map(str, range(len(items))))
+    dataset = Dataset(lambda start, stop: items[start:stop], numbers, name="anchors", kind="texts")
+    encode = encoder.prepare(dataset, silent)
+    return {
+        f"the prompt {prompt!r}, pooling {encoder.pooling}, {output}": rows
+        for prompt in prompts
+        for output, rows in encode([f"{prompt}{text}" for text in items]).items()
+    }
+
+
 def name_recipe(
-    encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str]
+    encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str] = PROMPTS
 ) -> str:
     """The prompt, pooling and layer of this model, of its `layers`, that make the vectors `new` (n, e) of the
     texts; "" for none: the best mean cosine must be .999 or more.
     """
-    from relcore.encoders.dataset import Dataset
-
-    best, told, units = NAMED, "", unit_rows(new)
-    items = list(texts)
-    dataset = Dataset(lambda start, stop: items[start:stop], items, name="anchors", kind="texts")
+    tried: dict[str, np.ndarray] = {}
     for pooling in POOLINGS:  # of the class token not the embedding, which is the same for every text
         layers = tuple(layer for layer in encoder.layers if layer or pooling == "mean")
-        encode = replace(encoder, layers=layers, pooling=pooling).prepare(dataset, silent)
-        for prompt in prompts:
-            rows = encode([f"{prompt}{text}" for text in items])
-            for output, matrix in rows.items():
-                if matrix.shape[1] != new.shape[1]:
-                    continue
-                found = float(np.vecdot(unit_rows(matrix), units).mean())
-                if found > best + 1e-7:
-                    best, told = found, f"prompt {prompt!r}, pooling {pooling}, {output}"
-    return told
+        tried |= encode_texts(replace(encoder, layers=layers, pooling=pooling), texts, *prompts)
+    units = unit_rows(new)
+    near = {
+        told: float(np.vecdot(unit_rows(rows), units).mean())
+        for told, rows in tried.items()
+        if rows.shape[1] == new.shape[1]
+    }
+    best = max(near, key=near.__getitem__, default="")
+    return best if near.get(best, 0) >= NAMED else ""

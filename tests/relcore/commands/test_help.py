@@ -9,7 +9,7 @@ import pytest
 
 from relcore.base.settings import settings_of
 from relcore.bootstrap.spec import BootstrapSpec
-from relcore.cli import COMMANDS, _parser, main
+from relcore.cli import COMMANDS, main, parser_of
 from relcore.commands.arguments import values_of
 from relcore.compare.scoring import ExactScores
 from relcore.migrate.migration import Migration
@@ -55,7 +55,7 @@ def _help_of(command, capsys, *arguments):
     ],
 )
 def test_options_and_their_defaults_are_the_fields_of_the_task(command, kind, capsys):
-    values = values_of(_parser(command.split()).parse_args(command.split()), kind)
+    values = values_of(parser_of(command.split()).parse_args(command.split()), kind)
     assert len(values) > 3
     for name, one in settings_of(kind).items():
         if name in values and not is_dataclass(one.kind):

@@ -1,0 +1,51 @@
+"""Chooses relcore/data/anchors/anchors.txt: 300 texts that lie far apart.
+
+Of the candidates beside this file and the bundled everyday sentences, each in one of its four languages, the
+text is taken in turn whose nearest chosen text is the farthest (Gonzalez 1985), by the cosines of MiniLM and
+of letters (TF-IDF, 128 components) together. Run at the project's root: ``python assets/anchors/choose.py``.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from relcore.encoders.transformers import PretrainedText, minilm_folder
+from relcore.passport.passport import ANCHORS, encode_texts
+from relcore.represent.similarity import mean_row, unit_rows
+
+N, SHARES = 300, (0.55, 0.2, 0.15, 0.1)  # of the everyday sentences in each language
+HERE = Path(__file__).parent
+
+
+def candidates() -> list[str]:
+    own = (HERE / "candidates.txt").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (HERE.parents[1] / "relcore/data/parallel/everyday.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    )
+    rng = np.random.default_rng(0)
+    everyday = [line.split("\t")[1 + int(rng.choice(4, p=SHARES))] for line in lines]
+    return list(dict.fromkeys([*filter(None, own), *everyday]))
+
+
+def centred(X: np.ndarray) -> np.ndarray:
+    X = unit_rows(X)
+    return unit_rows(X, mean_row(X))
+
+
+def chosen(texts: list[str]) -> list[str]:
+    [meaning] = encode_texts(PretrainedText(str(minilm_folder()), (6,)), texts, "").values()
+    letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True).fit_transform(texts)
+    spelling = TruncatedSVD(128, random_state=0).fit_transform(letters)
+    X = np.hstack([centred(meaning), centred(spelling)])
+    rows = [int(np.argmin(X @ X.mean(axis=0)))]
+    nearest = X @ X[rows[0]]
+    while len(rows) < N:
+        rows.append(int(np.argmin(nearest)))
+        nearest = np.maximum(nearest, X @ X[rows[-1]])
+    return [texts[row] for row in sorted(rows)]
+
+
+if __name__ == "__main__":
+    ANCHORS.write_text("\n".join(chosen(candidates())) + "\n", encoding="utf-8")

@@ -1,0 +1,159 @@
+"""passport: make one, check new vectors against it, or bridge two; the exit code of a check decides in CI."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from relcore.base.access import expanded
+from relcore.base.errors import SpaceError, quote
+from relcore.base.records import read_file
+from relcore.base.settings import setting
+from relcore.base.text import read_lines
+from relcore.catalog.catalog import load
+from relcore.commands.arguments import SPACE_HELP, Results, add, space_spec, values_of
+from relcore.commands.output import need_suffix, show
+from relcore.passport.passport import (
+    ANCHORS,
+    CHANGES,
+    SUFFIX,
+    Evidence,
+    Passport,
+    PassportCard,
+    anchors_in,
+    check,
+    encode_texts,
+    name_recipe,
+)
+from relcore.spaces.space import LatentSpace, match
+
+if TYPE_CHECKING:
+    from relcore.encoders.transformers import PretrainedText
+
+BUNDLED = "bundled"  # the anchor texts that come with Relscope
+VERBS = {"make": 1, "check": 2, "bridge": 2}
+ACCEPTED = ("same", "rounded", "rescaled", "rotated")
+
+
+@dataclass
+class PassportOptions:
+    vectors: Path | None = setting(
+        None,
+        metavar="FILE",
+        help="Of make: TEXTS is a text a line, and this has their vectors, in this order.",
+    )
+    encoder: str = setting(
+        None,
+        metavar="MODEL",
+        help="Of make: FILE has a text a line, and this model makes the vectors (minilm, or a folder of"
+        " transformers). Of check: likely prompts, poolings and layers of it are tried, and the one that"
+        " makes the new vectors is named.",
+    )
+    gate: str = setting(
+        "rounded",
+        choices=ACCEPTED,
+        help="Of check: the largest change for which the exit code is 0: same, rounded, rescaled or rotated.",
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description += (
+        " “make SPACE” publishes all rows of a space as anchors, with a card of their model; “make bundled"
+        " --encoder …” takes the 300 texts that come with Relscope. “check FILE NEW”"
+        f" says what became of them: {', '.join(CHANGES)}; NEW is another passport, or a space or store that"
+        " has their ids. “bridge OLD NEW” makes of two passports with the same anchors the adapter that"
+        " migrate makes of such pairs, and embeds nothing. The exit code of a check is 1 beyond --gate, 2"
+        " after an error."
+    )
+    parser.add_argument("verb", choices=tuple(VERBS), help="what to do")
+    parser.add_argument("files", metavar="FILE", nargs="+", help=f"a passport; or {SPACE_HELP}")
+    output = f"Of make: the passport to write, {SUFFIX}. Of bridge: the folder of the adapter."
+    add(parser, PassportOptions, PassportCard, Results, output=output)
+    parser.epilog = (
+        "example:\n"
+        "  relscope passport make anchors.txt --encoder minilm -o minilm.safetensors\n"
+        "  relscope passport check minilm.safetensors qdrant:http://127.0.0.1:6333#notes --gate rounded\n"
+        "  relscope passport bridge old.safetensors new.safetensors -o adapter"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    if len(options.files) != VERBS[options.verb]:
+        expected = "one file" if VERBS[options.verb] == 1 else "two files"
+        raise SpaceError(f"{options.verb}: expected {expected}, got {quote(options.files)}")
+    if options.verb == "check":
+        return _check(options)
+    if options.output is None:
+        raise SpaceError(f"{options.verb}: expected where to write, got no -o; name a file or a folder")
+    if options.verb == "bridge":
+        return _bridge(options)
+    need_suffix(options.output, [SUFFIX])
+    passport = _made(options)
+    passport.save(options.output)
+    n, d = passport.vectors.shape
+    print(
+        f"{options.output}: {n:,} anchors × {d:,} numbers, of {passport.card.model or 'a model without name'}"
+    )
+    return 0
+
+
+def _made(options: argparse.Namespace) -> Passport:
+    card, [source] = PassportCard(**values_of(options, PassportCard)), options.files
+    if options.encoder is None and options.vectors is None:
+        space = load(space_spec(source), again=True)
+        return Passport.of(space, replace(card, model=card.model or space.name))
+    texts = read_lines(ANCHORS if source == BUNDLED else expanded(source), "one text per line")
+    if options.vectors is not None:
+        rows = load(space_spec(str(options.vectors)), again=True)
+        return Passport.of(rows.with_columns(ids=texts), replace(card, model=card.model or rows.name))
+    encoder = _encoder(options.encoder)
+    if card.pooling:
+        encoder = replace(encoder, pooling=card.pooling)
+    last = replace(encoder, layers=encoder.layers[-1:])
+    [rows] = encode_texts(last, texts, card.prompt).values()
+    name = card.model or Path(options.encoder).name
+    space = LatentSpace(rows, texts, name=name)
+    return Passport.of(space, replace(card, model=name, pooling=encoder.pooling))
+
+
+def _encoder(name: str) -> PretrainedText:
+    """The model with all its layers."""
+    from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
+
+    folder = minilm_folder() if name == "minilm" else model_folder(name)
+    n_layers = read_file(Path(folder) / "config.json", "a model").get("num_hidden_layers", 0)
+    return PretrainedText(str(folder), tuple(range(n_layers + 1)) if n_layers else (-1,))
+
+
+def _check(options: argparse.Namespace) -> int:
+    passport, new = Passport.load(options.files[0]), load(space_spec(options.files[1]), again=True)
+    change = check(passport, new)
+    if options.encoder is not None:
+        change = replace(change, named=name_recipe(_encoder(options.encoder), *anchors_in(passport, new)))
+    fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
+    row = {"change": change.kind, "n": change.n, "recipe": change.named}
+    for name, one in (("cosine", change.cosine), ("gram", change.gram)):
+        values = one._asdict() if one else dict.fromkeys(Evidence._fields)
+        row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
+    row |= {"gram apart": change.gram_apart, "scale": change.scale}
+    lines = [change.sentence, "" if fine else f"An alarm: more than --gate {options.gate} accepts."]
+    card = asdict(passport.card)
+    show(
+        options, pd.DataFrame([row]), list(filter(None, lines)), rows="checks", passport=card, alarm=not fine
+    )
+    return int(not fine)
+
+
+def _bridge(options: argparse.Namespace) -> int:
+    """What `relscope migrate OLD NEW --export FOLDER` makes: a passport is a space."""
+    from relcore.cli import parser_of
+
+    old, new = (Passport.load(file) for file in options.files)
+    match(old.space, new.space)
+    arguments = ["migrate", *options.files, "--export", str(options.output), "--format", options.format]
+    asked = parser_of(arguments).parse_args([*arguments, *["--quiet"] * options.quiet])
+    return asked.run(asked) or 0

@@ -1,0 +1,208 @@
+"""Passports: a file that is a space, what is said of a known change, and a reader of 40 lines without Relscope."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relcore import LatentSpace, load_space
+from relcore.base.errors import SpaceError
+from relcore.cli import main
+from relcore.passport.passport import Passport, PassportCard, check, stored_dtype
+from relcore.represent.similarity import unit_rows
+
+N, D = 32, 64
+IDS = tuple(f"a sentence, number {row}" for row in range(N))
+DOC = Path(__file__).parents[3] / "docs" / "passport.md"
+
+
+@pytest.fixture
+def vectors():
+    return np.random.default_rng(0).normal(size=(N, D)).astype(np.float32) + 0.2
+
+
+@pytest.fixture
+def passport(vectors):
+    return Passport(IDS, vectors, PassportCard("model", prompt="query: "))
+
+
+@pytest.fixture
+def file(passport, tmp_path):
+    passport.save(tmp_path / "model.safetensors")
+    return tmp_path / "model.safetensors"
+
+
+def rotation(seed=1):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(D, D)))[0]
+
+
+CHANGES = {
+    "same": lambda X: X * (1 + 1e-6),
+    "rounded": lambda X: X.astype(np.float16).astype(np.float32),
+    "rescaled": lambda X: unit_rows(X),
+    "rotated": lambda X: X @ rotation(),
+    "changed recipe": lambda X: X + np.random.default_rng(2).normal(size=X.shape),
+    "other model": lambda X: np.random.default_rng(3).normal(size=X.shape),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_known_change_is_named_with_its_evidence(kind, passport, vectors):
+    Y = CHANGES[kind](vectors)
+    found = check(passport, Y)
+    assert found.kind == kind
+    U, V = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (vectors, Y))
+    assert found.cosine.value == pytest.approx(np.vecdot(U, V).mean(), abs=1e-6)
+    apart = np.triu_indices(N, 1)
+    assert found.gram.value == pytest.approx(np.corrcoef((U @ U.T)[apart], (V @ V.T)[apart])[0, 1], abs=1e-5)
+    for one in (found.cosine, found.gram):
+        assert one.low <= one.value + 1e-9
+        assert one.value <= one.high + 1e-9
+    assert found.sentence.startswith(kind.capitalize())
+
+
+def test_a_wider_space_of_the_same_shape_is_rotated_and_another_is_another_model(passport, vectors):
+    wide = (
+        np.pad(vectors, ((0, 0), (0, 16))) @ np.linalg.qr(np.random.default_rng(4).normal(size=(80, 80)))[0]
+    )
+    found = check(passport, wide)
+    assert (found.kind, found.cosine, found.widths) == ("rotated", None, (D, 80))
+    assert check(passport, np.random.default_rng(5).normal(size=(N, 80))).kind == "other model"
+
+
+def test_rows_are_found_by_id_in_a_larger_space_and_by_order_without_ids(passport, vectors):
+    rng = np.random.default_rng(6)
+    order = rng.permutation(N + 100)
+    ids = np.array([*IDS, *(f"other {row}" for row in range(100))])[order]
+    rows = np.vstack([vectors, rng.normal(size=(100, D))])[order]
+    assert check(passport, LatentSpace(rows, ids)).kind == "same"
+    assert check(passport, LatentSpace(vectors[:10], IDS[:10])).n == 10
+    with pytest.raises(SpaceError, match="expected the vectors of at least 8 anchors"):
+        check(passport, LatentSpace(rows, [f"x{row}" for row in range(len(rows))]))
+
+
+def test_the_file_keeps_all_and_is_a_space(passport, file, vectors):
+    again = Passport.load(file)
+    assert (again.ids, again.card) == (passport.ids, passport.card)
+    np.testing.assert_array_equal(again.vectors, vectors)
+    assert again.to_bytes() == file.read_bytes()
+    space = load_space(file)
+    assert tuple(space.ids) == IDS
+    np.testing.assert_array_equal(space.vectors, vectors)
+    np.testing.assert_allclose(passport.gram, unit_rows(vectors) @ unit_rows(vectors).T, atol=1e-6)
+
+
+@pytest.mark.parametrize("place", [0, 4, 60, 300, -400, -1])
+def test_a_damaged_file_is_refused(file, place):
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(SpaceError, match=r"model\.safetensors: "):
+        Passport.load(file)
+
+
+def test_a_cut_file_another_and_too_few_anchors_are_refused(file, tmp_path, vectors):
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(SpaceError, match="expected a passport, got another file or a damaged one"):
+        Passport.load(file)
+    from safetensors.numpy import save_file
+
+    save_file({"vectors": vectors}, tmp_path / "space.safetensors")
+    with pytest.raises(SpaceError, match=r"without 'relscope\.passport'"):
+        Passport.load(tmp_path / "space.safetensors")
+    with pytest.raises(SpaceError, match="expected 8 to 4,096 anchors, got 7"):
+        Passport(IDS[:7], vectors[:7])
+    with pytest.raises(SpaceError, match="zero vectors of 'a sentence, number 3'"):
+        Passport.of(LatentSpace(np.where(np.arange(N)[:, None] == 3, 0, vectors), IDS))
+
+
+def test_the_narrowest_dtype_that_holds_the_numbers():
+    X = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
+    halves = (X.view(np.uint32) & 0xFFFF0000).view(np.float32)
+    kinds = stored_dtype(X), stored_dtype(X.astype(np.float16)), stored_dtype(halves * 2.0**60)
+    assert kinds == ("float32", "float16", "bfloat16")
+
+
+def test_on_the_command_line_a_check_is_a_gate(file, tmp_path, vectors, capsys):
+    np.save(tmp_path / "new.npy", vectors @ rotation())
+    check_new = ["passport", "check", str(file), str(tmp_path / "new.npy")]
+    assert main([*check_new, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["checks"][0]["change"], told["alarm"], told["passport"]["model"]) == (
+        "rotated",
+        True,
+        "model",
+    )
+    assert main([*check_new, "--gate", "rotated"]) == 0
+    assert "Rotated: the same shape" in capsys.readouterr().out
+    (tmp_path / "texts.txt").write_text("\n".join(IDS))
+    np.save(tmp_path / "v.npy", vectors)
+    made = str(tmp_path / "made.safetensors")
+    given = ["--vectors", str(tmp_path / "v.npy"), "--model", "model", "--prompt", "query: "]
+    assert main(["passport", "make", str(tmp_path / "texts.txt"), *given, "-o", made]) == 0
+    assert Passport.load(made).card == Passport.load(file).card
+    assert Path(made).read_bytes() == file.read_bytes()
+    assert main(["passport", "check", str(file)]) == 2
+    assert "check: expected two files" in capsys.readouterr().err
+
+
+def test_two_passports_are_a_bridge_the_same_as_migrate_makes(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    old = rng.normal(size=(300, 12))
+    new = old @ np.linalg.qr(rng.normal(size=(12, 12)))[0] + 0.1 * rng.normal(size=old.shape)
+    for name, rows in (("old", old), ("new", new)):
+        Passport(tuple(map(str, range(300))), rows.astype(np.float32)).save(tmp_path / f"{name}.safetensors")
+    pair = [str(tmp_path / f"{name}.safetensors") for name in ("old", "new")]
+    assert main(["passport", "bridge", *pair, "-o", str(tmp_path / "a")]) == 0
+    assert main(["migrate", *pair, "--export", str(tmp_path / "b")]) == 0
+    a, b = ((tmp_path / name / "adapter.safetensors").read_bytes() for name in "ab")
+    assert a == b
+
+
+def reader():
+    """The reader that docs/passport.md prints."""
+    return re.search(r"```python\n(\"\"\"Reads.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL)[1]
+
+
+def test_the_reader_of_the_documentation_needs_numpy_alone(file, tmp_path, vectors):
+    code = reader()
+    assert len(code.splitlines()) <= 40
+    (tmp_path / "reader.py").write_text(code)
+    np.save(tmp_path / "new.npy", vectors @ rotation())
+    script = "import sys; import reader; ids, vectors, gram, header = reader.read('model.safetensors'); import numpy as np;"
+    script += "print(ids[3], vectors.shape, header['card']['model'], reader.same_shape(gram, np.load('new.npy')) > .999,"
+    script += " 'relcore' in sys.modules, 'safetensors' in sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == f"{IDS[3]} ({N}, {D}) model True False False".split()
+
+
+@pytest.mark.slow
+def test_the_recipe_is_named_where_the_model_is_at_hand(tmp_path, capsys):
+    texts = [
+        f"The {thing} is {state}."
+        for thing in ("train", "dog", "river", "letter")
+        for state in ("late", "new", "lost")
+    ]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    make = ["passport", "make", str(tmp_path / "texts.txt"), "--encoder", "minilm", "-o"]
+    assert main([*make, str(tmp_path / "old.safetensors")]) == 0
+    for name, more in {"query": ["--prompt", "query: "], "cls": ["--pooling", "cls"]}.items():
+        assert main([*make, str(tmp_path / f"{name}.safetensors"), *more]) == 0
+        capsys.readouterr()
+        pair = [str(tmp_path / f"{each}.safetensors") for each in ("old", name)]
+        assert main(["passport", "check", *pair, "--encoder", "minilm", "--json"]) == 1
+        told = json.loads(capsys.readouterr().out)["checks"][0]
+        assert told["change"] == "changed recipe"
+        assert (
+            told["recipe"]
+            == {
+                "query": "the prompt 'query: ', pooling mean, layer 6",
+                "cls": "the prompt '', pooling cls, layer 6",
+            }[name]
+        )
