@@ -1,6 +1,6 @@
 """``python -m benchmarks.passport_rates``: what `relcore.passport` says of vectors whose change is known.
 
-Of texts that are drawn anew each time a passport is made from a model's vectors, then compared with the same
+Of texts that are drawn again each time a passport is made from a model's vectors, then compared with the same
 vectors after a known change: rounding, scale, rotation, another prompt, pooling and layer of the model, and
 other models. A table says how often the right class is named. Needs MiniLM and the folder trec in RELSCOPE_DATA.
 """

@@ -42,6 +42,7 @@ FLOORS = (
     "invert",
     "drift",
     "migrate",
+    "passport",
     "sharded",
     "studies",
     "papers",

@@ -12,7 +12,7 @@ import pytest
 from relcore import LatentSpace, load_space
 from relcore.base.errors import SpaceError
 from relcore.cli import main
-from relcore.passport.passport import Passport, PassportCard, check, stored_dtype
+from relcore.passport.passport import ANCHORS, Passport, PassportCard, check, stored_dtype
 from relcore.represent.similarity import unit_rows
 
 N, D = 32, 64
@@ -161,6 +161,12 @@ def test_two_passports_are_a_bridge_the_same_as_migrate_makes(tmp_path, capsys):
     assert main(["migrate", *pair, "--export", str(tmp_path / "b")]) == 0
     a, b = ((tmp_path / name / "adapter.safetensors").read_bytes() for name in "ab")
     assert a == b
+
+
+def test_the_anchor_texts_that_come_with_relscope_are_300():
+    texts = ANCHORS.read_text(encoding="utf-8").splitlines()
+    assert len(set(texts)) == len(texts) == 300
+    assert all(text == text.strip() and text for text in texts)
 
 
 def reader():
