@@ -12,6 +12,7 @@ from relcore import (
     LatentSpace,
     Procrustes,
     RelativeProjection,
+    Universe,
     bootstrap_anchors,
     jaccard,
     linear_cka,
@@ -60,6 +61,9 @@ found = assert_type(bootstrap_anchors(space, X, seeds=[("a", "b")], n_anchors=2)
 assert_type((found.anchors, found.verdict), tuple[tuple[tuple[str, str], ...], str])
 linked = assert_type(link(space, X, [("a", "b")], k=5), Linked)
 assert_type((linked.links, linked.map, linked.pair), tuple[DataFrame, Procrustes, Match])
+universe = assert_type(Universe.fit([space, space]), Universe)
+assert_type((universe.names, universe.translate(X, "a", "b")), tuple[tuple[str, ...], np.ndarray])
+assert_type(Universe.load("words.universe").add(space).table(), DataFrame)
 stitched = assert_type(stitch_matrix([space, space]), StitchResult)
 assert_type(stitched.matrix("relative"), tuple[np.ndarray, np.ndarray])
 assert_type(read_selection("session.json"), Selection)
