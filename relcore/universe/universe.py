@@ -33,7 +33,7 @@ from relcore.runs.progress import Report, silent
 from relcore.runs.store import Store
 from relcore.scores.neighbours import Neighbours, nearest_directions
 from relcore.scores.score import Null, Score
-from relcore.spaces.space import LatentSpace, distinct_names, row_keys, scored_rows
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space, distinct_names, row_keys, scored_rows
 from relcore.tasks.task import Task
 
 SUFFIX = ".universe"
@@ -149,9 +149,12 @@ class Universe:
     gain: float | None = None
 
     @classmethod
-    def fit(cls, spaces: Sequence[LatentSpace], **settings: Any) -> Self:
-        """The universe of two spaces or more, paired by id; settings as in `UniverseSpec`."""
-        return UniverseSpec(**settings).run(spaces)
+    def fit(cls, spaces: Sequence[LatentSpace | MatrixLike], **settings: Any) -> Self:
+        """The universe of two spaces or more, paired by id, rows without ids by row; settings as in
+        `UniverseSpec`.
+        """
+        named = [as_space(space, f"space {number}") for number, space in enumerate(spaces, start=1)]
+        return UniverseSpec(**settings).run(named)
 
     def __repr__(self) -> str:
         return f"Universe({quote(self.names)}, dimension={self.dimension})"

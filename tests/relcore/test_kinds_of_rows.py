@@ -79,6 +79,10 @@ def bootstrapped(X, Y):
     return np.array(relcore.bootstrap_anchors(X, Y, n_anchors=5).history[-1].objective)
 
 
+def universal(X, Y):  # which rows are held out depends on their ids
+    return [(len(one.mean), one.n) for one in relcore.Universe.fit([X, Y]).members]
+
+
 # Functions of two spaces (N, D) whose values depend on nothing but their rows.
 CALLS = {
     "InverseRelativeProjection": fitted(lambda: relcore.InverseRelativeProjection("ridge")),
@@ -89,8 +93,10 @@ CALLS = {
     "RelativeProjection of ids": lambda X, Y: (
         RelativeProjection().fit(X, anchors=relcore.select_anchors(X, 5)).transform(Y)
     ),
+    "Universe": universal,
     "bootstrap_anchors": bootstrapped,
     "jaccard": relcore.jaccard,
+    "link": lambda X, Y: np.array(relcore.link(X, Y, n_anchors=5).result.history[-1].objective),
     "linear_cka": relcore.linear_cka,
     "linear_cka, debiased": lambda X, Y: relcore.linear_cka(X, Y, debiased=True),
     "match": matched,
