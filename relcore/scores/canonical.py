@@ -8,7 +8,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.represent.similarity import thin_svd
-from relcore.scores.measures import FEATURE_ROWS, Measure, about_mean, by_permutation, paired_rows
+from relcore.scores.measures import FEATURE_ROWS, SampledMetric, about_mean, by_permutation, paired_rows
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
 
@@ -132,13 +132,13 @@ def _few_rows(U: np.ndarray, V: np.ndarray) -> str:
     return f"With {n:,} rows and {axes:,} axes canonical correlations are near 1 in any data. Use more rows."
 
 
-class SVCCA(Measure):
+class SVCCA(SampledMetric):
     function, unchanged_by = staticmethod(svcca), ("rotation", "scale", "shift")
 
 
-class PWCCA(Measure):
+class PWCCA(SampledMetric):
     function, unchanged_by = staticmethod(pwcca), ("scale", "shift")
 
 
-class GULP(Measure):
+class GULP(SampledMetric):
     function, unchanged_by = staticmethod(gulp), ("rotation", "scale", "shift")

@@ -9,7 +9,7 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import AlignedPair, LinearCKA
-from relcore.scores.measures import MATRIX_ROWS, Measure, matrix_agreement, paired_rows
+from relcore.scores.measures import MATRIX_ROWS, SampledMetric, matrix_agreement, paired_rows
 from relcore.scores.score import Null, Score
 from relcore.scores.shapes import angular
 from relcore.spaces.space import MatrixLike
@@ -110,15 +110,15 @@ def _at_angle(cka: Score) -> Score:
     return Score(angular(cka), metric="angular cka", n=cka.n, null=null, note=cka.note)
 
 
-class RSA(Measure):
+class RSA(SampledMetric):
     function, unchanged_by = staticmethod(rsa), ("scale",)
 
 
-class KernelCKA(Measure):
+class KernelCKA(SampledMetric):
     function, unchanged_by = staticmethod(kernel_cka), ("rotation", "scale", "shift")
 
 
-class AngularCKA(Measure):
+class AngularCKA(SampledMetric):
     function, unchanged_by = staticmethod(angular_cka), LinearCKA.unchanged_by
     reads = "sums"
 

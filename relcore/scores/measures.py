@@ -21,7 +21,7 @@ MATRIX_ROWS = 1000  # of measures that need a matrix of rows × rows
 _CHEAP = 2e7  # products per permutation up to which 200 are drawn, not 50
 
 
-class Measure(Metric):
+class SampledMetric(Metric):
     """A `Metric` that is a public function ``(source, target, ids=…)`` → Score, with k where it `uses_k`."""
 
     function: ClassVar[Callable[..., Score]]

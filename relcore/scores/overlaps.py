@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.scores.measures import FEATURE_ROWS, Measure, by_permutation, paired_rows
+from relcore.scores.measures import FEATURE_ROWS, SampledMetric, by_permutation, paired_rows
 from relcore.scores.neighbours import Neighbours, find_neighbours, jaccard_rows
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
@@ -160,7 +160,7 @@ def _score(
     return Score(score, metric=metric, convention="mutual", k=k, n=n, null=null, note=found.note)
 
 
-class _OfNeighbours(Measure):
+class _OfNeighbours(SampledMetric):
     uses_k = True
     unchanged_by = ("rotation", "scale")
 

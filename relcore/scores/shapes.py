@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from relcore.scores.measures import FEATURE_ROWS, Measure, about_mean, by_permutation, paired_rows
+from relcore.scores.measures import FEATURE_ROWS, SampledMetric, about_mean, by_permutation, paired_rows
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
 
@@ -63,9 +63,9 @@ def _shape_score(
     return Score(value(), metric=metric, n=len(X), null=by_permutation(value, len(X), X.size * Y.shape[1]))
 
 
-class ProcrustesSimilarity(Measure):
+class ProcrustesSimilarity(SampledMetric):
     function, unchanged_by = staticmethod(procrustes_similarity), ("rotation", "scale", "shift")
 
 
-class AngularShape(Measure):
+class AngularShape(SampledMetric):
     function, unchanged_by = staticmethod(angular_shape), ("rotation", "scale", "shift")

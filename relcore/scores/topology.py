@@ -8,7 +8,7 @@ import numpy as np
 
 from relcore.base.libraries import extra
 from relcore.scores.kernels import squared_distances
-from relcore.scores.measures import MATRIX_ROWS, Measure, by_permutation, paired_rows
+from relcore.scores.measures import MATRIX_ROWS, SampledMetric, by_permutation, paired_rows
 from relcore.scores.neighbours import need_k
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
@@ -112,15 +112,15 @@ def gromov_wasserstein(source: MatrixLike, target: MatrixLike, *, ids: Sequence[
     return Score(1 - max(least, 0.0) / nothing, metric="gromov-wasserstein", n=n, null=None)
 
 
-class RTDLite(Measure):
+class RTDLite(SampledMetric):
     function, unchanged_by = staticmethod(rtd_lite), ("rotation", "scale", "shift")
 
 
-class IMD(Measure):
+class IMD(SampledMetric):
     function, unchanged_by = staticmethod(imd), ("rotation", "scale", "shift")
     paired = False
 
 
-class GromovWasserstein(Measure):
+class GromovWasserstein(SampledMetric):
     function, unchanged_by = staticmethod(gromov_wasserstein), ("rotation", "scale", "shift")
     paired = False

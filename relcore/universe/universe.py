@@ -54,7 +54,7 @@ Grid = tuple[tuple[Score | None, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class Placed:
     """A space of a universe: row x has the place ((x − mean) / scale) · matrix, x of length 1 if `unit`.
 
     Attributes
@@ -103,7 +103,7 @@ class Universe:
 
     Attributes
     ----------
-    members : tuple of Member
+    members : tuple of Placed
     unit : bool
         Rows are brought to length 1 before they are centred.
     ids, consensus : arrays (m,), (m, D)
@@ -137,7 +137,7 @@ class Universe:
     True
     """
 
-    members: tuple[Member, ...]
+    members: tuple[Placed, ...]
     unit: bool
     ids: np.ndarray
     consensus: np.ndarray
@@ -217,7 +217,7 @@ class Universe:
             [[np.nan if score is None else score.top1 for score in row] for row in self.scores], dtype=float
         )
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> Placed:
         """Raises SpaceError for an unknown name."""
         found = next((member for member in self.members if member.name == name), None)
         if found is None:
@@ -271,7 +271,7 @@ class Universe:
         fitted = _centred(space.vectors[rows], mean, scale, self.unit)
         rotation, _ = nearest_rotation(fitted.T.astype(np.float64) @ places)
         nothing = np.empty((0, 0), np.float32)
-        made = Member(
+        made = Placed(
             name,
             space.digest,
             rotation.astype(np.float32),
@@ -432,7 +432,7 @@ class UniverseSpec(Task[Universe]):
             mean, scale = centres[i]
             facts = mean, scale, int(present[i].sum()), score, corrections[i]
             read = performance(space, rows[i], train, test)
-            members.append(Member(names[i], space.digest, rotations[i], *facts, performance=read))
+            members.append(Placed(names[i], space.digest, rotations[i], *facts, performance=read))
         kept = np.sort(np.argsort(row_keys(ids[train], "kept", self.random_state))[:MOST_KEPT])
         report(4, 4, "")
         return Universe(

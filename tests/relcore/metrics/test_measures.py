@@ -17,7 +17,7 @@ from relcore.scores.canonical import gulp, pwcca, svcca
 from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import CHANGES, AlignedPair, circumstances
 from relcore.scores.kernels import kernel_cka
-from relcore.scores.measures import Measure, paired_rows
+from relcore.scores.measures import SampledMetric, paired_rows
 from relcore.scores.shapes import angular_shape, procrustes_similarity
 from relcore.spaces.space import LatentSpace, Split
 
@@ -345,7 +345,7 @@ def test_fewer_rows_than_axes_are_noted():
 
 def test_every_measure_says_its_range_its_one_its_source_and_its_cost():
     for measure in MEASURES.values():
-        assert issubclass(measure, Measure)
+        assert issubclass(measure, SampledMetric)
         told = " ".join(inspect.getdoc(measure.function).split())
         for part in (" … 1", "1: ", "Chance level: ", "Cost per row: ", " et al. "):
             assert part in told, (measure, part)
