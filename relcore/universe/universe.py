@@ -119,8 +119,9 @@ class Universe:
     ridge : float
         Strength of the penalty of the corrections; 0 without any.
     gain : float
-        Mean `top1` that a correction added on rows of which neither map nor correction was fitted; NaN where
-        none was asked for.
+        Mean `top1` that a correction added on rows of which neither map nor correction was fitted; a
+        correction without a gain there is left out, so that it is a little flattered. NaN where none was
+        asked for.
 
     Examples
     --------
