@@ -120,7 +120,7 @@ class Universe:
         Strength of the penalty of the corrections; 0 without any.
     gain : float
         Mean `top1` that a correction added on rows of which neither map nor correction was fitted; a
-        correction without a gain there is left out, so that it is a little flattered. NaN where none was
+        correction without a gain there is left out, so that it is a little optimistic. NaN where none was
         asked for.
 
     Examples
