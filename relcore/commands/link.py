@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         n_seeds = int(options.pairs)
     elif options.pairs == "none":
         n_seeds = 0
-    elif options.pairs:
+    elif options.pairs is not None:
         n_seeds, pairs = 0, known_pairs(expanded(options.pairs), "--pairs")
     sides = tuple(zip(*pairs, strict=True))  # ids that every sample of shards has
     specs, spaces, sampled = samples(options, (options.source, options.target), sides)
