@@ -4,8 +4,6 @@ can do.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -19,12 +17,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from relcore import __version__
-from relcore.base.access import expanded, regular_file
+from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
 from relcore.base.magnitude import lengths
 from relcore.base.names import INDEXES
-from relcore.base.records import from_json, parse, to_json
+from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.files.formats import checked_ids
 from relcore.represent.similarity import Estimator, need_finite, row_blocks, unit_rows
@@ -425,8 +423,7 @@ LAYOUT = 1
 _KINDS: dict[str, type[Step]] = {"unit": Unit, "affine": AffineStep}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _SHAPES = {"matrix": ("d", "e"), "offset": ("e",)}  # d: the width before the step, e: the width after it
-_MOST_STEPS, _MOST_BYTES, _MOST_HEADER = 16, 1 << 30, 1 << 20
-ZEROS = 32 * "0"
+_MOST_STEPS = 16
 
 
 @dataclass(frozen=True)
@@ -435,7 +432,7 @@ class StepPlan:
     queries: tuple[str, ...]
     corpus: tuple[str, ...]
     card: Card
-    checksum: str = ""  # of the whole file, with ZEROS in its place; "" in files of version 0.1.0
+    checksum: str = ""  # of the whole file; "" in files of version 0.1.0
 
 
 class LoadedAdapter(Adapter):
@@ -460,8 +457,6 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
 
     Raises a SpaceError for a card of other widths, or numbers that are not finite.
     """
-    from safetensors.numpy import save
-
     sides = {"queries": adapter.query_steps_, "corpus": adapter.corpus_steps_}
     tensors = {
         f"{side}.{place}.{name}": np.ascontiguousarray(array, dtype="<f4")
@@ -473,13 +468,9 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
         LAYOUT,
         **{side: tuple(_NAMES[type(step)] for step in steps) for side, steps in sides.items()},
         card=card,
-        checksum=ZEROS,
     )
     _adapter(path.name, plan, dict(tensors))
-    text = json.dumps(to_json(plan), ensure_ascii=False, sort_keys=True)
-    content = save(tensors, metadata={KEY: text})
-    zeros, told = (rf"\"checksum\": \"{digits}".encode() for digits in (ZEROS, _checksum(content)))
-    write(path, content.replace(zeros, told, 1))
+    write(path, sealed(tensors, KEY, plan))
 
 
 def load(path: str | Path) -> LoadedAdapter:
@@ -487,54 +478,9 @@ def load(path: str | Path) -> LoadedAdapter:
 
     Raises a SpaceError for another or damaged file, shapes that do not fit, or a later layout.
     """
-    from safetensors import SafetensorError, deserialize
-
     path = expanded(path)
-    path = regular_file(path / FILE if path.is_dir() else path)
-    with path.open("rb") as stream:  # once: what is checked is what is used
-        if (size := os.fstat(stream.fileno()).st_size) > _MOST_BYTES:
-            raise _damaged(path.name, f"at most {_MOST_BYTES >> 20} MB", f"{size >> 20} MB")
-        if (length := int.from_bytes(stream.read(8), "little")) > _MOST_HEADER:
-            raise _damaged(path.name, f"a header of at most {_MOST_HEADER >> 20} MB", f"{length >> 20} MB")
-        stream.seek(0)
-        content = stream.read(size)
-    try:
-        parts = dict(deserialize(content))
-        header = json.loads(content[8 : 8 + length])
-    except (SafetensorError, ValueError) as error:
-        raise _damaged(
-            path.name, "an adapter as safetensors", f"another file or a damaged one ({error!s:.100})"
-        ) from None
-    if other := {part["dtype"] for part in parts.values()} - {"F32"}:
-        raise _damaged(path.name, "float32 tensors", quote(sorted(other)))
-    if (text := header.get("__metadata__", {}).get(KEY)) is None:
-        raise _damaged(path.name, "an adapter with its card", f"a safetensors file without {KEY!r}")
-    plan = _plan(path.name, text)
-    told = plan.checksum.encode()
-    if told and _checksum(content.replace(told, ZEROS.encode(), 1)) != plan.checksum:
-        raise _damaged(path.name, "the content that was written", "another one, by its checksum")
-    tensors = {
-        name: np.frombuffer(part["data"], "<f4").reshape(part["shape"]) for name, part in parts.items()
-    }
-    return _adapter(path.name, plan, tensors)
-
-
-def _checksum(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def _damaged(name: str, expected: str, got: str) -> SpaceError:
-    return SpaceError(f"{name}: expected {expected}, got {got}; export or copy it again")
-
-
-def _plan(name: str, text: str) -> StepPlan:
-    try:
-        described = parse(text, KEY)
-        if isinstance(described, dict) and type(layout := described.get("layout")) is int and layout > LAYOUT:
-            raise SpaceError(f"expected layout {LAYOUT}, got {layout} of a later version of Relscope")
-        return from_json(StepPlan, described, KEY)
-    except SpaceError as error:
-        raise SpaceError(f"{name}: {error!s:.700}; export or copy it again") from None
+    path = path / FILE if path.is_dir() else path
+    return _adapter(path.name, *checked_tensors(path, KEY, StepPlan, LAYOUT, "an adapter"))
 
 
 def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> LoadedAdapter:
@@ -544,7 +490,7 @@ def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> Loade
         for side, width in (("queries", card.new_width), ("corpus", card.old_width))
     ]
     if tensors:
-        raise _damaged(name, "the tensors of its steps only", f"also {quote(sorted(tensors)[:3])}")
+        raise damaged(name, "the tensors of its steps only", f"also {quote(sorted(tensors)[:3])}")
     return LoadedAdapter(card, *sides)
 
 
@@ -557,24 +503,26 @@ def _steps(
         raise SpaceError(f"{name}: expected steps among {quote(_KINDS)}, got {got}")
     if {*kinds[:1], *kinds[-1:]} != {"unit"} or len(kinds) > _MOST_STEPS:
         expected = f"at most {_MOST_STEPS} steps of the {side}, the first and the last 'unit'"
-        raise _damaged(name, expected, quote(kinds[:6]) or "none")
+        raise damaged(name, expected, quote(kinds[:6]) or "none")
     steps = []
     for place, kind in enumerate(kinds):
         sizes, arrays = {"d": width}, {}
         for part in fields(_KINDS[kind]):
             tensor, dims = f"{side}.{place}.{part.name}", _SHAPES[part.name]
             array = arrays[part.name] = tensors.pop(tensor, np.empty(()))
-            if array.ndim != len(dims) or any(
-                sizes.setdefault(*pair) != pair[1] for pair in zip(dims, array.shape, strict=True)
+            if (
+                array.ndim != len(dims)
+                or array.dtype != np.float32
+                or any(sizes.setdefault(*pair) != pair[1] for pair in zip(dims, array.shape, strict=True))
             ):
                 expected = f"the tensor {tensor} of shape {tuple(sizes.get(dim, dim) for dim in dims)}"
-                raise _damaged(name, expected, str(array.shape))
+                raise damaged(name, expected, str(array.shape))
             if not np.isfinite(array).all():
-                raise _damaged(name, f"finite numbers in {tensor}", "NaN or infinity")
+                raise damaged(name, f"finite numbers in {tensor}", "NaN or infinity")
         steps.append(_KINDS[kind](**arrays))
         width = sizes.get("e", width)
     if width != end:
-        raise _damaged(name, f"{side} of width {end} after all steps", str(width))
+        raise damaged(name, f"{side} of width {end} after all steps", str(width))
     return tuple(steps)
 
 

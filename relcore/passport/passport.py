@@ -8,8 +8,6 @@ rotation, another prompt and another model apart.
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relcore.base.access import expanded, regular_file
+from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import band, counted, short, signed
-from relcore.base.records import from_json, parse, to_json
+from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.represent.similarity import unit_rows
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 1
 FEWEST, MOST = 8, 4096  # anchors
 ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
-_MOST_BYTES, _MOST_HEADER = 2**30, 2**24
-_ZEROS = "0" * 32
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class _Header:
     dtype: str
     anchors_digest: str
     vectors_digest: str
-    checksum: str
+    checksum: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,16 +96,11 @@ class Passport:
 
     def to_bytes(self) -> bytes:
         """The file; equal passports give equal bytes."""
-        from safetensors.numpy import save
-
         anchors = "\n".join(self.ids).encode()
         vectors = np.ascontiguousarray(self.vectors, "<f4")
         tensors = {"vectors": vectors, "gram": self.gram, "ids": np.frombuffer(anchors, np.uint8)}
-        digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors.tobytes()).hexdigest()
-        header = _Header(LAYOUT, self.card, stored_dtype(self.vectors), *digests, checksum=_ZEROS)
-        text = json.dumps(to_json(header), ensure_ascii=False, sort_keys=True)
-        content = save(tensors, metadata={KEY: text})
-        return content.replace(_ZEROS.encode(), _checksum(content).encode(), 1)
+        digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
+        return sealed(tensors, KEY, _Header(LAYOUT, self.card, stored_dtype(self.vectors), *digests))
 
     def save(self, path: str | Path) -> None:
         path = Path(path)
@@ -120,59 +111,23 @@ class Passport:
     @classmethod
     def load(cls, path: str | Path) -> Passport:
         """Raises a SpaceError for another or a damaged file, and for one of a later layout."""
-        from safetensors import SafetensorError, deserialize
-
-        path = regular_file(expanded(path))
-        with path.open("rb") as stream:  # once: what is checked is what is used
-            if (size := os.fstat(stream.fileno()).st_size) > _MOST_BYTES:
-                raise _damaged(path, f"at most {_MOST_BYTES >> 20} MB", f"{size >> 20:,} MB")
-            if (length := int.from_bytes(stream.read(8), "little")) > _MOST_HEADER:
-                raise _damaged(path, f"a header of at most {_MOST_HEADER >> 20} MB", f"{length >> 20:,} MB")
-            stream.seek(0)
-            content = stream.read(size)
+        path = expanded(path)
+        header, tensors = checked_tensors(path, KEY, _Header, LAYOUT, "a passport")
+        kinds = {name: (tensor.dtype.kind, tensor.ndim) for name, tensor in tensors.items()}
+        if kinds != {"vectors": ("f", 2), "gram": ("f", 2), "ids": ("u", 1)}:
+            raise damaged(path.name, "the tensors vectors, gram and ids", quote(sorted(kinds)) or "none")
+        vectors, anchors = tensors["vectors"], tensors["ids"].tobytes()
+        digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
+        if digests != (header.anchors_digest, header.vectors_digest):
+            raise damaged(path.name, "the anchors and vectors of its digests", "others")
         try:
-            parts = dict(deserialize(content))
-            metadata = parse(content[8 : 8 + length], path.name).get("__metadata__", {})
-        except (SafetensorError, ValueError) as error:
-            raise _damaged(path, "a passport", f"another file or a damaged one ({error!s:.100})") from None
-        if not isinstance(text := metadata.get(KEY), str):
-            raise _damaged(path, "a passport", f"a safetensors file without {KEY!r}")
-        header = from_json(_Header, parse(text, path.name), path.name)
-        if header.layout != LAYOUT:
-            raise SpaceError(f"{path.name}: expected layout {LAYOUT}, got {header.layout}; update Relscope")
-        told = header.checksum.encode()
-        if (
-            len(told) != len(_ZEROS)
-            or _checksum(content.replace(told, _ZEROS.encode(), 1)) != header.checksum
-        ):
-            raise _damaged(path, "the content that was written", "another one, by its checksum")
-        vectors, ids = _tensors(path, parts)
-        passport = cls(ids, LatentSpace(vectors, ids, name=path.name).vectors, header.card)
-        if header.vectors_digest != hashlib.sha256(vectors.tobytes()).hexdigest():
-            raise _damaged(path, "the vectors of its digest", "others")
-        return passport
-
-
-def _tensors(path: Path, parts: dict[str, dict]) -> tuple[np.ndarray, tuple[str, ...]]:
-    kinds = {name: (part["dtype"], len(part["shape"])) for name, part in parts.items()}
-    if kinds != {"vectors": ("F32", 2), "gram": ("F32", 2), "ids": ("U8", 1)}:
-        raise _damaged(path, "the tensors vectors, gram and ids", quote(sorted(parts)) or "none")
-    try:
-        ids = tuple(bytes(parts["ids"]["data"]).decode().split("\n"))
-    except UnicodeDecodeError:
-        raise _damaged(path, "anchors in UTF-8", "other bytes") from None
-    n, d = parts["vectors"]["shape"]
-    if len(ids) != n or list(parts["gram"]["shape"]) != [n, n] or not d:
-        raise _damaged(path, f"{n:,} anchors and a Gram matrix of them", f"{len(ids):,} ids")
-    return np.frombuffer(parts["vectors"]["data"], "<f4").reshape(n, d), ids
-
-
-def _checksum(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def _damaged(path: Path, expected: str, got: str) -> SpaceError:
-    return SpaceError(f"{path.name}: expected {expected}, got {got}; make or copy it again")
+            ids = tuple(anchors.decode().split("\n"))
+        except UnicodeDecodeError:
+            raise damaged(path.name, "anchors in UTF-8", "other bytes") from None
+        n, d = vectors.shape
+        if len(ids) != n or tensors["gram"].shape != (n, n) or not d:
+            raise damaged(path.name, f"{n:,} anchors and a Gram matrix of them", f"{len(ids):,} ids")
+        return cls(ids, LatentSpace(vectors, ids, name=path.name).vectors, header.card)
 
 
 def stored_dtype(X: np.ndarray) -> str:

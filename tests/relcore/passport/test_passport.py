@@ -107,7 +107,9 @@ def test_a_damaged_file_is_refused(file, place):
 
 def test_a_cut_file_another_and_too_few_anchors_are_refused(file, tmp_path, vectors):
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(SpaceError, match="expected a passport, got another file or a damaged one"):
+    with pytest.raises(
+        SpaceError, match="expected a passport as safetensors, got another file or a damaged one"
+    ):
         Passport.load(file)
     from safetensors.numpy import save_file
 
