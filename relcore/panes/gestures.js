@@ -1,5 +1,5 @@
-/* Gestures: a drag draws the edge of a selection, moves or turns the picture, as the tool says; a click without one is on a row; the wheel
-   zooms with every tool. */
+/* Gestures: a drag draws the edge of a selection, moves or turns the picture, as the tool says; a click without one is on a row. The
+   wheel, and a finger, belong to the page until a click or a tap on the panes: a page with maps can be scrolled past them. */
 
 /* Hear what the mouse or a finger does on a pane. */
 function listenTo(pane) {
@@ -55,6 +55,7 @@ function listenTo(pane) {
   plot.addEventListener(
     "wheel",
     (event) => {
+      if (!event.ctrlKey && !event.metaKey && !owner.root.matches(":focus-within")) return owner.tellHowToZoom();
       event.preventDefault();
       pane.zoomAt(...at(event), Math.exp(-clamp(event.deltaY, -120, 120) * (event.ctrlKey ? 0.006 : 0.0025)));
     },

@@ -43,7 +43,8 @@ class LinkedScatter {
     this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
     this.toolbar.press("names", true);
     this.grid = element("div", "ls-grid");
-    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all);
+    this.hint = element("div", "ls-hint", { hidden: "" }, "Click a map to zoom with the wheel, or hold Ctrl");
+    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint);
     this.caption = element("figcaption", "ls-caption");
     this.tip = new Tip();
     const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.status, this.toolbar.root));
@@ -51,6 +52,12 @@ class LinkedScatter {
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.room = new Room(this.root, this.grid, this.caption);
     parent.append(this.root);
+  }
+
+  tellHowToZoom() {
+    this.hint.hidden = false;
+    clearTimeout(this.hintTimer);
+    this.hintTimer = setTimeout(() => (this.hint.hidden = true), 1500);
   }
 
   update({ header, take }) {

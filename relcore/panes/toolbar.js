@@ -16,12 +16,12 @@ const ICONS = {
 const TOOLS = {
   lasso: "Lasso (L); Shift adds",
   box: "Box (B); Shift adds",
-  pan: "Move (P): drag; the wheel zooms with every tool",
+  pan: "Move (P): drag",
   turn: "Turn (T): drag, or the arrow keys",
 };
 const KEYS = [
   ["L, B, P, T", "lasso, box, move, turn in three dimensions"],
-  ["Wheel, +, −", "zoom"],
+  ["+, −", "zoom; so does the wheel with Ctrl, and alone after a click on a map"],
   ["0", "show everything"],
   ["Z", "zoom to the selection"],
   ["A", "show or hide the anchors"],

@@ -189,10 +189,16 @@ def polygon(page):
     return (np.array(units) + 1) * POSITION_STEPS / 2
 
 
-def zoom(page, pane, clicks):
-    """Turn the wheel over the pane: the next click once the panes have followed the one before."""
+def over(page, pane):
+    """Move the pointer over the pane."""
     box = page.locator(".ls-plot").nth(pane).bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.4)
+
+
+def zoom(page, pane, clicks):
+    """Turn the wheel over the pane: the next click once the panes have followed the one before."""
+    page.locator(ROOT).focus()
+    over(page, pane)
     for _ in range(clicks):
         before = page.get_attribute(ROOT, "data-views")
         page.mouse.wheel(0, -120)

@@ -5,6 +5,7 @@ themes; what needs no browser is in `tests/relcore/panes/test_scripts.py`.
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,7 @@ from tests.browser.panes import (
     events,
     hover,
     lasso,
+    over,
     picture,
     pixels,
     scene,
@@ -209,6 +211,22 @@ def test_panes_fill_their_grid_and_the_legend_keeps_its_height(page):
         boxes = [page.locator(".ls-plot").nth(i).bounding_box() for i in range(panes)]
         assert page.locator(".ls-plot").count() == panes
         assert len({round(box["x"]) for box in boxes}) == min(panes, 2)
+
+
+def test_the_wheel_scrolls_the_page_until_a_click_on_the_panes_or_with_control(page):
+    draw(page, scene())
+    before = views(page)
+    over(page, 0)
+    page.mouse.wheel(0, -120)
+    page.wait_for_selector(".ls-hint:not([hidden])")
+    assert views(page) == before
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -120)
+    page.keyboard.up("Control")
+    page.wait_for_function(
+        "([root, before]) => document.querySelector(root).dataset.views !== before",
+        arg=[ROOT, json.dumps(before, separators=(",", ":"))],
+    )
 
 
 def boxes_of(page, pane, selector):
