@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from relcore.passport.passport import (
     name_recipe,
 )
 from relcore.spaces.space import LatentSpace, match
+from relcore.stores.index import find_rows, parse_place
 
 if TYPE_CHECKING:
     from relcore.encoders.transformers import PretrainedText
@@ -41,10 +43,16 @@ ACCEPTED = ("same", "rounded", "rescaled", "rotated")
 
 @dataclass
 class PassportOptions:
-    vectors: Path | None = setting(
+    vectors: str = setting(
         None,
         metavar="FILE",
-        help="Of make: TEXTS is a text a line, and this has their vectors, in this order.",
+        help="Of make: FILE has a text per line, and this their vectors, in the same order.",
+    )
+    ids: Path = setting(
+        None,
+        metavar="FILE",
+        help="The ids of the anchors in a store, one per line: of make those that it takes, of check in the"
+        " passport's order, where the store does not know them by the passport's.",
     )
     encoder: str = setting(
         None,
@@ -102,13 +110,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _made(options: argparse.Namespace) -> Passport:
-    card, [source] = PassportCard(**values_of(options, PassportCard)), options.files
+    card, [source], ids = PassportCard(**values_of(options, PassportCard)), options.files, _ids(options)
     if options.encoder is None and options.vectors is None:
-        space = load(space_spec(source), again=True)
+        space = _rows(source, ids)
         return Passport.of(space, replace(card, model=card.model or space.name))
     texts = read_lines(ANCHORS if source == BUNDLED else expanded(source), "one text per line")
     if options.vectors is not None:
-        rows = load(space_spec(str(options.vectors)), again=True)
+        rows = _rows(options.vectors, ids)
         return Passport.of(rows.with_columns(ids=texts), replace(card, model=card.model or rows.name))
     encoder = _encoder(options.encoder)
     if card.pooling:
@@ -118,6 +126,27 @@ def _made(options: argparse.Namespace) -> Passport:
     name = card.model or Path(options.encoder).name
     space = LatentSpace(rows, texts, name=name)
     return Passport.of(space, replace(card, model=name, pooling=encoder.pooling))
+
+
+def _ids(options: argparse.Namespace) -> list[str]:
+    return read_lines(options.ids, "one id per line") if options.ids else []
+
+
+def _found(source: str, ids: Sequence[str]) -> LatentSpace:
+    """The space of this name; of a store its rows of these ids only."""
+    place = parse_place(source)
+    if ids and place is not None and place.kind != "npy":
+        try:
+            return find_rows(place, ids)
+        except SpaceError:
+            if place.where != source:
+                raise  # else a table, of which `load` takes other columns, too
+    return load(space_spec(source), again=True)
+
+
+def _rows(source: str, ids: Sequence[str]) -> LatentSpace:
+    space = _found(source, ids)
+    return space.take(space.rows(ids)) if ids else space
 
 
 def _encoder(name: str) -> PretrainedText:
@@ -130,7 +159,14 @@ def _encoder(name: str) -> PretrainedText:
 
 
 def _check(options: argparse.Namespace) -> int:
-    passport, new = Passport.load(options.files[0]), load(space_spec(options.files[1]), again=True)
+    passport, ids = Passport.load(options.files[0]), _ids(options)
+    if ids and len(ids) != len(passport.ids):
+        raise SpaceError(
+            f"{options.ids}: expected {len(passport.ids):,} ids, one per anchor, got {len(ids):,}; write them"
+            " in the passport's order"
+        )
+    new = _found(options.files[1], ids or passport.ids)
+    new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
     change = check(passport, new)
     if options.encoder is not None:
         change = replace(change, named=name_recipe(_encoder(options.encoder), *anchors_in(passport, new)))

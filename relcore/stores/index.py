@@ -10,7 +10,7 @@ import struct
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, islice
 from pathlib import Path
@@ -192,6 +192,10 @@ class VectorIndex(ABC):
                 " writes there, or restore it"
             )
 
+    def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
+        """Blocks with the rows of these ids, and as few others as the store allows; here all."""
+        return self.blocks()
+
     @classmethod
     def need_target(cls, place: StorePlace, target: Target) -> None:
         """Raise a SpaceError where `write` would before it takes the first row; here of a file."""
@@ -292,6 +296,30 @@ def load_rows(place: StorePlace, limit: int | None = None, max_bytes: int | None
                 break
         vectors.flags.writeable = False
         return LatentSpace(vectors, ids, name=index.name, payload=payload if any(payload) else None)
+
+
+def find_rows(place: StorePlace, ids: Sequence[str]) -> LatentSpace:
+    """The rows of these ids, in the store's order and without their payload.
+
+    Raises
+    ------
+    SpaceError
+        None of them is there; as `open_index`.
+    """
+    wanted, names, rows = set(ids), [], []
+    with open_index(place) as index:
+        for block in index.holding(ids):
+            there = [row for row, item in enumerate(block.ids) if item in wanted]
+            names += [block.ids[row] for row in there]
+            rows.append(block.vectors[there])
+        if index.stamp:
+            index.stamp.need_same()
+        if not names:
+            raise SpaceError(
+                f"{index.name}: expected rows of the ids {quote(list(ids)[:3])}, …, got none; give the ids"
+                " that the store knows"
+            )
+        return LatentSpace(np.concatenate(rows), names, name=index.name)
 
 
 ID, VECTOR = "id", "vector"
@@ -586,6 +614,21 @@ def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> 
             yield vars(block_of(path.name, block, at, facts["vectors"], facts["ids"], facts["width"]))
 
 
+def parquet_holding(path: Path, ids: list[str], facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The column of ids is read, and of the others the row groups with some of these ids."""
+    table, wanted, names = ParquetTable(path), set(ids), facts["ids"]
+    for group, first in enumerate(table.starts[:-1]):
+        row, held = first, map(str, range(first, table.starts[group + 1]))
+        if names:
+            held = checked_ids(table.group(names, group).to_pylist(), path.name)
+        if wanted.isdisjoint(held):
+            continue
+        columns = [*filter(None, [names]), facts["vectors"]]
+        for batch in table.file.iter_batches(BLOCK, [group], columns, use_threads=False):
+            yield vars(block_of(path.name, batch, row, facts["vectors"], names, facts["width"]))
+            row += batch.num_rows
+
+
 class ParquetIndex(VectorIndex):
     """A column with a vector per row, a column of ids, all others as payload; read in a confined process."""
 
@@ -599,6 +642,11 @@ class ParquetIndex(VectorIndex):
         asked = {"size": size, "start": start, "facts": self._facts}
         for block in confined.stream(parquet_blocks, self.path, ARROW, **asked):
             yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
+
+    def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
+        asked = {"ids": list(ids), "facts": self._facts}
+        for block in confined.stream(parquet_holding, self.path, ARROW, **asked):
+            yield StoredRows(block["ids"], block["vectors"])
 
     @classmethod
     def write(
@@ -633,6 +681,9 @@ class FaissRows:
         numbers = None if self._ids is None else self._ids[start:stop]
         return [numbers, faiss_rows(self._index, self._ids, slice(start, stop))]
 
+    def ids(self) -> np.ndarray | None:
+        return self._ids
+
 
 class FaissFile(VectorIndex):
     """Ids are those of the index; where they are row numbers, the lines of ``<stem>.ids.txt`` beside the
@@ -657,6 +708,14 @@ class FaissFile(VectorIndex):
             _, vectors = self._rows.call("read", start=start, stop=start + len(ids))
             start += len(ids)
             yield StoredRows(ids, vectors)
+
+    def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
+        """The library reads the file; of its vectors only these are taken out."""
+        numbers, wanted = self._rows.call("ids"), set(ids)
+        held = chain.from_iterable(_ids_beside(self.path, self.n, BLOCK, 0))
+        for row, item in enumerate(held if numbers is None else map(str, numbers.tolist())):
+            if item in wanted:
+                yield StoredRows([item], self._rows.call("read", start=row, stop=row + 1)[1])
 
     @classmethod
     def write(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -65,6 +65,21 @@ class LanceRows:
             (batch,) = rows.combine_chunks().to_batches()
         return vars(block_of(self._where, batch, start, self._vectors, self._ids, self._width))
 
+    def holding(self, ids: list[str]) -> list[dict[str, Any]] | None:
+        """The rows of these ids, by the table's own index if it has one; None without a column of ids."""
+        import pyarrow as pa
+
+        if not self._ids:
+            return None
+        names = [item for item in ids if item.isascii() and item.isdigit()] or ["NULL"]
+        if not pa.types.is_integer(self._table.schema.field(self._ids).type):
+            names = [f"'{quoted}'" for quoted in (item.replace("'", "''") for item in ids)]
+        with _told(self._where):
+            found = self._table.search().where(f"`{self._ids}` IN ({', '.join(names)})").limit(self._n)
+            batches = found.select([self._ids, self._vectors]).to_arrow().combine_chunks().to_batches()
+        asked = self._vectors, self._ids, self._width
+        return [vars(block_of(self._where, batch, 0, *asked)) for batch in batches]
+
 
 class LanceIndex(VectorIndex):
     """One table; with ``#TABLE/COLUMN`` one of several columns of vectors."""
@@ -85,6 +100,12 @@ class LanceIndex(VectorIndex):
         for first in range(start, self.n, size):
             block = self._rows.call("read", start=first, stop=min(self.n, first + size))
             yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
+
+    def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
+        found = self._rows.call("holding", ids=list(ids))
+        if found is None:
+            return self.blocks()
+        return (StoredRows(block["ids"], block["vectors"]) for block in found)
 
     @classmethod
     def need_target(cls, place: StorePlace, target: Target) -> None:

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from operator import ge
@@ -186,6 +186,20 @@ class QdrantServer(QdrantIndex):
             row += len(points)
             if offset is None:
                 return
+
+    def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
+        wanted = [_key_of(item) if (key := _number(item)) is None else key for item in ids]
+        most = min(_AT_ONCE, max(1, _MOST_ANSWER // (64 * self.width)))
+        for first in range(0, len(wanted), most):
+            with _told(self.place):
+                points = self._client.retrieve(
+                    self._collection,
+                    wanted[first : first + most],
+                    with_payload=[_ID],
+                    with_vectors=[self._vector] if self._vector else True,
+                    timeout=TIMEOUT_SECONDS,
+                )
+            yield self._block(points)
 
     def _scroll(self, limit: int, offset: Any, vectors: bool) -> tuple[list[Any], Any]:
         from qdrant_client.http.exceptions import ResponseHandlingException

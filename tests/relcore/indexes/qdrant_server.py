@@ -54,6 +54,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         _, *parts = self.path.partition("?")[0].split("/")
         body, base = self._body(), self.server.base
+        if parts[2:] == ["points"]:
+            found = base.retrieve(parts[1], body["ids"], body["with_payload"], body["with_vector"])
+            return self._reply([one.model_dump(mode="json") for one in found])
         if parts[3:] == ["count"]:
             return self._reply({"count": base.count(parts[1]).count})
         if parts[3:] == ["scroll"]:

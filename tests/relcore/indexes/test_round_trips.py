@@ -12,8 +12,9 @@ from relcore.base.environment import CONFINED
 from relcore.base.errors import SpaceError
 from relcore.files import formats
 from relcore.files.reading import load_space
-from relcore.stores.index import StoredRows, StorePlace, Target, load_rows, open_index, write_index
+from relcore.stores.index import StoredRows, StorePlace, Target, find_rows, load_rows, open_index, write_index
 from tests.lazily import Lazily
+from tests.relcore.indexes import qdrant_server
 from tests.relcore.indexes.stores import KINDS, WIDTH, WITH_PAYLOAD, N, ids_of, made, place_of, whole, written
 
 lancedb = Lazily("lancedb")
@@ -47,6 +48,46 @@ def test_reading_continues_from_any_row(kind, start, tmp_path):
     with open_index(written(kind, tmp_path, made())) as index:
         every = ids_of(index)
         assert sorted(whole(index, start=start).ids) == sorted(every[start:])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_found_by_their_ids_and_others_are_none(kind, tmp_path):
+    rows = made()
+    wanted = [rows.ids[row] for row in (40, 3, 17)]
+    place = written(kind, tmp_path, rows)
+    found = find_rows(place, [*wanted, "not 'there'", "7"])
+    truth = [rows.ids.index(one) for one in found.ids]
+    assert sorted(found.ids) == sorted(wanted)
+    np.testing.assert_allclose(found.vectors, rows.vectors[truth], atol=1e-6)
+    with pytest.raises(SpaceError, match="expected rows of the ids 'a', 'b', …, got none"):
+        find_rows(place, ["a", "b"])
+
+
+@pytest.mark.parametrize("kind", ["faiss", "lancedb", "parquet"])
+def test_only_the_rows_that_are_asked_for_are_read(kind, tmp_path):
+    """A parquet file is read by row groups: here of the 20 rows of a block."""
+    rows = made()
+    with open_index(written(kind, tmp_path, rows)) as index:
+        blocks = list(index.holding(rows.ids[3:5]))
+    assert sum(len(one.ids) for one in blocks) == (20 if kind == "parquet" else 2)
+
+
+def test_a_server_is_asked_for_the_points_alone(tmp_path):
+    sent, rows = [], made()
+
+    def counted(handler, result):
+        sent.append((handler.path.partition("?")[0], len(result) if isinstance(result, list) else 0))
+        return result
+
+    with qdrant_server.serving(counted) as (address, _):
+        place = StorePlace("qdrant", address, "news")
+        write_index(place, [rows], Target(N, WIDTH))
+        sent.clear()
+        found = find_rows(place, rows.ids[3:6])
+    assert sorted(found.ids) == sorted(rows.ids[3:6])
+    assert [one for one in sent if "points" in one[0] and "count" not in one[0]] == [
+        ("/collections/news/points", 3)
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
