@@ -57,6 +57,7 @@ def named(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]
         else:
             of = _of(point)
             text = f"{point.dist.metadata.get('Summary') or ''}".partition("\n")[0].rstrip(".")
+            text = f"{name}:PLACE#TABLE" if family == "stores" else text
             where = point.value.partition("[")[0].strip()  # without extras
             yield name, {"title": name, "where": where, "help": f"{text} ({of})".lstrip(), "plugin": of}
 

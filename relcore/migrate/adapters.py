@@ -740,7 +740,7 @@ def adapt(
 
 
 def staging_folder(goal: StorePlace) -> Path:
-    if goal.address:
+    if goal.address or INDEXES[goal.kind].plugin:  # such a path may be that of a socket
         return Store().root / "adapting" / digest_of(goal.text)
     path = Path(os.path.abspath(goal.path))
     return path.parent / f"{path.name}{f'-{Path(goal.table).name}' * bool(goal.table)}.adapting"

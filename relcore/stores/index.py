@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -71,7 +72,7 @@ class StorePlace:
 
     @property
     def text(self) -> str:
-        return f"{self.kind}:{self.where}{f'#{self.table}' * bool(self.table)}"
+        return f"{self.kind}:{no_secrets(self.where)}{f'#{self.table}' * bool(self.table)}"
 
     @property
     def address(self) -> str:
@@ -96,6 +97,18 @@ class StorePlace:
             access.allowed(self.where)
         else:
             access.need_own_machine(self.text)
+
+
+def no_secrets(text: str) -> str:
+    """A text without the passwords of the addresses in it.
+
+    Examples
+    --------
+    >>> no_secrets("postgresql://me:secret@host/base?password=secret&sslmode=require")
+    'postgresql://me:…@host/base?password=…&sslmode=require'
+    """
+    text = re.sub(r"(://[^:/@\s]*:)[^\s]*@", r"\1…@", text)
+    return re.sub(r"(?i)((?:password|token|api_?key)=)[^&\s]+", r"\1…", text)
 
 
 def parse_place(text: str) -> StorePlace | None:
@@ -228,6 +241,18 @@ class VectorIndex(ABC):
         SpaceError
             The place is taken, or has another width; a store that cannot add rows.
         """
+
+    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
+        """The ids of the k rows that the store itself finds nearest to each query (m, d), best first.
+
+        Raises
+        ------
+        SpaceError
+            A store that only keeps rows.
+        """
+        raise SpaceError(
+            f"{self.name}: expected a store that searches, got one that keeps rows; copy them to one"
+        )
 
     def close(self) -> None:  # noqa: B027 - most stores hold nothing between two blocks
         """Release locks and connections."""

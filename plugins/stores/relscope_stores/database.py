@@ -1,0 +1,132 @@
+"""What the stores of this package share: rows with ids that are texts, overwritten when written again."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from relcore.base.errors import SpaceError
+from relcore.base.text import visible
+from relcore.runs.progress import Report, silent
+from relcore.stores.index import StoredRows, StorePlace, Target, VectorIndex, need_new, need_width, no_secrets
+
+
+class Database(VectorIndex):
+    """One collection. As rows are overwritten by their ids, a killed run writes all of them again."""
+
+    def __init__(self, place: StorePlace) -> None:
+        self.place = place
+        self.name, _, self.column = place.table.partition("/")
+
+    @classmethod
+    def open(cls, place: StorePlace) -> Self:
+        index = cls(place)
+        if not place.address and not place.path.exists():  # the library would make it
+            raise SpaceError(f"{place.text}: expected a folder, got nothing there; check the path")
+        try:
+            with told(place):
+                index.connect()
+                facts = index.facts()
+            if facts is None or min(facts) < 1:
+                got = "none of this name" if facts is None else "an empty one"
+                raise SpaceError(f"{place.text}: expected a collection with rows, got {got}; check its name")
+        except BaseException:
+            index.close()
+            raise
+        index.n, index.width = facts
+        return index
+
+    @abstractmethod
+    def connect(self) -> None:
+        """Open the database; make an embedded one that is not there."""
+
+    @abstractmethod
+    def facts(self) -> tuple[int, int] | None:
+        """Rows and width of the collection (width 0 where no row tells it); None where there is none."""
+
+    @abstractmethod
+    def create(self, width: int) -> None:
+        """Make the collection, for cosines."""
+
+    @abstractmethod
+    def rows(self, size: int, start: int) -> Iterator[StoredRows]:
+        """See `VectorIndex.read`; here the library may raise what it likes."""
+
+    @abstractmethod
+    def put(self, block: StoredRows) -> None:
+        """Write rows, over those of the same ids."""
+
+    def finish(self) -> None:
+        """Make what was written count."""
+
+    def read(self, size: int, start: int) -> Iterator[StoredRows]:
+        with told(self.place):
+            yield from self.rows(size, start)
+
+    @classmethod
+    def need_target(cls, place: StorePlace, target: Target) -> None:
+        if place.address or place.path.exists():
+            with cls._for_writing(place, target):
+                pass
+
+    @classmethod
+    def is_written(cls, place: StorePlace, target: Target) -> bool:
+        return False
+
+    @classmethod
+    @contextmanager
+    def _for_writing(cls, place: StorePlace, target: Target) -> Iterator[tuple[Self, bool]]:
+        """The open database, and whether the collection is there."""
+        index = cls(place)
+        try:
+            with told(place):
+                index.connect()
+                facts = index.facts()
+                need_new(place.text, facts is not None, target)
+                if facts and facts[1]:
+                    need_width(place.text, facts[1], target)
+                yield index, facts is not None
+        finally:
+            index.close()
+
+    @classmethod
+    def write(
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+    ) -> None:
+        with cls._for_writing(place, target) as (index, is_there):
+            if not is_there:
+                index.create(target.width)
+            done = 0
+            for block in blocks:
+                index.put(block)
+                done += len(block.ids)
+                report(done, target.n, place.text)
+            index.finish()
+            facts = index.facts()
+            if not target.add and (facts is None or facts[0] != target.n):
+                raise SpaceError(
+                    f"{place.text}: expected {target.n:,} rows after writing, got {facts and facts[0]}; write"
+                    " to a new place"
+                )
+
+
+@contextmanager
+def told(place: StorePlace) -> Iterator[None]:
+    """Whatever a library raises as one sentence, without the credentials of an address."""
+    try:
+        yield
+    except SpaceError:
+        raise
+    except ImportError as error:
+        raise SpaceError(
+            f"{place.kind}: expected the package {error.name}, which is not installed; install"
+            f" plugins/stores[{place.kind}]"
+        ) from error
+    except Exception as error:
+        said = visible(no_secrets(f"{type(error).__name__}: {error}"), 300)
+        raise SpaceError(
+            f"{place.text}: expected a {place.kind} store that can be used, got {said}; check the place and"
+            " the credentials"
+        ) from None
