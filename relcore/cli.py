@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stdout
 from functools import partial
 from importlib import import_module
@@ -39,13 +39,17 @@ COMMANDS = {
     "study": "run or resume a study; without a name, list all studies",
     "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
     "figure": "draw a figure again from its recipe",
+    "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
 }
 FORMER = {"bootstrap": "link"}  # names of earlier versions
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None, check: Callable[[argparse.Namespace], None] | None = None
+) -> int:
     """Run one command: 0 on success, 1 after an alarm of `drift`, 2 after an error that the user can fix,
-    told in one line on stderr, 130 after Ctrl-C."""
+    told in one line on stderr, 130 after Ctrl-C. With `check`, which refuses options, RELSCOPE_SHARE counts.
+    """
     arguments, options, code = sys.argv[1:] if arguments is None else list(arguments), None, 0
     before = dict(os.environ)
     try:
@@ -61,12 +65,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ.setdefault(environment.CONFINED, "1")
             if options.store:  # in the environment, so that every process opens the same one
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expanded(options.store))
-            if arguments[0] != "app":  # which has a reader of its own, and may be shared
+            if check:
+                check(options)
+            if arguments[0] not in ("app", "mcp"):  # which have readers of their own, and may be shared
                 if ".npy" not in "".join(
                     arguments
                 ):  # which needs no reader, or it starts with the first file
                     confined.start()
-                os.environ.pop("RELSCOPE_SHARE", None)
+                if not check:
+                    os.environ.pop("RELSCOPE_SHARE", None)
             around.enter_context(in_use())
             if sys.stdout.isatty():  # no name or id may steer the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))

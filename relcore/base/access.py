@@ -26,7 +26,7 @@ from relcore.base.errors import SpaceError
 ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
 TOKEN, NO_TOKEN = "RELSCOPE_TOKEN", "RELSCOPE_NO_TOKEN"
-OPENED = "RELSCOPE_OPEN"  # the spaces that `relscope app` was given, as a JSON list of specs
+OPENED = "RELSCOPE_OPEN"  # the spaces that `relscope app` was given, as a JSON list of specs; of mcp folders
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # of Linux; others have the same or more, and then say so themselves
 _SHORTEST_TOKEN = 8
 _KINDS = {
@@ -39,10 +39,13 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Asker:
-    """One session of the app: the folder of its uploads, and the keys of what it put into the store."""
+    """One session of the app: the folder of its uploads, the keys of what it put into the store, and why no
+    other places are open to it.
+    """
 
     uploads: Path | None = None
     made: Container[str] = ()
+    limits: str = ""
 
 
 _find_asker: Callable[[], Asker] | None = None
@@ -136,13 +139,13 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
     place, confined = expanded(path), shared()
     if not confined and _find_asker is None:
         return place
-    data = data_folder()
+    asker, data = _find_asker() if _find_asker else Asker(), data_folder()
     place, resolved = data / place if confined and data else place, None
     with suppress(OSError, RuntimeError):  # a loop of links
         resolved = place.resolve()
     every = all_uploads()
     if resolved and resolved.is_relative_to(every.resolve()):
-        own = every if _find_asker is None else _find_asker().uploads
+        own = every if _find_asker is None else asker.uploads
         if own and resolved.is_relative_to(own.resolve()) and (uploads or not confined):
             return resolved if confined else place
         raise SpaceError(
@@ -151,11 +154,14 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
         )
     if not confined:
         return place
-    if resolved and ((data and resolved.is_relative_to(data.resolve())) or resolved in _given()):
+    folders = [*filter(None, [data]), *(Path(one["name"]) for one in _opened() if one["source"] == "folder")]
+    if resolved and (
+        any(resolved.is_relative_to(folder.resolve()) for folder in folders) or resolved in _given()
+    ):
         return resolved
+    usual = f"this app is shared, so it reads only its data folder ({DATA}) and your own uploads"
     raise SpaceError(
-        f"{str(path)!r:.200} is not open to this session: this app is shared, so it reads only its data"
-        f" folder ({DATA}) and your own uploads; upload the file"
+        f"{str(path)!r:.200} is not open to this session: {asker.limits or f'{usual}; upload the file'}"
     )
 
 
@@ -167,10 +173,12 @@ def need_own_machine(what: str) -> None:
     it opens. Open are the addresses of shards that `relscope app` was given.
     """
     if shared() and what not in [spec["name"] for spec in _opened() if spec["source"] == "sample"]:
-        raise SpaceError(
-            f"{what!r:.200} is not open to this session: this app is shared, so it opens no databases and no"
-            " addresses; export the vectors to a file and upload that"
+        usual = (
+            "this app is shared, so it opens no databases and no addresses; export the vectors to a file and"
+            " upload that"
         )
+        limits = (_find_asker and _find_asker().limits) or usual
+        raise SpaceError(f"{what!r:.200} is not open to this session: {limits}")
 
 
 def may_read(path: str | Path) -> bool:

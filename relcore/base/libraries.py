@@ -16,6 +16,8 @@ EXTRAS = {
     "huggingface_hub": "text",
     "jinja2": "app",
     "lancedb": "lancedb",
+    "mcp": "mcp",
+    "mcp_types": "mcp",
     "onnx": "onnx",
     "openTSNE": "app",
     "ot": "measures",

@@ -57,6 +57,8 @@ class Setting:
         A caption beneath the widget.
     more : bool
         A form shows it under "More settings".
+    written : bool
+        A path to which a command writes.
     is_tuple, number : bool, type or None
         What the kind is: int or float, also of ``int | None``.
     """
@@ -82,6 +84,7 @@ class Setting:
     verbatim: bool = False  # a text keeps the spaces around it
     note: Callable[[Any], str] | None = None
     more: bool = False
+    written: bool = False
     is_tuple: bool = False
     number: type | None = None
 

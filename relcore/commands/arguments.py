@@ -134,13 +134,18 @@ class FullPaths:
 
 
 @dataclass
-class Results(FullPaths):
+class Printed:
+    format: str = setting("table", choices=("table", "json", "jsonl", "csv"), help="What is printed.")
+
+
+@dataclass
+class Results(FullPaths, Printed):
     recipe: Path = setting(
         None,
         metavar="FILE",
+        written=True,
         help="Also write the recipe (.json), from which relscope figure draws the same numbers.",
     )
-    format: str = setting("table", choices=("table", "json", "jsonl", "csv"), help="What is printed.")
 
 
 # Options from fields, and the values back.
@@ -161,7 +166,7 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
                 continue
             usual, shown = one.start(), {"help": described(one)}
             if usual is UNSET:
-                parser.add_argument(name, metavar=one.metavar, **shown)
+                parser.add_argument(name, metavar=one.metavar, **shown).setting = one
                 continue
             shown |= {"default": usual, "dest": one.option}
             if one.kind is bool:
@@ -169,7 +174,7 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
             else:
                 shown["metavar"] = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")
                 shown["type"] = partial(_read, one)
-            parser.add_argument(flag(one.option), **shown)
+            parser.add_argument(flag(one.option), **shown).setting = one
             if name == "format":
                 for short, kind in (
                     ("json", "JSON"),
@@ -178,6 +183,11 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
                 ):
                     text = f"print {kind}, with all digits"
                     parser.add_argument(f"--{short}", dest=name, action="store_const", const=short, help=text)
+
+
+def written(action: argparse.Action) -> bool:
+    """Whether an argument names what a command writes."""
+    return action.dest == "output" or getattr(getattr(action, "setting", None), "written", False)
 
 
 def flag(name: str) -> str:

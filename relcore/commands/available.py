@@ -6,12 +6,14 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
 from relcore.catalog.catalog import available, ignored_columns
-from relcore.commands.arguments import add, space_specs
-from relcore.commands.output import aligned
+from relcore.commands.arguments import Printed, add, space_specs
+from relcore.commands.output import Lines, aligned, show
 from relcore.files.columns import Choices, overview, what_loads
 from relcore.files.reading import column_roles, parts_of, shape_of
 from relcore.files.tables import TABLES
@@ -31,7 +33,7 @@ class AvailableOptions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "a vector file or a folder of them: show rows and dimensions; of a table, what each of its columns"
     parser.add_argument("file", nargs="?", metavar="FILE", help=f"{text} is read as")
-    add(parser, AvailableOptions)
+    add(parser, AvailableOptions, Printed)
     parser.description += (
         " Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
         " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the"
@@ -50,20 +52,26 @@ def run(options: argparse.Namespace) -> None:
     if options.data and not options.data.is_dir():
         raise SpaceError(f"--data: expected a folder, got {str(options.data)!r}")
     if options.file is not None:
-        show_file(options.file)
+        show_file(options)
         return
     entries = available(options.data)
+    lines: Lines = []
     for where, title in _WHERE.items():
         rows = [("space", "rows", "dimensions", "MB", "")]
         for entry in entries:
             if entry.where == where:
                 sizes = ("" if size is None else f"{size:,}" for size in (entry.n, entry.dimension))
                 rows.append((entry.name, *sizes, f"{entry.size_bytes / 1e6:,.1f}", entry.description))
-        if len(rows) > 1:
-            print(f"{title}:", aligned(rows), sep="\n")
+        lines += [f"{title}:", rows] if len(rows) > 1 else []
+    table = {
+        name: [getattr(entry, name) for entry in entries]
+        for name in ("name", "n", "dimension", "size_bytes", "where", "description")
+    }
+    show(options, pd.DataFrame(table, dtype=object), lines, rows="spaces")
 
 
-def show_file(text: str) -> None:
+def show_file(options: argparse.Namespace) -> None:
+    text = options.file
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):
         raise SpaceError(
@@ -74,12 +82,17 @@ def show_file(text: str) -> None:
     if len(specs) == 1 and table.suffix.lower() in TABLES:
         chosen = {name: value for name, value in specs[0].options if name.endswith("_column")}
         roles = column_roles(regular_file(table), Choices(**chosen, ignore=ignored_columns(specs[0])))
-        print(aligned([("column", "read as", "why"), *overview(roles)]))
+        rows = list(overview(roles))
+        if options.format == "table":
+            print(aligned([("column", "read as", "why"), *rows]))
         roles.check(table.name)  # the error, if a column is unclear
-        print(what_loads(roles.n, roles.dimension))
+        columns = pd.DataFrame(rows, columns=["column", "read_as", "why"])
+        facts = {"n": roles.n, "dimension": roles.dimension}
+        show(options, columns, [what_loads(roles.n, roles.dimension)], rows="columns", **facts)
         return
+    shapes = [(spec.name, *(shape_of(Path(spec.name)) or (None, None))) for spec in specs]
     rows = [("space", "rows", "dimensions")]
-    for spec in specs:
-        shape = shape_of(Path(spec.name)) or (None, None)
-        rows.append((spec.name, *("unknown" if size is None else f"{size:,}" for size in shape)))
-    print(aligned(rows))
+    for name, *shape in shapes:
+        rows.append((name, *("unknown" if size is None else f"{size:,}" for size in shape)))
+    columns = pd.DataFrame(shapes, columns=["name", "n", "dimension"], dtype=object)
+    show(options, columns, [rows], rows="spaces")

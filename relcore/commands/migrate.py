@@ -58,6 +58,7 @@ class MigrateOptions:
     export: Path = setting(
         None,
         metavar="FOLDER",
+        written=True,
         help="Write the adapter for use without Relscope: safetensors, NumPy, ONNX.",
     )
 

@@ -34,7 +34,7 @@ class ProjectOptions:
     space: str = setting(metavar="SPACE", help=SPACE_HELP)
     whiten: bool = setting(False, help="Decorrelate the similarities by (K + λI)^(-1/2); cosine only.")
     save_anchors: Path = setting(
-        None, metavar="FILE", help="Also write the ids of the anchors, one per line."
+        None, metavar="FILE", written=True, help="Also write the ids of the anchors, one per line."
     )
 
 

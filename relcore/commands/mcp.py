@@ -1,0 +1,256 @@
+"""mcp: a server for agents, whose tools are commands; each call is one command in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from relcore import __version__
+from relcore.base import access
+from relcore.base.errors import SpaceError, did_you_mean, quote
+from relcore.base.libraries import extra
+from relcore.base.text import visible
+from relcore.catalog.catalog import is_address
+from relcore.commands.arguments import written
+from relcore.stores.index import parse_place
+
+# The commands that answer a question and write no file, with the arguments that make them so.
+TOOLS: dict[str, dict[str, str]] = {
+    "available": {},
+    "compare": {},
+    "migrate": {},
+    "drift": {},
+    "passport": {"verb": "check"},
+    "link": {},
+}
+_OURS = {"full_paths", "quiet", "scheduler", "store"}  # what the server decides
+_CHILD = "import sys; from relcore.commands.mcp import answer; sys.exit(answer(sys.argv[1:]))"
+_MOST_ITEMS = 100  # of a list in an answer, which an agent has to read
+_LIMITS = (
+    f"this server reads only the data folder ({access.DATA}) and what it was started with; start it with this"
+    " place, as relscope mcp PLACE"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description += (
+        f" The tools are {', '.join(TOOLS)}: the options of these commands, their numbers as JSON, their"
+        " errors in one line. None writes a file. They read the bundled spaces, $RELSCOPE_DATA, and the"
+        " places that are named here. An agent's client starts this command and talks to it on stdin and"
+        " stdout."
+    )
+    text = "a file, a folder, a vector index or an address that the agent may read, too"
+    parser.add_argument("places", metavar="PLACE", nargs="*", help=text)
+    parser.epilog = "example:\n  relscope mcp ~/vectors qdrant:http://127.0.0.1:6333#notes"
+
+
+@extra()
+def run(options: argparse.Namespace) -> None:
+    import anyio
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+
+    environment = _environment(options.places)
+    folders = [one["name"] for one in json.loads(environment[access.OPENED])]
+    readable = [*filter(None, [os.environ.get(access.DATA)]), *folders]
+
+    async def listed(*_: Any) -> types.ListToolsResult:
+        tools = []
+        for name in TOOLS:
+            about, schema = _parser(name).description, schema_of(name)
+            hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+            tools.append(types.Tool(name=name, description=about, input_schema=schema, annotations=hints))
+        return types.ListToolsResult(tools=tools)
+
+    async def called(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            command = command_of(asked.name, asked.arguments or {})
+        except SpaceError as error:
+            return result(2, "", f"{error}")
+        ran = await anyio.run_process(
+            [sys.executable, "-P", "-c", _CHILD, *command, "--quiet"],
+            check=False,
+            env=environment,
+            cwd=next(filter(os.path.isdir, readable), None),  # a relative path begins in it
+        )
+        return result(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+    def result(code: int, out: str, err: str) -> types.CallToolResult:
+        """0 and 1, the code of an alarm, are answers; all other codes are errors."""
+        told = [line.removeprefix("relscope: ") for line in err.strip().splitlines()]
+        texts = [shortened(out), *told] if code in (0, 1) and out else told[-1:]
+        content = [types.TextContent(text=text) for text in texts]
+        return types.CallToolResult(content=content, is_error=code not in (0, 1) or not out)
+
+    async def serve() -> None:
+        about = f"Files are read below: {', '.join(map(visible, readable)) or 'none'}."
+        server = Server(
+            "relscope", version=__version__, instructions=about, on_list_tools=listed, on_call_tool=called
+        )
+        async with stdio_server() as streams:
+            await server.run(*streams, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+def _environment(places: Sequence[str]) -> dict[str, str]:
+    """That of the commands: they read as a shared app does, see `relcore.base.access`, and these places."""
+    opened = []
+    for text in places:
+        index = parse_place(text)
+        if is_address(text) or (index and not index.is_file):
+            opened.append({"source": "sample", "name": text})
+        place = index.where if index else text
+        if not is_address(place) and not (index and index.address):
+            path = access.expanded(place).resolve()
+            if not path.exists():
+                raise SpaceError(f"{text!r:.200}: expected a file or folder, got a path where there is none")
+            opened.append({"source": "folder", "name": str(path)})
+    root = str(Path(__file__).parents[2])
+    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    return {**os.environ, access.OPENED: json.dumps(opened), access.ENVIRONMENT: "1", "PYTHONPATH": paths}
+
+
+def answer(arguments: Sequence[str]) -> int:
+    """A command of an agent, which reads what is open to it."""
+    from relcore.cli import main
+
+    access.set_asker(lambda: access.Asker(limits=_LIMITS))
+    return main(arguments, check=need_open)
+
+
+def need_open(options: argparse.Namespace) -> None:
+    """Raise a SpaceError unless every path among these values is open to whoever asks. Spaces are checked
+    once more where they are loaded; judgements, pairs and thresholds only here.
+    """
+    for value in vars(options).values():
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, Path):
+                access.allowed(one)
+            elif isinstance(one, str):
+                _need_open_name(one)
+
+
+def _need_open_name(text: str) -> None:
+    index = parse_place(text)
+    if index and not index.is_file:
+        access.need_own_machine(text)
+    if index and index.address:
+        return
+    if is_address(text):
+        access.need_own_machine(text)
+        return
+    place = access.expanded(index.where if index else text.partition("#")[0])
+    if os.path.lexists(place) or place.is_absolute() or ".." in place.parts:
+        access.allowed(place)
+
+
+# The tools, from the commands' parsers.
+
+
+@cache
+def _parser(name: str) -> argparse.ArgumentParser:
+    from relcore.cli import parser_of
+
+    return parser_of([name]).called
+
+
+def _arguments(name: str) -> Iterator[argparse.Action]:
+    """What an agent may set: no file that is written, and nothing that the server decides."""
+    for action in _parser(name)._actions:
+        hidden = action.help in (None, argparse.SUPPRESS) or isinstance(action, argparse._HelpAction)
+        if not (hidden or written(action) or action.dest in {*_OURS, "format", *TOOLS[name]}):
+            yield action
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments."""
+    help_of = _parser(name)._get_formatter()._expand_help
+    properties = {one.dest: {**_type(one), "description": help_of(one)} for one in _arguments(name)}
+    required = [one.dest for one in _arguments(name) if one.required]
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _type(action: argparse.Action) -> dict[str, Any]:
+    setting = getattr(action, "setting", None)
+    if action.nargs == 0:
+        return {"type": "boolean"}
+    if action.nargs in ("+", "*") or (setting and setting.is_tuple):
+        return {"type": "array", "items": {"type": "integer" if setting and setting.number else "string"}}
+    if setting and setting.number:
+        bounds = {"minimum": setting.low, "maximum": setting.high}
+        known = {name: value for name, value in bounds.items() if value is not None}
+        return {"type": "integer" if setting.number is int else "number", **known}
+    choices = action.choices or (setting and setting.choices)
+    return {"type": "string", **({"enum": list(choices)} if choices else {})}
+
+
+def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
+    """The command line of a call.
+
+    Raises
+    ------
+    SpaceError
+        No such tool or argument; a value of another type; a name that would be read as an option.
+    """
+    if name not in TOOLS:
+        raise SpaceError(f"expected one of {', '.join(TOOLS)}, got {name!r:.80}{did_you_mean(name, TOOLS)}")
+    known = {action.dest: action for action in _arguments(name)}
+    if unknown := [one for one in given if one not in known]:
+        near = did_you_mean(unknown[0], known)
+        raise SpaceError(f"{name}: expected arguments among {', '.join(known)}, got {quote(unknown)}{near}")
+    options, places = ["--json"], []
+    fixed = TOOLS[name]
+    for action in _parser(name)._actions:
+        value = fixed[action.dest] if action.dest in fixed else given.get(action.dest)
+        if value is None or (action.dest not in fixed and action is not known[action.dest]):
+            continue
+        values = [_text(action, one) for one in (value if isinstance(value, list) else [value])]
+        if action.nargs == 0:
+            if not isinstance(value, bool):
+                raise SpaceError(f"{action.dest}: expected true or false, got {value!r:.80}")
+            no = [flag for flag in action.option_strings if flag.startswith("--no-")]
+            options += action.option_strings[:1] if value else no[:1]
+        elif action.option_strings:
+            options.append(f"{action.option_strings[0]}={','.join(values)}")
+        else:
+            places += values
+    return [name, *options, *places]
+
+
+def _text(action: argparse.Action, value: Any) -> str:
+    if isinstance(value, dict | list) or "\0" in str(value):
+        raise SpaceError(f"{action.dest}: expected a text or a number, got {value!r:.80}")
+    if not action.option_strings and str(value).startswith("-"):
+        raise SpaceError(
+            f"{action.dest}: expected a name that does not begin with -, got {value!r:.80}; write ./{value}"
+        )
+    return str(value)
+
+
+def shortened(text: str) -> str:
+    """An answer whose long lists end after 100 items; how many are left out is told. Numbers keep their
+    digits, and what is no JSON stays.
+    """
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return text
+    long = {name: len(value) - _MOST_ITEMS for name, value in record.items() if isinstance(value, list)}
+    left_out = {name: n for name, n in long.items() if n > 0}
+    if not left_out:
+        return text
+    record |= {name: record[name][:_MOST_ITEMS] for name in left_out} | {"left_out": left_out}
+    return json.dumps(record, indent=2, ensure_ascii=False)

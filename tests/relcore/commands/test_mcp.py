@@ -1,0 +1,184 @@
+"""The tools of `relscope mcp` are the commands: their options, their numbers to the digit, their one-line errors;
+and they read what is open to them."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from relcore.base import access
+from relcore.base.errors import SpaceError
+from relcore.base.settings import settings_of
+from relcore.cli import main
+from relcore.commands import mcp
+from relcore.compare.scoring import ExactScores
+
+ASKED = {
+    "available": ({"data": "."}, ["available", "--data", "."]),
+    "compare": (
+        {"source": "first.npz", "target": "second.npz", "anchors": "30", "metrics": ["mrr", "cka"]},
+        ["compare", "first.npz", "second.npz", "--anchors", "30", "--metrics", "mrr,cka"],
+    ),
+    "migrate": ({"old": "first.npz", "new": "second.npz", "curve": False}, ["migrate", "first.npz", "second.npz", "--no-curve"]),
+    "drift": ({"old": "first.npz", "new": "second.npz"}, ["drift", "first.npz", "second.npz"]),
+    "passport": ({"files": ["card.safetensors", "second.npz"]}, ["passport", "check", "card.safetensors", "second.npz"]),
+    "link": ({"source": "first.npz", "target": "second.npz", "pairs": "40", "hide": True}, ["link", "first.npz", "second.npz", "--pairs", "40", "--hide"]),
+}  # fmt: skip
+
+
+def test_the_schema_of_a_tool_is_that_of_its_command():
+    schema = mcp.schema_of("compare")
+    assert schema["required"] == ["source", "target"]
+    for name, one in settings_of(ExactScores).items():
+        if name in schema["properties"] and one.choices:
+            assert schema["properties"][name]["enum"] == list(one.choices)
+    assert schema["properties"]["k"]["type"] == "integer"
+    assert schema["properties"]["exact"]["type"] == "boolean"
+
+
+def test_no_tool_offers_to_write_a_file():
+    """Every argument of every tool, against all that commands write."""
+    offered = {name: set(mcp.schema_of(name)["properties"]) for name in mcp.TOOLS}
+    assert not {"output", "recipe", "export", "store", "scheduler", "format"} & set.union(*offered.values())
+    assert "verb" not in offered["passport"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("compar", {}, "did you mean 'compare'"),
+        ("compare", {"anchrs": "3"}, "got 'anchrs'; did you mean 'anchors'"),
+        ("compare", {"output": "x.npz"}, "got 'output'"),
+        ("compare", {"exact": "yes"}, "exact: expected true or false"),
+        ("compare", {"source": "--recipe=x.json"}, "write ./--recipe"),
+        ("compare", {"k": {"of": 3}}, "k: expected a text or a number"),
+    ],
+)
+def test_a_call_that_cannot_be_is_refused(name, given, told):
+    with pytest.raises(SpaceError, match=told):
+        mcp.command_of(name, given)
+
+
+def test_a_long_list_is_cut_and_its_numbers_keep_their_digits():
+    text = json.dumps({"chance": 0.1 + 0.2, "rows": [{"score": 1 / 3}] * 130, "notes": []}, indent=2)
+    record = json.loads(mcp.shortened(text))
+    assert record["left_out"] == {"rows": 30}
+    assert (record["chance"], record["rows"][99]["score"], len(record["rows"])) == (0.1 + 0.2, 1 / 3, 100)
+    assert mcp.shortened("no JSON") == "no JSON"
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    """Calls of a client of the official package: the server is a process of its own, and every call another one."""
+    anyio = pytest.importorskip("anyio")
+    pytest.importorskip("mcp", reason='the extra is not installed: pip install "relscope[mcp]"')
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    def talk(*calls, places=(str(tmp_path),)):
+        async def talked():
+            command = ["-m", "relcore", "mcp", *places]
+            environment = dict(os.environ, PYTHONPATH=str(Path(mcp.__file__).parents[2]))
+            parameters = StdioServerParameters(command=sys.executable, args=command, env=environment)
+            async with stdio_client(parameters) as streams, ClientSession(*streams) as client:
+                await client.initialize()
+                tools = (await client.list_tools()).tools
+                return tools, [await client.call_tool(name, given) for name, given in calls]
+
+        return anyio.run(talked)
+
+    monkeypatch.delenv("RELSCOPE_DATA", raising=False)
+    return talk
+
+
+def told(answer):
+    return answer.content[0].text
+
+
+def same(answer, arguments, capsys):
+    assert not answer.is_error, answer.content
+    assert main([*arguments, "--json", "--quiet"]) in (0, 1)
+    return json.loads(told(answer)) == json.loads(mcp.shortened(capsys.readouterr().out))
+
+
+def test_a_client_gets_the_numbers_and_the_errors_of_the_command_line(session, files, tmp_path, capsys):
+    (tmp_path / "open").mkdir()
+    given, arguments = ASKED["compare"]
+    for name in files:
+        (tmp_path / "open" / name).write_bytes((tmp_path / name).read_bytes())
+    calls = [("compare", given), ("compare", given | {"anchors": "500"})]
+    calls.append(("compare", given | {"source": str(tmp_path / "first.npz")}))
+    tools, answers = session(*calls, places=(str(tmp_path / "open"),))
+    assert [tool.name for tool in tools] == list(mcp.TOOLS) == list(ASKED)
+    assert all(tool.input_schema == mcp.schema_of(tool.name) for tool in tools)
+    assert same(answers[0], arguments, capsys)
+    assert [answer.is_error for answer in answers[1:]] == [True, True]
+    assert main(["compare", "first.npz", "second.npz", "--anchors", "500"]) == 2
+    assert f"relscope: {told(answers[1])}\n" == capsys.readouterr().err
+    assert "is not open to this session: this server reads only" in told(answers[2])
+
+
+@pytest.mark.slow
+def test_every_tool_has_the_numbers_of_its_command(session, files, run, capsys):
+    run("passport", "make", "first.npz", "-o", "card.safetensors")
+    _, answers = session(*((name, given) for name, (given, _) in ASKED.items()))
+    for answer, (_, arguments) in zip(answers, ASKED.values(), strict=True):
+        assert same(answer, arguments, capsys), arguments
+
+
+@pytest.fixture
+def limited(files, tmp_path, monkeypatch, capsys):
+    """A command of an agent that may read a folder, in this process; what it prints on stderr."""
+    folder = tmp_path / "open"
+    folder.mkdir()
+    for name in files:
+        (tmp_path / name).rename(folder / name)
+    (tmp_path / "secret.npz").write_bytes((folder / "first.npz").read_bytes())
+    (tmp_path / "secret.txt").write_text("w1\tw2\n")
+    (folder / "link.npz").symlink_to(tmp_path / "secret.npz")
+    (folder / "spec.json").write_text(json.dumps({"source": "file", "name": str(tmp_path / "secret.npz")}))
+    monkeypatch.delenv("RELSCOPE_DATA", raising=False)
+    for name, value in mcp._environment([str(folder)]).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(folder)
+
+    def limited(*arguments):
+        try:
+            code = mcp.answer(arguments)
+        finally:
+            access.set_asker(None)
+        return code, capsys.readouterr().err
+
+    return limited
+
+
+def test_what_is_open_is_read(limited):
+    assert limited("compare", "first.npz", "word2vec-novels", "--anchors", "9")[0] == 2  # no common ids
+    assert limited("compare", "first.npz", "second.npz", "--anchors", "w1,w2,w3,w4") == (0, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "../secret.npz", "second.npz"),
+        ("compare", "link.npz", "second.npz"),
+        ("compare", "spec.json", "second.npz"),
+        ("compare", "/no/such.npz", "second.npz"),
+        ("compare", "/no/such.csv#id_column=id", "second.npz"),
+        ("compare", "first.npz", "second.npz", "--anchors", "../secret.txt"),
+        ("compare", "qdrant:http://127.0.0.1:1#notes", "second.npz"),
+        ("compare", "lancedb:../db#notes", "second.npz"),
+        ("compare", "http://127.0.0.1:1/shards", "second.npz"),
+        ("link", "first.npz", "second.npz", "--pairs", "../secret.txt"),
+        ("drift", "first.npz", "second.npz", "--thresholds", "/etc/passwd"),
+        ("migrate", "first.npz", "second.npz", "--answers", "../secret.txt"),
+        ("available", "--data", ".."),
+        ("available", ".."),
+    ],
+)
+def test_what_lies_elsewhere_is_closed_whether_or_not_it_is_there(limited, arguments):
+    code, err = limited(*arguments)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert "is not open to this session: this" in err
