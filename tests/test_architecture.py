@@ -61,6 +61,7 @@ OWNERS = {
     "qdrant_client": ("relcore.stores",),
     "lancedb": ("relcore.stores",),
     "onnx": ("relcore.migrate",),
+    "mcp": ("relcore.commands.mcp",),
     "anywidget": ("relcore.panes.widget",),
     "traitlets": ("relcore.panes.widget",),
 }

@@ -17,7 +17,6 @@ EXTRAS = {
     "jinja2": "app",
     "lancedb": "lancedb",
     "mcp": "mcp",
-    "mcp_types": "mcp",
     "onnx": "onnx",
     "openTSNE": "app",
     "ot": "measures",

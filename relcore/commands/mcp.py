@@ -8,13 +8,14 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from relcore import __version__
 from relcore.base import access
 from relcore.base.errors import SpaceError, did_you_mean, quote
-from relcore.base.libraries import extra
+from relcore.base.libraries import missing_library
 from relcore.base.text import visible
 from relcore.catalog.catalog import is_address
 from relcore.commands.arguments import written
@@ -50,8 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example:\n  relscope mcp ~/vectors qdrant:http://127.0.0.1:6333#notes"
 
 
-@extra()
 def run(options: argparse.Namespace) -> None:
+    if find_spec("mcp") is None:
+        raise missing_library("mcp")
     import anyio
     import mcp_types as types
     from mcp.server.lowlevel import Server

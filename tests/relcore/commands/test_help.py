@@ -71,7 +71,7 @@ def test_options_and_their_defaults_are_the_fields_of_the_task(command, kind, ca
     [
         ([], "required: command"),
         (["draw"], "'draw': expected one of available, app, "),
-        (["comapre", "a", "b"], "figure; did you mean 'compare'? see relscope --help"),
+        (["comapre", "a", "b"], "; did you mean 'compare'? see relscope --help"),
         (["compare", "a"], "TARGET"),
         (
             ["compare", "a", "b", "--anchrs=3"],
