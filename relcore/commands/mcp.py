@@ -130,7 +130,7 @@ def answer(arguments: Sequence[str]) -> int:
 
 def need_open(options: argparse.Namespace) -> None:
     """Raise a SpaceError unless every path among these values is open to whoever asks. Spaces are checked
-    once more where they are loaded; judgements, pairs and thresholds only here.
+    again where they are loaded; judgements, pairs and thresholds only here.
     """
     for value in vars(options).values():
         for one in value if isinstance(value, list | tuple) else [value]:
@@ -243,8 +243,8 @@ def _text(action: argparse.Action, value: Any) -> str:
 
 
 def shortened(text: str) -> str:
-    """An answer whose long lists end after 100 items; how many are left out is told. Numbers keep their
-    digits, and what is no JSON stays.
+    """An answer whose long lists end after 100 items; it reports how many it left out. Numbers keep their
+    digits, and other texts stay.
     """
     try:
         record = json.loads(text)
