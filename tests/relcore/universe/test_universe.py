@@ -9,9 +9,10 @@ import pytest
 from relcore import LatentSpace, Procrustes, Universe
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.figures.style import LIGHT
+from relcore.represent.translation import nearest_rotation
 from relcore.runs import entries
 from relcore.universe.charts import CHARTS, UniverseChart, charts_of, map_of_spaces, tree_of_spaces
-from relcore.universe.universe import UniverseSpec, retrieval
+from relcore.universe.universe import UniverseSpec, _nearest_rotation, retrieval
 
 RNG = np.random.default_rng(5)
 N, WIDE = 600, 12
@@ -43,6 +44,38 @@ def test_rotations_of_one_space_lie_on_each_other():
     places = [universe.map(one.vectors, one.name) for one in spaces]
     assert max(np.abs(places[0] - other).max() for other in places) < 1e-3
     assert mean_accuracy(universe) == 1
+
+
+def test_the_maps_are_those_of_the_plain_formula():
+    """Of Ten Berge 1977: each space in turn is rotated to the sum of the others' places, row by row."""
+    spaces = family(4, noise=0.8)
+    spaces[3] = spaces[3].take(np.arange(N)[: N // 2])
+    universe = Universe.fit(spaces, unit=False, rounds=30)
+    centred, present = [], []
+    for one, member in zip(spaces, universe.members, strict=True):
+        own = one.index.get_indexer(universe.ids)
+        rows = (one.vectors[own].astype(np.float64) - member.mean) / member.scale
+        present.append(own >= 0)
+        centred.append(np.where(present[-1][:, None], rows, 0))
+    weights = 1 / np.sum(present, axis=0)[:, None]
+    turns = [member.matrix.astype(np.float64) for member in universe.members]
+    for _ in range(30):
+        for i, X in enumerate(centred):
+            others = sum(centred[j] @ turns[j] for j in range(4) if j != i) * present[i][:, None]
+            left, _, right = np.linalg.svd(X.T @ (weights * others))
+            turns[i] = left @ right
+    for member, turn in zip(universe.members, turns, strict=True):
+        np.testing.assert_allclose(turns[0] @ turn.T, universe.members[0].matrix @ member.matrix.T, atol=0.02)
+
+
+@pytest.mark.parametrize("rank", [5, 9])
+def test_a_rotation_is_the_same_by_either_decomposition(rank):
+    product = RNG.normal(size=(5, rank)) @ RNG.normal(size=(rank, 9))
+    for some in (product, product * np.geomspace(1, 1e-7, 5)[:, None]):  # the second is too ill-conditioned
+        rotation, total = _nearest_rotation(some)
+        expected, singular_values = nearest_rotation(some)
+        np.testing.assert_allclose(rotation, expected, atol=1e-6)
+        assert total == pytest.approx(singular_values.sum())
 
 
 @pytest.mark.parametrize("unit", [True, False])
