@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
+from app.drift import passport
 from app.glossary.card import caption
 from app.items import Items, items_of
 from app.page_settings import kept
@@ -119,6 +120,7 @@ def named_sets(workspace: Workspace, pair: Match) -> None:
                 st.button("Add it", on_click=_upload, args=(pair, uploaded.getvalue(), False))
         text = "\n".join(workspace.anchors) + "\n"
         exports.download("Download the anchors", text, "anchors.txt", "text/plain", "anchors.download")
+        passport.download(workspace, workspace.source, "anchors.passport")
 
 
 def _keep_set() -> None:

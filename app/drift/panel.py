@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results
+from app.drift import passport
 from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html
@@ -37,7 +38,6 @@ from relcore.drift.check import (
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 from relcore.drift.reports import DriftChart, DriftLines, DriftMap, ordered
 
-_MODES = ("Two versions", "A series")
 _STARTS_ITSELF = 20.0  # seconds
 _HEIGHT = 400  # of the table of many checks
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
@@ -52,12 +52,16 @@ _MEANT = {
 
 def draw(workspace: Workspace) -> None:
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    mode = _MODES[0]
-    if len(workspace.spaces) > 2:
-        with choosers:
-            mode = segments("Compare", _MODES, "drift.mode", help="A series: all versions, in order.")
+    modes = {"Two versions": two_versions, "A series": series, "A passport": passport.draw}
+    if len(workspace.spaces) < 3:
+        del modes["A series"]
+    with choosers:
+        told = "A series: all versions, in order. A passport: a few anchors with the vectors that they had."
+        mode = segments(
+            "Compare", tuple(modes), "drift.mode" if "A series" in modes else "drift.mode-of-two", help=told
+        )
     try:
-        (two_versions if mode == _MODES[0] else series)(workspace, choosers)
+        modes[mode](workspace, choosers)
     except SpaceError as error:
         messages.error(error)
 

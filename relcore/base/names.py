@@ -521,6 +521,7 @@ FIGURES = {
     "translation-table": Named("", ".invert.inversion:TranslationTable"),
     "migration-options": Named("", ".migrate.migration:MigrationChart"),
     "threshold-change": Named("", ".migrate.migration:ThresholdScores"),
+    "passport": Named("", ".passport.charts:PassportChart"),
     "bootstrap": Named("", ".bootstrap.spec:BootstrapRounds"),
     "bootstrap-scores": Named("", ".bootstrap.spec:BootstrapScores"),
 }

@@ -6,13 +6,11 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
-from relcore.base.records import read_file
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.catalog.catalog import load
@@ -25,16 +23,15 @@ from relcore.passport.passport import (
     Evidence,
     Passport,
     PassportCard,
-    anchors_in,
     check,
     encode_texts,
+    latest,
+    model_at_hand,
     name_recipe,
+    paired,
 )
 from relcore.spaces.space import LatentSpace, match
 from relcore.stores.index import find_rows, parse_place
-
-if TYPE_CHECKING:
-    from relcore.encoders.transformers import PretrainedText
 
 BUNDLED = "bundled"  # the anchor texts that come with Relscope
 VERBS = {"make": 1, "check": 2, "bridge": 2}
@@ -118,11 +115,10 @@ def _made(options: argparse.Namespace) -> Passport:
     if options.vectors is not None:
         rows = _rows(options.vectors, ids)
         return Passport.of(rows.with_columns(ids=texts), replace(card, model=card.model or rows.name))
-    encoder = _encoder(options.encoder)
+    encoder = latest(options.encoder)
     if card.pooling:
         encoder = replace(encoder, pooling=card.pooling)
-    last = replace(encoder, layers=encoder.layers[-1:])
-    [rows] = encode_texts(last, texts, card.prompt).values()
+    [rows] = encode_texts(encoder, texts, card.prompt).values()
     name = card.model or Path(options.encoder).name
     space = LatentSpace(rows, texts, name=name)
     return Passport.of(space, replace(card, model=name, pooling=encoder.pooling))
@@ -149,15 +145,6 @@ def _rows(source: str, ids: Sequence[str]) -> LatentSpace:
     return space.take(space.rows(ids)) if ids else space
 
 
-def _encoder(name: str) -> PretrainedText:
-    """The model with all its layers."""
-    from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
-
-    folder = minilm_folder() if name == "minilm" else model_folder(name)
-    n_layers = read_file(Path(folder) / "config.json", "a model").get("num_hidden_layers", 0)
-    return PretrainedText(str(folder), tuple(range(n_layers + 1)) if n_layers else (-1,))
-
-
 def _check(options: argparse.Namespace) -> int:
     passport, ids = Passport.load(options.files[0]), _ids(options)
     if ids and len(ids) != len(passport.ids):
@@ -169,7 +156,8 @@ def _check(options: argparse.Namespace) -> int:
     new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
     change = check(passport, new)
     if options.encoder is not None:
-        change = replace(change, named=name_recipe(_encoder(options.encoder), *anchors_in(passport, new)))
+        texts, _, rows = paired(passport, new)
+        change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
     fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
     row = {"change": change.kind, "n": change.n, "recipe": change.named}
     for name, one in (("cosine", change.cosine), ("gram", change.gram)):

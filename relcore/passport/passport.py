@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import band, counted, short, signed
+from relcore.base.records import read_file
 from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.settings import setting
 from relcore.base.writing import write
@@ -149,6 +150,14 @@ CHANGES = {
     "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer or revision",
     "other model": "another model",
 }
+ADVICE = {
+    "same": "There is nothing to do.",
+    "rounded": "There is nothing to do as a rule.",
+    "rescaled": "There is nothing to do where one searches by cosines.",
+    "rotated": "Old and new vectors must not be mixed. Map one of them: relscope passport bridge.",
+    "changed recipe": "Find out what changed, or embed all rows again.",
+    "other model": "Embed all rows again, or map the new queries: Migrate, New model.",
+}
 EXACT = 2e-5  # of a row's largest number: what another batch size or processor changes
 ROUNDED = 0.06  # of the rows' spread: int8 changes up to .02, the shortest prefix .28
 LENGTHS = 0.01  # of a row's length: int8 changes up to .005
@@ -226,7 +235,7 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
     SpaceError
         Fewer than `FEWEST` of the anchors, or another number of rows without ids.
     """
-    _, X, Y = _paired(passport, new)
+    _, X, Y = paired(passport, new)
     n, rng = len(X), np.random.default_rng((random_state, 8))
     U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
     apart, lengths = np.triu_indices(n, 1), np.linalg.norm(Y, axis=1) / np.linalg.norm(X, axis=1)
@@ -262,15 +271,12 @@ def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
     return float(np.corrcoef(old[places], now[places])[0, 1])
 
 
-def anchors_in(passport: Passport, new: LatentSpace) -> tuple[tuple[str, ...], np.ndarray]:
-    """The anchors (m,) that a space has, and its vectors (m, e) of them; errors as in `check`."""
-    found = _paired(passport, new)
-    return found[0], found[2]
-
-
-def _paired(
+def paired(
     passport: Passport, new: LatentSpace | np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """The anchors (m,) that `new` has, their vectors in the passport (m, d) and there (m, e); errors as in
+    `check`.
+    """
     new = as_space(new)
     if isinstance(ids_of(new), RowNumbers) and len(new) == len(passport.ids):
         new = LatentSpace(new.vectors, passport.ids, name=new.name)  # in the passport's order
@@ -330,6 +336,21 @@ def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -
         for prompt in prompts
         for output, rows in encode([f"{prompt}{text}" for text in items]).items()
     }
+
+
+def model_at_hand(name: str) -> PretrainedText:
+    """A model with all its layers: "minilm", or a folder of transformers."""
+    from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
+
+    folder = minilm_folder() if name == "minilm" else model_folder(name)
+    n_layers = read_file(Path(folder) / "config.json", "a model").get("num_hidden_layers", 0)
+    return PretrainedText(str(folder), tuple(range(n_layers + 1)) if n_layers else (-1,))
+
+
+def latest(name: str) -> PretrainedText:
+    """`model_at_hand` with its last layer alone."""
+    encoder = model_at_hand(name)
+    return replace(encoder, layers=encoder.layers[-1:])
 
 
 def name_recipe(

@@ -46,6 +46,12 @@ NEWER = {
         "drift": {"k": 5, "shared": True},
         "thresholds": {"new_queries": {"lost": 0.5}},
     },
+    "passport": {
+        "figure": "passport",
+        "passport": _FILE,
+        "new": _FILE,
+        "anchors": ["a", "b"],
+    },
     "drift-series": {
         "figure": "drift-series",
         "spaces": [_FILE, _FILE],

@@ -1,0 +1,174 @@
+"""A passport against vectors: what became of them, with the evidence; passports of anchors to download."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app import compute, exports, messages, results, session
+from app.page_settings import kept, note, noted
+from app.plain_text import plain, plain_html
+from app.sharing import keep_upload
+from app.widgets import space_labels
+from app.workspace import Workspace
+from relcore.base import access
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import band, short, signed
+from relcore.catalog.catalog import SpaceSpec
+from relcore.passport.charts import EmbedAnchors, NameRecipe, PassportChart
+from relcore.passport.passport import (
+    ADVICE,
+    CHANGES,
+    FEWEST,
+    POOLINGS,
+    SUFFIX,
+    Change,
+    Passport,
+    PassportCard,
+    check,
+    paired,
+)
+from relcore.spaces.space import LatentSpace
+
+_OPENED = "drift.passport-file"
+_NOW = "MiniLM, embedded now"
+_STARTS_ITSELF = 20.0  # seconds
+_WIDTH = 384  # of MiniLM
+
+
+@compute.cached(8, key=lambda path: (path, compute.file_stamps([path])))
+def _read(path: str) -> Passport:
+    return Passport.load(access.allowed(path))
+
+
+@compute.cached(16, "Comparing the anchors …", key=lambda old, new: (old.space.digest, new.digest))
+def _check(passport: Passport, new: LatentSpace) -> Change:
+    return check(passport, new)
+
+
+def of_anchors(workspace: Workspace, spec: SpaceSpec) -> Passport:
+    """The anchors of the session with a space's vectors; SpaceError for too few."""
+    space = compute.load_space(spec)
+    rows = space.index.get_indexer(pd.Index(workspace.anchors, dtype=object))
+    return Passport.of(space.take(rows[rows >= 0]), PassportCard(space.name))
+
+
+def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
+    """A button for a passport of the session's anchors in a space; none where they are too few."""
+    if len(workspace.anchors) < FEWEST:
+        return
+    told = "The anchors with their vectors, as one file: docs/passport.md. Others can check or bridge them."
+    try:
+        content = of_anchors(workspace, spec).to_bytes
+    except SpaceError:  # zero vectors, or ids with line breaks
+        return
+    name = f"{compute.load_space(spec).name}{SUFFIX}"
+    label = "Download the anchors as passport"
+    exports.download(label, content, name, "application/octet-stream", key, help=told)
+
+
+def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
+    labels = space_labels(workspace.spaces)
+    with choosers, st.popover("Open a passport", icon=":material/badge:", key="drift.passport-open"):
+        path = _opened()
+    old = {
+        **({path: Path(path).name} if path else {}),
+        **{spec: f"Anchors in {label}" for spec, label in labels.items()},
+    }
+    with choosers:
+        place = results.place_of(workspace.spaces, workspace.source, path)
+        look = {"format_func": old.get, "key": f"drift.passport-{place}", "width": 260}
+        index = 0 if path else list(old).index(workspace.source)
+        chosen = kept(st.selectbox, "Passport", list(old), index=index, **look)
+    passport = _read(path) if chosen == path else of_anchors(workspace, chosen)
+    spec = SpaceSpec("file", path) if chosen == path else chosen
+    others = {one: label for one, label in labels.items() if one != chosen} | {_NOW: _NOW}
+    with choosers:
+        usual = next((one for one in (workspace.target, *others) if one in others), None)
+        look = {"format_func": others.get, "key": f"drift.passport-new-{place}", "width": 260}
+        look["index"] = list(others).index(usual)
+        new_spec = kept(st.selectbox, "New vectors", list(others), **look)
+    _result(workspace, passport, spec, None if new_spec == _NOW else new_spec)
+
+
+def _opened() -> str:
+    """The path of the passport that is open, "" for none."""
+    dropped = st.file_uploader("A passport", type=[SUFFIX[1:]], key="drift.passport-upload")
+    label = "Or a path on the machine that runs Relscope"
+    typed = kept(st.text_input, label, key="drift.passport-path", placeholder="model.safetensors").strip()
+    if dropped is not None:
+        note(_OPENED, str(keep_upload(dropped, session.uploads_folder())))
+    elif typed:
+        note(_OPENED, str(access.allowed(typed)))
+    path = noted(_OPENED)
+    return path if isinstance(path, str) else ""
+
+
+def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec: SpaceSpec | None) -> None:
+    card = passport.card
+    task = EmbedAnchors(card.prompt, card.pooling if card.pooling in POOLINGS else POOLINGS[0])
+    if new_spec is None:
+        look = {"label": "Embed the anchors with MiniLM", "unasked_seconds": _STARTS_ITSELF}
+        made = results.computed(task, spaces=[passport.space], **look)
+        if made is None:
+            return
+        new = LatentSpace(made.vectors, passport.ids, name="MiniLM")
+    else:
+        new = compute.load_space(new_spec)
+    change = _check(passport, new)
+    told = f"{change.kind[0].upper()}{change.kind[1:]}: {CHANGES[change.kind]}"
+    messages.lead(f"<b>{plain_html(told)}.</b> {plain_html(ADVICE[change.kind])}")
+    specs = (spec, *filter(None, [new_spec]))
+    anchors = passport.ids if spec in workspace.spaces else ()
+    recipe = PassportChart(
+        passport=spec,
+        new=new_spec,
+        digests=compute.digests(specs),
+        anchors=anchors,
+        embed=task if new_spec is None else EmbedAnchors(),
+    )
+    figure = recipe.draw((passport, new))
+    chart, listed = st.columns([1.35, 1], gap="large")
+    with chart:
+        exports.chart(figure.interactive(exports.theme()), "passport.chart")
+        exports.export_bar(figure, "passport")
+    with listed:
+        st.dataframe(_evidence(change), hide_index=True, key="passport.evidence")
+        st.caption(f"{change.n:,} anchors. Chance: the highest value when anchors are paired at random.")
+        if spec in workspace.spaces:
+            download(workspace, spec, "passport.download")
+        else:
+            told = (f"{name}: {value}" for name, value in asdict(card).items() if value)
+            st.caption(plain("; ".join(told)))
+        if change.kind == "changed recipe" and new_spec is not None and new.dimension == _WIDTH:
+            _named(passport, new)
+
+
+def _named(passport: Passport, new: LatentSpace) -> None:
+    texts, _, rows = paired(passport, new)
+    space = LatentSpace(rows, texts, name=new.name)
+    tried = results.computed(NameRecipe(), spaces=[space], label="Try recipes of MiniLM")
+    if tried is not None:
+        st.caption(
+            plain(f"Made by MiniLM with {tried.recipe}" if tried.recipe else "MiniLM has none that fits")
+        )
+
+
+def _evidence(change: Change) -> pd.DataFrame:
+    found: Mapping = {
+        "cosine of old and new": change.cosine,
+        "cosines between anchors (correlation)": change.gram,
+    }
+    rows = [
+        (name, short(one.value), band(one.low, one.high), signed(one.chance))
+        for name, one in found.items()
+        if one is not None
+    ]
+    rows.append(("largest change between two anchors", short(change.gram_apart), "", ""))
+    rows.append(("length, new ÷ old", short(change.scale), "", ""))
+    return pd.DataFrame(rows, columns=["evidence", "value", "95 % interval", "chance"])

@@ -1,0 +1,144 @@
+"""The figure of a check, and what the app does in a job: embed the anchors, and name a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from relcore.catalog.catalog import SpaceSpec
+from relcore.figures.charts import Line, Lines
+from relcore.figures.export import Exportable, chart_exportable
+from relcore.passport.passport import (
+    Passport,
+    check,
+    encode_texts,
+    latest,
+    model_at_hand,
+    name_recipe,
+    paired,
+)
+from relcore.represent.similarity import unit_rows
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.tasks.recipe import Recipe, load_all
+from relcore.tasks.task import Task
+
+MINILM = "minilm"
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    vectors: np.ndarray
+
+
+@dataclass(frozen=True)
+class EmbedAnchors(Task[Embedded]):
+    """The texts of a passport, the ids of one space, as the bundled MiniLM makes them now."""
+
+    kind: ClassVar = "passport-texts"
+    result: ClassVar = ".passport.charts:Embedded"
+    title: ClassVar = "Embed the anchors"
+
+    prompt: str = ""
+    pooling: str = "mean"
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        return 5 + 0.02 * len(spaces[0])
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> Embedded:
+        encoder = replace(latest(MINILM), pooling=self.pooling)
+        [rows] = encode_texts(encoder, list(spaces[0].ids), self.prompt).values()
+        return Embedded(rows)
+
+
+@dataclass(frozen=True)
+class Tried:
+    recipe: str
+
+
+@dataclass(frozen=True)
+class NameRecipe(Task[Tried]):
+    """Which prompt, pooling and layer of the bundled MiniLM make the rows of a space from its ids."""
+
+    kind: ClassVar = "passport-recipe"
+    result: ClassVar = ".passport.charts:Tried"
+    title: ClassVar = "Try recipes of MiniLM"
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        return 8 + 0.25 * len(spaces[0])
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+    ) -> Tried:
+        return Tried(name_recipe(model_at_hand(MINILM), list(spaces[0].ids), spaces[0].vectors))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassportChart(Recipe):
+    """`passport` is a space, such as the file of a passport; `new` has its ids, or none: then MiniLM makes
+    the vectors of its texts. `anchors` are some of its ids.
+    """
+
+    figure: ClassVar[str] = "passport"
+
+    passport: SpaceSpec
+    new: SpaceSpec | None = None
+    digests: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+    embed: EmbedAnchors = EmbedAnchors()
+
+    def draw(self, result: tuple[Passport, LatentSpace] | None = None) -> Exportable:
+        passport, new = result or self._loaded()
+        return chart_exportable(chart_of(passport, new), self.to_json(), "relscope-passport")
+
+    def _loaded(self) -> tuple[Passport, LatentSpace]:
+        specs = (self.passport, *filter(None, [self.new]))
+        old, *others = load_all(specs, self.digests, self.figure)
+        passport = Passport.of(old.take(old.rows(self.anchors)) if self.anchors else old)
+        if others:
+            return passport, others[0]
+        made = self.embed.run([passport.space])
+        return passport, LatentSpace(made.vectors, passport.ids, name="MiniLM")
+
+
+def chart_of(passport: Passport, new: LatentSpace) -> Lines:
+    """Per anchor the cosine of its two vectors and how the cosines with the others correlate; and the same
+    of a vector and that of another anchor, which is chance. Without one width the first is the largest
+    change of a cosine with another anchor.
+    """
+    ids, X, Y = paired(passport, new)
+    n, rng = len(ids), np.random.default_rng(0)
+    U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
+    order = rng.permutation(n)
+    other = np.empty(n, int)
+    other[order] = np.roll(order, 1)  # a cycle: no anchor is its own partner
+    old, now, lines = U @ U.T, V @ V.T, []
+    for name, rows in (("the same anchor", np.arange(n)), ("another anchor: chance", other)):
+        moved = now[np.ix_(rows, rows)]
+        x = np.abs(old - moved).max(axis=1)
+        if X.shape[1] == Y.shape[1]:
+            x = np.vecdot(U, V[rows])
+        y = [np.corrcoef(np.delete(old[row], row), np.delete(moved[row], row))[0, 1] for row in range(n)]
+        labels = [
+            f"{item:.80}" if rows[row] == row else f"{item:.40} / {ids[rows[row]]:.40}"
+            for row, item in enumerate(ids)
+        ]
+        lines.append(Line(name, x, np.nan_to_num(y), labels=labels))
+    change = check(passport, new)
+    titles = "cosine of the old and the new vector", "correlation of its cosines with the others"
+    if change.cosine is None:
+        titles = "largest change of a cosine with another anchor", titles[1]
+    note = f"{change.kind.capitalize()}, {n:,} anchors"
+    return Lines(
+        tuple(lines),
+        *titles,
+        kind="points",
+        note=note,
+        alt=f"Scatter plot of {n:,} anchors. {change.sentence}",
+    )
