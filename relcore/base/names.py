@@ -570,6 +570,12 @@ _STUDIES = {
         "Do networks that resemble a good one perform well?",
         "Moschella et al. 2023, Figs. 3 and 8",
     ),
+    "measures": StudyName(
+        "Measures of similarity",
+        ".studies.measures:MeasuresTested",
+        "Which measure of similarity tells networks apart whose likeness is known?",
+        "Klabunde et al. 2025 (ReSi)",
+    ),
     "anchor-count": StudyName(
         "Number of anchors",
         ".studies.relative:AnchorCount",

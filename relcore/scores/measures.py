@@ -4,7 +4,9 @@ these drawn by their ids, and a chance level by permutations of the rows of one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +21,7 @@ from relcore.spaces.space import MatrixLike, Split, ids_of, matrix, need_paired
 FEATURE_ROWS = 5000  # of measures whose cost is linear in the rows
 MATRIX_ROWS = 1000  # of measures that need a matrix of rows × rows
 _CHEAP = 2e7  # products per permutation up to which 200 are drawn, not 50
+_most_permutations = ContextVar("most_permutations", default=QUANTILE_DRAWS)
 
 
 class SampledMetric(Metric):
@@ -78,8 +81,18 @@ def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) ->
     """The chance level of a measure: `value(order)` is its score with row order[i] of the second space as the
     partner of row i, at `cost` products; 50 permutations, or 200 where they are cheap."""
     rng = np.random.default_rng(0)
-    n_draws = QUANTILE_DRAWS if cost <= _CHEAP else PERMUTATIONS
+    n_draws = min(QUANTILE_DRAWS if cost <= _CHEAP else PERMUTATIONS, _most_permutations.get())
     return Null.from_draws(np.array([value(rng.permutation(n)) for _ in range(n_draws)]))
+
+
+@contextmanager
+def fewer_permutations(most: int) -> Iterator[None]:
+    """Inside, chance levels by permutation take at most this many draws, for whom their mean is enough."""
+    token = _most_permutations.set(most)
+    try:
+        yield
+    finally:
+        _most_permutations.reset(token)
 
 
 def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str = "") -> Score:

@@ -14,6 +14,7 @@ from relcore.spaces.space import LatentSpace, match
 from relcore.studies import (
     inversion,
     isometry,
+    measures,
     networks,
     relative,
 )
@@ -184,3 +185,25 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
 def test_random_labels_are_read_as_chance_would_at_every_length(network):
     curve = networks.rescaled_rows(unrelated()[0], network)["accuracy by length"]
     assert near_chance_of_accuracy(np.array(curve), 66)
+
+
+# Measures: networks whose rows are permuted, each in its own order.
+
+
+@pytest.mark.parametrize("name", ["debiased cka", "svcca", "procrustes", "knn recall", "relative cosine"])
+def test_measures_of_permuted_rows_score_at_chance_and_calibrated_about_zero(name):
+    rng = np.random.default_rng(0)
+    latent, n, anchors = rng.normal(size=(260, 6)), 15, 60
+    ids, groups = [f"n{i}" for i in range(260)], np.repeat([0, 1, 2], 5)
+    stack = np.stack([(latent @ rng.normal(size=(6, 12)))[rng.permutation(260)] for _ in range(n)])
+    pairs = [(i, j) for i in range(n) for j in range(i)]
+    raw, calibrated = measures.pair_scores(name, stack.astype(np.float32), ids, ids[-anchors:], pairs).T
+    # No score is further from the mean of its chance level than 6 of the scores' spread, and their mean, of 105
+    # pairs of 15 networks, than 1 (a standard error is at most √(2 / 15) of it).
+    assert np.abs(calibrated).max() < 6 * calibrated.std()
+    assert abs(calibrated.mean()) < calibrated.std()
+    matrix = measures._square(np.array(pairs), raw, n)
+    auprc, conformity = measures.separation(matrix, groups, np.ones(n, int))
+    # 200 draws of random scores spread by .04 and .06; the pairs share networks, so twice that, and 3 of it.
+    assert auprc == pytest.approx(measures.chance_precision(10, 60), abs=0.24)
+    assert conformity == pytest.approx(0.5, abs=0.36)
