@@ -56,6 +56,7 @@ def main(
         with ExitStack() as around, warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _fail(message)
             options = parser_of(arguments).parse_args(arguments)
+            options.arguments = arguments
             access.check_environment()
             from relcore.files import confined
             from relcore.runs.store import in_use

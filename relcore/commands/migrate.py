@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, short, signed
 from relcore.base.settings import setting
+from relcore.base.writing import write
 from relcore.commands.arguments import (
     SHARDS_HELP,
     SPACE_HELP,
@@ -33,6 +36,14 @@ from relcore.migrate.migration import (
     ThresholdChange,
 )
 from relcore.spaces.space import match
+from relcore.stores.index import parse_place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from relcore.spaces.space import LatentSpace
 
 
 @dataclass
@@ -60,6 +71,17 @@ class MigrateOptions:
         metavar="FOLDER",
         written=True,
         help="Write the adapter for use without Relscope: safetensors, NumPy, ONNX.",
+    )
+    plan: Path = setting(
+        None,
+        metavar="FILE.md",
+        help="Write a runbook: dual write, shadow queries, switch, rollback, with commands and numbers.",
+    )
+    shadow: str = setting(
+        None,
+        metavar="STORE",
+        help="Run shadow queries on this store of rows that went through the adapter: recall of its index,"
+        " overlap with the answers of both models, latency.",
     )
 
 
@@ -112,11 +134,15 @@ def run(options: argparse.Namespace) -> None:
     write_recipe(options, "migration-options", result, **recipe)
     lines, (old, new) = lines_of(result), spaces[:2]
     lines += ["", *(f"{AFTER[system]}: {one.describe()}" for system, one in thresholds.items())]
+    pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
+    facts: dict[str, Any] = {}
+    if options.plan or options.shadow:
+        limits = [one.describe() for system, one in thresholds.items() if system == "bridge"]
+        facts = _planned(options, result, pairs, spaces, limits, lines)
     if options.export:
         from relcore.migrate.migration import export_result
         from relcore.papers.runs import commit_of
 
-        pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
         written = export_result(result, pairs, (new.name, old.name), options.export, commit_of())
         lines += map(str, written)
     verdict = result.verdict
@@ -137,7 +163,57 @@ def run(options: argparse.Namespace) -> None:
         },
         cautions=list(result.cautions),
         sample=sampled,
+        **facts,
     )
+
+
+def _planned(
+    options: argparse.Namespace,
+    result: MigrationResult,
+    pairs: tuple[np.ndarray, np.ndarray],
+    spaces: Sequence[LatentSpace],
+    limits: Sequence[str],
+    lines: Lines,
+) -> dict[str, Any]:
+    """The runbook, into --plan and as facts for --json; what the shadow queries found goes to `lines`."""
+    from relcore.migrate.adapters import card_of
+    from relcore.migrate.runbook import markdown, shadow, steps, target_of
+
+    adapter, old_place = result.fitted(*pairs), parse_place(options.old)
+    card = card_of(adapter, *pairs, method=result.adapter)
+    found, projects = None, len(adapter.corpus_steps_) > 1
+    own = old_place if old_place and not projects else None
+    goal = parse_place(options.shadow) if options.shadow else own or target_of(old_place)
+    if goal is None:
+        raise SpaceError(
+            f"--shadow: expected a store, such as lancedb:FOLDER#TABLE, got {options.shadow!r:.80}"
+        )
+    if options.shadow:
+        searched = old_place if old_place and old_place.kind not in ("npy", "parquet") else None
+        found = shadow(adapter, goal, spaces, result.queries, searched, result.k)
+        lines += [
+            "",
+            f"Shadow queries: {found.n_queries:,} on {found.n:,} rows in {found.place}",
+            found.rows(),
+        ]
+    call, bridge = _command(options.arguments), shlex.quote(str(options.export or "bridge"))
+    listed = steps(result, card, call, options.old, bridge, len(spaces[0]), goal, limits, found)
+    if options.plan:
+        text = markdown(f"From {spaces[0].name} to {spaces[1].name}", listed, found)
+        write(options.plan, text.encode())
+        lines.append(str(options.plan))
+    return {"plan": [asdict(step) for step in listed], "shadow": asdict(found) if found else None}
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """The command without the options of a single run."""
+    kept, given = [], iter(arguments)
+    for one in given:
+        if one in ("--plan", "--shadow", "--export"):
+            next(given, None)
+        elif not one.startswith(("--plan=", "--shadow=", "--export=", "--json", "--csv", "--quiet")):
+            kept.append(one)
+    return f"relscope {shlex.join(kept)}"
 
 
 def lines_of(result: MigrationResult) -> Lines:

@@ -8,6 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.base.text import visible
@@ -80,6 +82,21 @@ class LanceRows:
         asked = self._vectors, self._ids, self._width
         return [vars(block_of(self._where, batch, 0, *asked)) for batch in batches]
 
+    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
+        """By the index of the table and its distance; without an index by cosine, exactly."""
+        found = []
+        with _told(self._where):
+            for query in queries:
+                asked = self._table.search(query, vector_column_name=self._vectors).limit(k)
+                asked = asked if self._table.list_indices() else asked.distance_type("cosine")
+                found.append(
+                    [
+                        str(key)
+                        for key in asked.select([self._ids, "_distance"]).to_arrow()[self._ids].to_pylist()
+                    ]
+                )
+        return found
+
 
 class LanceIndex(VectorIndex):
     """One table; with ``#TABLE/COLUMN`` one of several columns of vectors."""
@@ -100,6 +117,9 @@ class LanceIndex(VectorIndex):
         for first in range(start, self.n, size):
             block = self._rows.call("read", start=first, stop=min(self.n, first + size))
             yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
+
+    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
+        return self._rows.call("search", queries=queries, k=k)
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
         found = self._rows.call("holding", ids=list(ids))

@@ -1,0 +1,111 @@
+"""The runbook of a migration and its shadow queries, on embedded stores."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from relcore.cli import main
+from relcore.migrate.adapters import InPlaceProcrustesAdapter, WhitenedRelativeAdapter
+from relcore.migrate.runbook import shadow
+from relcore.spaces.space import LatentSpace
+from relcore.stores.index import StorePlace, Target, write_index
+from tests.relcore.indexes.stores import StoredRows, in_blocks
+from tests.relcore.migrate.planted import migration_spaces
+
+K = 10
+
+
+def stored(kind, folder, rows, ids):
+    where = folder / (f"{kind}.faiss" if kind == "faiss" else kind)
+    place = StorePlace(kind, str(where), "" if kind == "faiss" else "rows")
+    write_index(place, in_blocks(StoredRows([*ids], rows), 200), Target(*rows.shape))
+    return place
+
+
+@pytest.mark.parametrize("kind", ["faiss", "lancedb"])
+def test_an_exact_store_has_a_recall_of_1_and_the_overlaps_of_numpy(kind, tmp_path):
+    (old, new, old_queries, new_queries), _ = migration_spaces(n=400, n_queries=60)
+    adapter = WhitenedRelativeAdapter().fit(new.vectors[:300], old.vectors[:300])
+    mapped = adapter.corpus(old.vectors)
+    place = stored(kind, tmp_path, mapped, old.ids)
+    found = shadow(adapter, place, (old, new, old_queries, new_queries), old_queries.ids, k=K)
+    assert (found.recall.value, found.n, found.n_queries, found.chance) == (1, 400, 60, K / 400)
+    unit = lambda X: X / np.linalg.norm(X, axis=1, keepdims=True)  # noqa: E731
+    top = lambda Q, X: np.argsort(-(Q @ X.T), axis=1)[:, :K]  # noqa: E731
+    ours = top(adapter.transform(new_queries.vectors), mapped)
+    for other, overlap in ((old, found.overlap_old), (new, found.overlap_new)):
+        asked = old_queries if other is old else new_queries
+        theirs = top(unit(asked.vectors), unit(other.vectors))
+        shares = [len({*a} & {*b}) / K for a, b in zip(ours, theirs, strict=True)]
+        assert overlap.value == pytest.approx(np.mean(shares), abs=1e-6)
+        assert overlap.low > found.chance
+
+
+def test_a_coarse_index_has_the_recall_that_faiss_itself_has(tmp_path):
+    (old, new, old_queries, new_queries), _ = migration_spaces(n=400, n_queries=60)
+    adapter = WhitenedRelativeAdapter().fit(new.vectors[:300], old.vectors[:300])
+    mapped, asked = adapter.corpus(old.vectors), adapter.transform(new_queries.vectors)
+    index = faiss.index_factory(mapped.shape[1], "IVF16,Flat", faiss.METRIC_INNER_PRODUCT)
+    index.train(mapped)
+    index.add(mapped)
+    faiss.write_index(index, str(tmp_path / "rows.faiss"))
+    (tmp_path / "rows.ids.txt").write_text("\n".join(old.ids) + "\n")
+    place = StorePlace("faiss", str(tmp_path / "rows.faiss"))
+    found = shadow(adapter, place, (old, new, old_queries, new_queries), old_queries.ids, k=K)
+    exact = np.argsort(-(asked @ mapped.T), axis=1)[:, :K]
+    shares = [len({*a} & {*b}) / K for a, b in zip(exact, index.search(asked, K)[1], strict=True)]
+    assert found.recall.value == pytest.approx(np.mean(shares))
+    assert found.recall.value < 0.95  # the control: the index is coarse
+
+
+def test_unrelated_models_overlap_by_chance(tmp_path):
+    """Neither model sees what the other does, so k/n is common: a standard error of √(k/n/k/q) = .0032."""
+    rng = np.random.default_rng(0)
+    ids = [f"d{row}" for row in range(1000)]
+    old, new = (LatentSpace(rng.normal(size=(1000, 16)).astype(np.float32), ids) for _ in "ab")
+    adapter = InPlaceProcrustesAdapter().fit(new.vectors[:400], old.vectors[:400])
+    unit = old.vectors / np.linalg.norm(old.vectors, axis=1, keepdims=True)
+    place = stored("faiss", tmp_path, unit, ids)
+    found = shadow(adapter, place, (old, new), ids[400:], k=K)
+    assert found.overlap_new.value == pytest.approx(found.chance, abs=4 * 0.0032)
+    assert found.overlap_old.value < 4 * found.chance
+
+
+def test_the_runbook_is_run_command_by_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    (old, new, *_), _ = migration_spaces(n=600)
+    stored("lancedb", tmp_path, old.vectors.astype(np.float32), old.ids)
+    np.savez("new.npz", vectors=new.vectors, ids=new.ids.astype(str))
+    call = [
+        "migrate",
+        "lancedb:lancedb#rows",
+        "new.npz",
+        "--no-curve",
+        "--pairs",
+        "300",
+        "--plan",
+        "runbook.md",
+    ]
+    assert main([*call, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    titles = ["Prepare", "Dual write", "Shadow queries", "Switch", "Rollback"]
+    assert [step["title"] for step in plan] == titles
+    page = Path("runbook.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## \d\. (.+)$", page, re.MULTILINE) == titles
+    assert "--pairs 300" in plan[2]["commands"][0]
+    for command in (*plan[0]["commands"], *plan[2]["commands"]):
+        assert command in page
+        assert main(shlex.split(command)[1:]) == 0
+    assert "Shadow queries: 200 on 600 rows in lancedb:lancedb#rows" in capsys.readouterr().out
+    page = Path("runbook.md").read_text(encoding="utf-8")
+    assert re.search(r"\| recall of the store's index after mapping, k = 10 \| 1\.000 \|", page)
+    assert "latency of old queries, p50 and p95" in page
+    np.save("other.npy", np.random.default_rng(0).normal(size=(9, 3)))
+    assert main([*call, "--shadow", "other.npy"]) == 2
+    assert "expected the old rows as the adapter maps them" in capsys.readouterr().err
