@@ -24,7 +24,7 @@ from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_
 
 CONFIRMED = "confirmed"  # what a user writes as the kind of a link that was checked
 KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds start another run
-LINK_FILES = (".parquet", ".tsv", ".csv")
+LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 _ENDS = ("source", "target")
 _KINDS = ("kind", "found")  # of `relscope link`; of `audit`, and of earlier versions
 _MOST_LINKS = 10_000_000
@@ -148,13 +148,18 @@ def links_table(result: BootstrapResult) -> pd.DataFrame:
 
 
 def write_links(path: Path, links: pd.DataFrame) -> None:
-    """A table of links as .parquet, .tsv or .csv, which `read_links` reads."""
+    """A table of links as .parquet, .tsv, .csv or .jsonl, which `read_links` reads."""
     if path.suffix.lower() == ".parquet":
         with extra():
             import pyarrow as pa
             import pyarrow.parquet as parquet
         with replacing(path) as stream:
             parquet.write_table(pa.Table.from_pandas(links, preserve_index=False), stream)
+        return
+    if path.suffix.lower() == ".jsonl":
+        write(
+            path, links.to_json(orient="records", lines=True, force_ascii=False, double_precision=15).encode()
+        )
         return
     sep = "," if path.suffix.lower() == ".csv" else "\t"
     write(path, links.to_csv(sep=sep, index=False, lineterminator="\n").encode())
@@ -163,8 +168,8 @@ def write_links(path: Path, links: pd.DataFrame) -> None:
 def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
     """Pairs of ids in a file, and the kind of each: "" for all where the file has no kinds.
 
-    A .parquet or .csv has the columns source and target, or ids in its first two; other files have a pair per
-    line, separated by a tab or "=".
+    A .parquet, .csv or .jsonl has the columns source and target, or ids in its first two; other files have a
+    pair per line, separated by a tab or "=".
 
     Raises
     ------
@@ -175,7 +180,7 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
     if not path.is_file():
         got = f"{str(path)!r:.200}, where there is none"
         raise SpaceError(f"{where}expected a file of pairs, got {got}; check the spelling")
-    if path.suffix.lower() in (".parquet", ".csv"):
+    if path.suffix.lower() in (".parquet", ".csv", ".jsonl"):
         pairs, kinds = _in_table(path)
     else:
         lines = read_lines(path, "one pair per line")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.numbers import short
 from relcore.base.settings import setting
-from relcore.commands.arguments import SHARDS_HELP, Shards, add, by_shard
-from relcore.commands.output import Bar
+from relcore.commands.arguments import SHARDS_HELP, Printed, Shards, add, by_shard
+from relcore.commands.output import Bar, show
 from relcore.stores.index import StorePlace, parse_place
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help=text)
     text = "where they go, written the same way; it must be new"
     parser.add_argument("target", metavar="TARGET", nargs="?", help=text)
-    add(parser, AdaptOptions, Shards)
+    add(parser, AdaptOptions, Printed, Shards)
     parser.epilog = (
         "example:\n"
         "  relscope adapt bridge\n"
@@ -58,7 +60,8 @@ def run(options: argparse.Namespace) -> None:
 
     adapter = None if options.adapter == COPY else load(Path(options.adapter))
     if options.source is None and adapter is not None:
-        print(*described(adapter.card), sep="\n")
+        scores = pd.DataFrame([asdict(score) for score in adapter.card.scores])
+        show(options, scores, list(described(adapter.card)), rows="scores", card=asdict(adapter.card))
         return
     if options.target is None:
         raise SpaceError(
@@ -84,7 +87,9 @@ def run(options: argparse.Namespace) -> None:
             result = adapt(adapter, place, goal, side=side, add=options.add, report=bar.show)
         where = goal.text
     mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
-    print(f"{where}: {result.n:,} rows × {result.width:,}{n_shards}, {mapped}", *passes, sep="\n")
+    row = {"written": where, "n": result.n, "dimension": result.width, "side": side}
+    line = f"{where}: {result.n:,} rows × {result.width:,}{n_shards}, {mapped}"
+    show(options, pd.DataFrame([row]), [line, *passes], rows="written")
 
 
 def _place(text: str) -> StorePlace:

@@ -157,7 +157,7 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
     also ``-o``.
     """
     if output:
-        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=output)
+        parser.add_argument("-o", "--output", type=_path_or_address, metavar="FILE", help=output)
     for kind in kinds:
         for name, one in settings_of(kind).items():
             if is_dataclass(one.kind):
@@ -183,6 +183,10 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
                 ):
                     text = f"print {kind}, with all digits"
                     parser.add_argument(f"--{short}", dest=name, action="store_const", const=short, help=text)
+
+
+def _path_or_address(text: str) -> Path | str:
+    return text if is_address(text) else Path(text)
 
 
 def written(action: argparse.Action) -> bool:
@@ -451,8 +455,11 @@ def linked_spec(spec: SpaceSpec, pairs: Pairs, kinds: Sequence[str]) -> SpaceSpe
 
 def _ids_in(path: Path) -> list[str] | None:
     """The lines of a file of ids; None of a file of links."""
-    lines = None if path.suffix.lower() == ".parquet" else read_lines(path, "one id per line")
-    return None if lines is None or pairs_in(lines) is not None else lines
+    if path.suffix.lower() in (".parquet", ".jsonl"):
+        return None
+    lines = read_lines(path, "one id per line")
+    head = [line.replace(",", "\t") for line in lines[:1]]
+    return lines if pairs_in(head) is None else None
 
 
 def suspects_of(options: argparse.Namespace) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
-from relcore.bootstrap.link import known_pairs, write_links
+from relcore.bootstrap.link import LINK_FILES, known_pairs, write_links
 from relcore.commands.arguments import (
     DrawnAnchors,
     Pair,
@@ -42,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " A rotation is fitted on the 60 % of the pairs that agree best; a pair that it does not bring"
         " together is suspect. Pairs agree as mismatched pairs do where they are wrong."
     )
-    output = "Write the pairs (.tsv) for --anchors of other commands, which then do not score the suspects."
+    output = (
+        f"Write the pairs ({', '.join(LINK_FILES)}) for --anchors of other commands, which then do not score"
+        " the suspects."
+    )
     add(parser, Pair, DrawnAnchors, AuditOptions, PairAudit, Results, Scheduler, output=output)
     parser.epilog = (
         "example:\n  relscope audit word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv"
@@ -50,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    need_suffix(options.output, [".tsv"])
+    need_suffix(options.output, LINK_FILES)
     specs, spaces = spaces_of(options, (options.source, options.target))
     if options.pair_list:
         anchors, partners = zip(*known_pairs(options.pair_list, "--pair-list"), strict=True)
@@ -63,7 +66,6 @@ def run(options: argparse.Namespace) -> None:
         links = table.rename(columns={"anchor": "source", "partner": "target"})
         links = links.assign(kind=table.suspect.map({True: "suspect", False: "anchor"}))
         write_links(options.output, links[["source", "target", "kind"]])
-        lines.append(str(options.output))
     digests = tuple(space.digest for space in spaces)
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "audit": task}
     write_recipe(options, "anchor-audit", outcome, **recipe)

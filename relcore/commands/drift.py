@@ -62,7 +62,9 @@ class DriftOptions:
 
 @dataclass
 class Reports(Results):
-    format: str = setting("table", choices=("table", "json", "csv", "markdown"), help="What is printed.")
+    format: str = setting(
+        "table", choices=("table", "json", "jsonl", "csv", "markdown"), help="What is printed."
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -96,6 +96,7 @@ def run(options: argparse.Namespace) -> None:
             )
         by_name = {encoding.name: curve for encoding, curve in curves.items()}
         write_recipe(options, "training", by_name, spaces=tuple(curves))
+    options.output = None  # the rows name their files
     cells = [[f"{value:,}" if isinstance(value, int) else value for value in row.values()] for row in rows]
     show(options, pd.DataFrame(rows), [[list(rows[0]), *cells]], dataset=spec.to_json())
 
@@ -105,11 +106,14 @@ def encoded(
 ) -> list[SpaceSpec]:
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
+        local = spec.source in ("file", "folder", "huggingface") and expanded(spec.name).exists()
+        # workers of a cluster may have another working folder
+        placed = replace(spec, name=str(expanded(spec.name).absolute())) if local else spec
         with engine(options, len(missing)) as cluster:
             jobs = []
             for encoder in missing:
                 key, title = encoding_job_key(dataset.digest, encoder), f"{encoder.title} · {dataset.name}"
-                jobs.append(cluster.submit(key, encode_job, title=title, dataset=spec, encoder=encoder))
+                jobs.append(cluster.submit(key, encode_job, title=title, dataset=placed, encoder=encoder))
             follow(cluster, jobs, options)
     specs = []
     for encoder in encoders:

@@ -6,12 +6,14 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
 from relcore.base.portable import finder, with_paths
 from relcore.base.settings import setting
-from relcore.commands.arguments import FullPaths, add, data_folders
-from relcore.commands.output import need_suffix
+from relcore.commands.arguments import FullPaths, Printed, add, data_folders
+from relcore.commands.output import need_suffix, show
 
 
 @dataclass
@@ -37,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " .csv (the plotted numbers), .tex (a small table), .json (the recipe with all settings). Default: a"
         " PDF in this folder."
     )
-    add(parser, PrintOptions, FullPaths, output=output)
+    add(parser, PrintOptions, Printed, FullPaths, output=output)
     several = {"action": "append", "default": []}
     text = (
         "where the recipe's files are, up to two folders below; can be given several times. They are also"
@@ -66,8 +68,8 @@ def run(options: argparse.Namespace) -> None:
     remedy = "name its folder with --data FOLDER, or the file with --file NAME=PATH"
     find = finder([options.recipe.parent, Path()], [*options.data, *data_folders()], given, remedy)
     figure = exportable(with_paths(read_recipe(options.recipe), find))
-    output = options.output or Path(figure.filename("pdf"))
+    output = options.output = options.output or Path(figure.filename("pdf"))
     if output.resolve() == options.recipe.resolve():
         raise SpaceError(f"{output}: expected another file than the recipe, got the same; choose one with -o")
     figure.save(output, look, full_paths=options.full_paths)
-    print(output)
+    show(options, pd.DataFrame([{"file": str(output), "figure": type(figure).__name__}]), [], rows="written")

@@ -66,7 +66,6 @@ def run(options: argparse.Namespace) -> None:
     table, lines = links_table(outcome.result), lines_of(outcome)
     if options.output:
         write_links(options.output, table)
-        lines.append(str(options.output))
     recipe = {"source": specs[0], "target": specs[1], "digests": tuple(space.digest for space in spaces)}
     figure = "bootstrap-scores" if outcome.scores else "bootstrap"
     write_recipe(options, figure, outcome, **recipe, bootstrap=spec)

@@ -38,18 +38,20 @@ _EVERY = 30.0  # seconds between lines where there is no terminal
 def show(
     options: argparse.Namespace, table: pd.DataFrame, lines: Lines, rows: str = "rows", **facts: Any
 ) -> None:
-    """Print a result: `facts`, and `table` under the name `rows`, as JSON; `table` as CSV, or as a line of
-    JSON for each row; or `lines`.
+    """Print a result: `facts`, the file of -o, and `table` under the name `rows`, as JSON; `table` as CSV, or
+    as a line of JSON for each row; or `lines`, the last one that file.
     """
+    written = getattr(options, "output", None)
     if options.format == "json":
-        record = plain(facts) | {rows: plain(table.to_dict("records"))}
+        record = plain(facts) | ({"output": str(written)} if written else {})
+        record |= {rows: plain(table.to_dict("records"))}
         print(json.dumps(record, indent=2, ensure_ascii=False))
     elif options.format == "jsonl":
         print(json_lines(table), end="")
     elif options.format == "csv":
         print(table.to_csv(index=False, lineterminator="\n"), end="")
     else:
-        for line in lines:
+        for line in [*lines, *([str(written)] if written else [])]:
             print(line if isinstance(line, str) else aligned(line))
 
 
@@ -110,12 +112,14 @@ def write_recipe(options: argparse.Namespace, figure: str, result: Any, **settin
         write(options.recipe, drawn.bytes("json", full_paths=options.full_paths))
 
 
-def need_suffix(path: Path | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
+def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
     """Raise a SpaceError unless the file's name has one of these suffixes, and its folder exists; None is
     no file. Checked before anything is computed.
     """
     if path is None:
         return
+    if isinstance(path, str):
+        raise SpaceError(f"{path!r:.200}: expected a path, got an address, where only shards are written")
     expanded(path)
     if path.suffix.lower() not in suffixes:
         got = path.suffix or "no suffix"

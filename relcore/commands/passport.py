@@ -100,9 +100,10 @@ def run(options: argparse.Namespace) -> int:
     passport = _made(options)
     passport.save(options.output)
     n, d = passport.vectors.shape
-    print(
-        f"{options.output}: {n:,} anchors × {d:,} numbers, of {passport.card.model or 'a model without name'}"
-    )
+    model = passport.card.model or "a model without name"
+    line = f"{n:,} anchors × {d:,} numbers, of {model}"
+    table = pd.DataFrame([{"n": n, "dimension": d, "model": passport.card.model}])
+    show(options, table, [line], rows="written", passport=asdict(passport.card))
     return 0
 
 

@@ -6,6 +6,8 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.settings import setting
@@ -16,6 +18,7 @@ from relcore.commands.arguments import (
     SHARDS_HELP,
     SPACE_HELP,
     DrawnAnchors,
+    Printed,
     Shards,
     add,
     anchors_of,
@@ -23,7 +26,7 @@ from relcore.commands.arguments import (
     space_spec,
     values_of,
 )
-from relcore.commands.output import need_suffix, write_space
+from relcore.commands.output import need_suffix, show, write_space
 from relcore.represent.anchors import shared_anchors
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import LatentSpace
@@ -44,9 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " spaces, use the same anchors for both: --save-anchors with the first, --anchors FILE with the"
         f" second.{SHARDS_HELP}"
     )
-    text = "the file to write: .npz, .safetensors or .parquet; of shards the new folder, or its address"
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help=text)
-    add(parser, DrawnAnchors, ProjectionSpec, ProjectOptions, Shards)
+    output = "The file to write (.npz, .safetensors or .parquet; of shards a new folder, or its address)."
+    add(parser, DrawnAnchors, ProjectionSpec, ProjectOptions, Printed, Shards, output=output)
     parser.epilog = (
         "example:\n"
         "  relscope project word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz\n"
@@ -61,33 +63,41 @@ def run(options: argparse.Namespace) -> None:
             f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; remove one of the two"
             " options"
         )
+    if options.output is None:
+        raise SpaceError("project: expected a file for the relative rows, got none; name it with -o")
     shape, anchors, passes = (_by_shard if sharded else _whole)(options, spec)
     if options.save_anchors:
         write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids"))
     how = "whitened cosine" if options.whiten else options.similarity
-    print(f"{shape}, {how}{', centred' if options.center else ''}", *passes, sep="\n")
+    (n, width), where = shape
+    line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
+    line += ", centred" if options.center else ""
+    row = {"n": n, "anchors": width, "similarity": how, "center": options.center}
+    show(options, pd.DataFrame([row]), [line, *passes], rows="written")
 
 
-def _whole(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[str, tuple[str, ...], list[str]]:
-    """What was written where, the anchors, and what the passes took."""
-    goal = Path(options.output)
+Shape = tuple[tuple[int, int], str]
+
+
+def _whole(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[Shape, tuple[str, ...], list[str]]:
+    """Rows and anchors, in how many shards, the anchors' ids, and what the passes took."""
+    goal = options.output
     need_suffix(goal)
     space = load(space_spec(options.space), again=True)
     anchors = shared_anchors(anchors_of(options, space), space)
     projection = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors))
     relative, name = projection.transform(space.vectors), f"{space.name}, relative"
     write_space(LatentSpace(relative, space.ids, name=name, labels=space.labels, counts=space.counts), goal)
-    return f"{goal}: {counted(len(relative), 'row')} × {counted(len(anchors), 'anchor')}", anchors, []
+    return (relative.shape, ""), anchors, []
 
 
-def _by_shard(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[str, tuple[str, ...], list[str]]:
+def _by_shard(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[Shape, tuple[str, ...], list[str]]:
     from relcore.commands.running import anchors_by_shard, shards
     from relcore.sharded.operations import project_shards
 
     settings = {"whiten": options.whiten, "random_state": options.random_state}
     with shards(options, options.space) as (run, source):
         anchors = anchors_by_shard(options, source)
-        result = project_shards(source, anchors, options.output, run, spec, **settings)
-    shape = f"{counted(result.n, 'row')} × {counted(result.width, 'anchor')}"
-    where = f"{result.goal}: {shape} in {counted(len(source.shards), 'shard')}"
-    return where, source.ids_of(result.anchors) if options.save_anchors else (), ["", *run.told()]
+        result = project_shards(source, anchors, str(options.output), run, spec, **settings)
+    shape = (result.n, result.width), f" in {counted(len(source.shards), 'shard')}"
+    return shape, source.ids_of(result.anchors) if options.save_anchors else (), ["", *run.told()]

@@ -67,7 +67,6 @@ def run(options: argparse.Namespace) -> None:
         came["made"] = groups[0].in_words
         lines.append(f"{came['runs']:,} of these runs came with Relscope. {came['made']}")
     lines += [*([conclusion] if conclusion else []), "", findings_lines(findings)]
-    lines += ["", str(options.output)] if options.output else []
     facts = {"study": spec.to_json(), "came_with_relscope": came, "conclusion": conclusion}
     show(options, table, lines, **facts, findings=findings.to_dict("records"))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import short
@@ -59,9 +60,8 @@ def run(options: argparse.Namespace) -> None:
             raise SpaceError(
                 f"{verb}: expected a universe's file and a space, got {quote(rest) or 'neither'}"
             )
-        return (_add if verb == "add" else _map)(
-            options, Path(rest[0]), load(space_spec(rest[1]), again=True)
-        )
+        (_add if verb == "add" else _map)(options, Path(rest[0]), load(space_spec(rest[1]), again=True))
+        return
     need_suffix(options.output, [SUFFIX])
     specs = [spec for text in options.spaces for spec in space_specs(text)]
     spaces = [load(spec, again=True) for spec in specs]
@@ -71,15 +71,15 @@ def run(options: argparse.Namespace) -> None:
         universe.save(options.output)
     digests = tuple(space.digest for space in spaces)
     write_recipe(options, "universe", universe, spaces=tuple(specs), digests=digests, universe=task)
-    return _show(options, universe, options.output)
+    _show(options, universe)
 
 
 def _add(options: argparse.Namespace, path: Path, space: LatentSpace) -> None:
-    output = options.output or path
-    need_suffix(output, [SUFFIX])
+    options.output = options.output or path
+    need_suffix(options.output, [SUFFIX])
     universe = Universe.load(path).add(space)
-    universe.save(output)
-    _show(options, universe, output)
+    universe.save(options.output)
+    _show(options, universe)
 
 
 def _map(options: argparse.Namespace, path: Path, space: LatentSpace) -> None:
@@ -94,17 +94,19 @@ def _map(options: argparse.Namespace, path: Path, space: LatentSpace) -> None:
             np.save(stream, rows)
     else:
         write_space(LatentSpace(rows, space.ids, name=space.name, labels=space.labels), options.output)
-    print(f"{options.output}: {len(rows):,} rows × {rows.shape[1]:,}, {options.to or 'common space'}")
+    row = {"n": len(rows), "dimension": rows.shape[1], "space": options.to}
+    line = f"{len(rows):,} rows × {rows.shape[1]:,}, {options.to or 'common space'}"
+    show(options, pd.DataFrame([row]), [line], rows="written")
 
 
-def _show(options: argparse.Namespace, universe: Universe, output: Path | None) -> None:
+def _show(options: argparse.Namespace, universe: Universe) -> None:
     table = universe.table()
     lines: Lines = [universe.headline(), "", [["space", "width", "rows", "matched rows", "chance"]]]
     for member in universe.members:
         own = f"{short(member.score.top1)}{' (added)' if member.added else ''}"
         facts = str(len(member.mean)), f"{member.n:,}", own, short(1 / member.score.n)
         lines[-1].append([member.name, *facts])
-    lines += ["", universe.circumstances(), *([str(output)] if output else [])]
+    lines += ["", universe.circumstances()]
     best = universe.best_chance
     facts = {"spaces": universe.names, "dimension": universe.dimension, "ridge": universe.ridge}
     facts |= {

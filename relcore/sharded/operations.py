@@ -474,7 +474,10 @@ def write_mapped(
     title: str,
     anchors: Sequence[int] = (),
 ) -> Written:
-    """Write all rows through a map into a folder. A stopped run resumes by shard."""
+    """Write all rows through a map into a folder, a relative one from where this process is, not from where
+    the workers are. A stopped run resumes by shard.
+    """
+    named, goal = goal, goal if is_address(goal) else filesystem(goal)[1]
     form = form or source.shards[0].written
     need_one_of("format", form, FORMATS)
     work = WriteRows(keep(runner.store, rows), type(rows).__name__, goal, form)
@@ -484,7 +487,7 @@ def write_mapped(
     if (written_to := _written_to(goal)) not in (goal, path):
         with disk_errors(path):
             finish_folder(Path(written_to), Path(path))
-    return Written(goal, facts["rows"], facts["width"], np.asarray(anchors, dtype=np.int64))
+    return Written(named, facts["rows"], facts["width"], np.asarray(anchors, dtype=np.int64))
 
 
 def project_shards(

@@ -35,7 +35,7 @@ def test_project_writes_a_folder(folders, capsys):
     arguments = ["--anchors", "12", "--random-state", "2", "--whiten"]
     assert main(["project", "a", *arguments, "-o", "by-shard", "--save-anchors", "anchors.txt"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("by-shard: 100 rows × 12 anchors in 3 shards, whitened cosine, centred\n")
+    assert told.startswith("100 rows × 12 anchors in 3 shards, whitened cosine, centred\n")
     assert "survey: 3 shards" in told
     assert "Most memory of a worker: " in told
     assert main(["project", "a.npy", *arguments, "-o", "whole.npz", "--save-anchors", "whole.txt"]) == 0

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.bootstrap.link import known_pairs, link
+from relcore.bootstrap.link import known_pairs, link, write_links
 from relcore.bootstrap.spec import BootstrapSpec
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
@@ -60,7 +60,7 @@ def test_spaces_without_shared_ids_are_linked_and_compared(run, one_engine, pair
     spaces = ["one.npz", "other.npz"]
     assert main(["compare", *spaces]) == 2
     assert "or add --links links.parquet, a file that relscope link writes" in capsys.readouterr().err
-    for name in ("links.parquet", "links.csv", "links.tsv"):
+    for name in ("links.parquet", "links.csv", "links.tsv", "links.jsonl"):
         out = run("link", *spaces, "--pairs", "seeds.txt", "--anchors", 50, "-o", name)
         assert out.startswith("Linked. 50 anchors. 388 of 388 links kept, an estimated")
         assert len(known_pairs(tmp_path / name)) == 50, "seeds and anchors, to begin another run with"
@@ -71,11 +71,11 @@ def test_spaces_without_shared_ids_are_linked_and_compared(run, one_engine, pair
     assert "expected known pairs to score, got links that are guesses" in capsys.readouterr().err
     links.loc[200:259, "kind"] = "confirmed"
     found = {}
-    for kind in ("parquet", "csv"):
-        getattr(links, f"to_{kind}")(tmp_path / f"checked.{kind}", index=False)
+    for kind in ("parquet", "csv", "jsonl"):
+        write_links(tmp_path / f"checked.{kind}", links)
         arguments = ["compare", *spaces, "--anchors", "50", "--json", "--links", f"checked.{kind}"]
         found[kind] = json.loads(run(*arguments))
-    assert found["csv"] == found["parquet"]
+    assert found["csv"] == found["parquet"] == found["jsonl"]
     scored = {row["form"]: row["n"] for row in found["csv"]["rows"]}
     assert scored["absolute"] == 60 >= scored["relative"] > 40
     links[["source", "target"]].to_csv(tmp_path / "mine.csv", index=False)  # pairs that the user knows

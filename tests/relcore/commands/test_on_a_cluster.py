@@ -1,0 +1,57 @@
+"""On a cluster whose workers have another working folder, relative paths are those of the user."""
+
+import os
+
+import numpy as np
+import pytest
+
+from relcore.base.names import ADAPTERS
+from relcore.cli import main
+from relcore.migrate.adapters import card_of, export
+from tests.relcore.sharded.folders import X, write_npy
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """The address of one worker, which was started elsewhere."""
+    from distributed import Client, LocalCluster
+
+    here = os.getcwd()
+    (tmp_path / "elsewhere").mkdir()
+    os.chdir(tmp_path / "elsewhere")
+    try:
+        with LocalCluster(1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+            os.chdir(here)
+            with Client(cluster) as client:
+                assert set(client.run(os.getcwd).values()) == {str(tmp_path / "elsewhere")}
+            yield cluster.scheduler_address
+    finally:
+        os.chdir(here)
+
+
+@pytest.mark.slow
+def test_what_is_read_and_written_is_here(scheduler, tmp_path, capsys, own_store):
+    ids = [f"row-{row}" for row in range(100)]
+    rng = np.random.default_rng(8)
+    Y = (X @ rng.normal(size=(6, 6))).astype(np.float32)
+    for name, rows in (("a", X), ("b", Y)):
+        write_npy(tmp_path / name, rows, (60, 40), ids=ids)
+    adapter = ADAPTERS["ridge"].load()().fit(X, Y)
+    export(adapter, card_of(adapter, X, Y, method="ridge"), tmp_path / "bridge")
+    texts = "".join(f'{row},"the {word} sea"\n' for row, word in enumerate(["red", "deep", "old"] * 9))
+    (tmp_path / "texts.csv").write_text(f"id,text\n{texts}")
+    os.environ["RELSCOPE_STORE"] = str(own_store.root)
+    ran = [
+        ["project", "a", "--anchors", "12", "-o", "projected"],
+        ["invert", "a", "b", "--anchors", "12", "-o", "inverted"],
+        ["adapt", "bridge", "a", "adapted"],
+        ["encode", "texts.csv", "--encoder", "tfidf", "--dimensions", "2", "-o", "encoded.npz"],
+        ["link", "a", "b", "--hide", "--pairs", "20", "-o", "links.jsonl"],
+        ["study", "anchor-count", "--table", "-o", "runs.csv"],
+    ]
+    for command in ran:
+        asked = [] if command[0] == "study" else ["--scheduler", scheduler]
+        assert main([*command, *asked]) == 0, (command, capsys.readouterr().err)
+    made = ["projected", "inverted", "adapted", "encoded.npz", "links.jsonl", "runs.csv"]
+    assert [name for name in made if not (tmp_path / name).exists()] == []
+    assert os.listdir(tmp_path / "elsewhere") == []

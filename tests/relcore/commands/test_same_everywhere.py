@@ -1,0 +1,90 @@
+"""-o, --json and --quiet mean the same in every command: this walks their parsers, and prints by each."""
+
+import argparse
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.cli import COMMANDS, main, parser_of
+from relcore.commands.arguments import written
+from relcore.commands.output import show
+
+ANSWER_NOTHING = {"app", "completion", "mcp"}  # they serve, or print a script
+FORMATS = {"--json": "json", "--jsonl": "jsonl", "--csv": "csv"}
+
+
+def actions(name):
+    return {flag: action for action in parser_of([name]).called._actions for flag in action.option_strings}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_of_one_name_are_one_option(name):
+    known = actions(name)
+    quiet = known["--quiet"]
+    assert (quiet.nargs, quiet.default, quiet.help) == (0, False, "do not show progress")
+    assert ("--json" in known) == (name not in ANSWER_NOTHING)
+    for flag, kind in FORMATS.items():
+        if "--json" in known:
+            assert (known[flag].dest, known[flag].const, known["--format"].dest) == ("format", kind, "format")
+            assert {"table", *FORMATS.values()} <= set(known["--format"].setting.choices)
+    if "-o" in known:
+        output = known["-o"]
+        assert output is known["--output"]
+        assert (output.dest, output.metavar, output.required, output.default) == (
+            "output",
+            "FILE",
+            False,
+            None,
+        )
+        assert output.type("s3://bucket/folder") == "s3://bucket/folder"
+    assert not [flag for flag in known if flag in ("-q", "-j", "--out", "--verbose", "--progress")]
+    for action in known.values():  # what is written says so
+        assert written(action) == (action.dest in ("output", "recipe", "export", "save_anchors")) or (
+            (name, action.dest) == ("figure", "recipe")
+        )
+
+
+@pytest.mark.parametrize("form", ["table", *FORMATS.values()])
+def test_a_result_names_the_file_of_o(form, capsys):
+    table = pd.DataFrame([{"n": 3, "score": 0.1 + 0.2}])
+    show(argparse.Namespace(format=form, output="new.npz"), table, ["3 rows"], spaces=2)
+    out = capsys.readouterr().out
+    if form == "table":
+        assert out == "3 rows\nnew.npz\n"
+    elif form == "json":
+        assert json.loads(out) == {"spaces": 2, "output": "new.npz", "rows": [{"n": 3, "score": 0.1 + 0.2}]}
+    elif form == "jsonl":
+        assert json.loads(out) == {"n": 3, "score": 0.1 + 0.2}
+    else:
+        assert out == "n,score\n3,0.30000000000000004\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows", "facts"),
+    [
+        (["available", "first.npz"], {"name": "first.npz", "n": 151, "dimension": 12}, {}),
+        (["available", "words.csv"], {"column": "word", "read_as": "ids"}, {"n": 2, "dimension": 2}),
+        (["project", "first.npz", "--anchors", "7", "-o", "made.npz"], {"n": 151, "anchors": 7}, {"output": "made.npz"}),
+        (["adapt", "none", "whole.npy", "made.npy"], {"n": 4, "dimension": 3}, {}),
+        (["passport", "make", "first.npz", "-o", "made.safetensors"], {"n": 151, "dimension": 12}, {"output": "made.safetensors"}),
+        (["figure", "recipe.json", "-o", "made.csv"], {"file": "made.csv"}, {"output": "made.csv"}),
+    ],
+)  # fmt: skip
+def test_what_once_printed_text_only_prints_json(arguments, rows, facts, files, tmp_path, run):
+    (tmp_path / "words.csv").write_text("word,x,y\nred,.1,.2\nblue,.3,.4\n")
+
+    np.save("whole.npy", np.eye(4, 3, dtype=np.float32))
+    if arguments[0] == "figure":
+        run("compare", *files, "--anchors", "9", "--recipe", "recipe.json")
+    record = json.loads(run(*arguments, "--json", "--quiet"))
+    *_, listed = record.values()
+    assert listed[0].items() >= rows.items()
+    assert record.items() >= facts.items()
+
+
+def test_what_a_parser_does_not_know_is_an_error_in_each(capsys):
+    for name in COMMANDS:
+        assert main([name, "--verbos"]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
