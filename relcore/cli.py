@@ -40,6 +40,8 @@ COMMANDS = {
     "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
     "figure": "draw a figure again from its recipe",
     "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
+    "config": "show the defaults that relscope.toml sets",
+    "completion": "print the script that completes commands and options in a shell",
 }
 FORMER = {"bootstrap": "link"}  # names of earlier versions
 
@@ -152,9 +154,12 @@ class _Help(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as all others are; `called` is that of the command."""
+    """A parser whose errors are one line, as all others are; `called` is that of the command, `commands`
+    holds those of all.
+    """
 
     called: argparse.ArgumentParser | None = None
+    commands: argparse._SubParsersAction | None = None
 
     def error(self, message: str) -> NoReturn:
         message, near, prog = message.removeprefix("argument "), "", self.prog
@@ -166,8 +171,10 @@ class _Parser(argparse.ArgumentParser):
         raise SpaceError(f"{message}{near or ';'} see {prog} --help")
 
 
-def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """All commands with one line each, and the arguments of the one that is called."""
+def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.ArgumentParser:
+    """All commands with one line each, and the arguments of the one that is called, with the defaults of
+    relscope.toml; with `every` the arguments of all, without these.
+    """
     width = min(100, shutil.get_terminal_size().columns)
     style = {"formatter_class": partial(_Help, max_help_position=28, width=width)}
     parser = _Parser(
@@ -182,17 +189,24 @@ def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
         version = f"relscope {__version__}; {offers()}"
     parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(dest="command", metavar="command", required=True, title="commands")
+    commands = parser.commands = parser.add_subparsers(
+        dest="command", metavar="command", required=True, title="commands"
+    )
     for name, about in COMMANDS.items():
         sentence = f"{about[0].upper()}{about[1:]}."
         former = [one for one in FORMER if FORMER[one] == name]
         command = commands.add_parser(name, help=about, description=sentence, aliases=former, **style)
-        if arguments[:1] and arguments[0] in (name, *former):
+        called = arguments[:1] and arguments[0] in (name, *former)
+        if called or every:
             module = import_module(f"relcore.commands.{name}")
             module.add_arguments(command)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
             command.add_argument("--store", metavar="FOLDER", help=store)
             command.add_argument("--quiet", action="store_true", help="do not show progress")
             command.set_defaults(run=module.run)
+        if called:
+            from relcore.commands.config import set_defaults
+
+            set_defaults(command, name)
             parser.called = command
     return parser

@@ -18,8 +18,8 @@ from relcore.compare.scoring import ExactScores
 ASKED = {
     "available": ({"data": "."}, ["available", "--data", "."]),
     "compare": (
-        {"source": "first.npz", "target": "second.npz", "anchors": "30", "metrics": ["mrr", "cka"]},
-        ["compare", "first.npz", "second.npz", "--anchors", "30", "--metrics", "mrr,cka"],
+        {"source": "first.npz", "target": "second.npz", "anchors": "30", "k": 7, "metrics": ["mrr", "cka"]},
+        ["compare", "first.npz", "second.npz", "--anchors", "30", "-k", "7", "--metrics", "mrr,cka"],
     ),
     "migrate": ({"old": "first.npz", "new": "second.npz", "curve": False}, ["migrate", "first.npz", "second.npz", "--no-curve"]),
     "drift": ({"old": "first.npz", "new": "second.npz"}, ["drift", "first.npz", "second.npz"]),
