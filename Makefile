@@ -1,4 +1,4 @@
-# make app | test | test-slow | lint | bench | lock | audit | clean. The first of them installs everything into .venv; after that each starts at once.
+# make app | test | test-slow | lint | bench | docs | lock | audit | clean. The first of them installs everything into .venv; after that each starts at once.
 PYTHON ?= python3
 PORT ?= 8501
 ARGS ?=
@@ -13,7 +13,7 @@ PIP_AUDIT := 2.10.1
 # tests/conftest.py says which process gets which file. Compiled tests are kept, or each process would rewrite all.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
-.PHONY: app test test-slow lint bench lock audit clean
+.PHONY: app test test-slow lint bench docs lock audit clean
 
 # make app SHARE=1 lets other machines use it; PORT=8502 listens elsewhere.
 app: $(INSTALLED)
@@ -35,6 +35,19 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+# The documentation site in the folder site/, its examples run and its links checked. What it needs is installed into .venv/docs.
+docs: .venv/docs/installed
+	@PYTHONPATH=. .venv/docs/bin/python docs/site/build.py
+
+# docs.lock names the packages that it takes from requirements.lock, and has the others.
+.venv/docs/installed: docs.lock requirements.lock
+	@echo "Installing into .venv/docs, a minute the first time …"
+	@$(PYTHON) -m venv .venv/docs
+	@awk 'NR == FNR {if (/^#/) for (i = 2; i <= NF; i++) taken[$$i]; next} /^[a-z]/ {split($$1, name, "=="); on = name[1] in taken} on' \
+		docs.lock requirements.lock > .venv/docs/taken.lock
+	@.venv/docs/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r .venv/docs/taken.lock -r docs.lock
+	@touch $@
+
 # Touched last, so that an install that broke off is done again. Where pip finds PyTorch without CUDA, it is taken: it is a tenth of the size.
 $(INSTALLED): requirements.lock torch.lock torch-cpu.lock pyproject.toml
 	@echo "Installing into .venv, some minutes the first time …"
@@ -51,6 +64,10 @@ lock:
 	@cat requirements.lock torch.lock > .venv/lock/all
 	@.venv/lock/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header $(ARGS) requirements.txt -o .venv/lock/all
 	@awk '/^[a-z]/ {torch = /^(torch=|cuda|nvidia|triton)/} {print > (torch ? "torch.lock" : "requirements.lock")}' .venv/lock/all
+	@.venv/lock/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml --group docs \
+		-c requirements.lock -o .venv/lock/docs
+	@awk 'NR == FNR {if (/^[a-z]/) {split($$1, name, "=="); locked[name[1]]}; next} /^[a-z]/ {split($$1, name, "=="); on = !(name[1] in locked); if (!on) taken = taken " " name[1]} on {own = own $$0 "\n"} END {printf "#%s\n%s", taken, own}' \
+		requirements.lock .venv/lock/docs > docs.lock
 
 # Known faults of the locked versions. It needs the network.
 audit:
@@ -58,5 +75,5 @@ audit:
 	@.venv/audit/bin/pip-audit --require-hashes --disable-pip -r requirements.lock -r torch.lock
 
 clean:
-	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv site .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

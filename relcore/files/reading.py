@@ -205,16 +205,14 @@ def load_space(
     A large .npy, .safetensors or .arrow file of floats stays on disk, and its rows are read when they are
     used. A large .parquet file is decoded once, into the store.
 
-    | file | read as |
-    |---|---|
-    | .npy | a matrix; ids from `<stem>.ids.txt` beside it, one per line |
-    | .npz .pt .pth | `vectors`, or the only matrix, and `ids`, `labels`, `counts` where present |
-    | .safetensors | the same, ids and labels as UTF-8 lines; of a model its token embeddings |
-    | .parquet .arrow .feather .csv .tsv | number columns, or one column of lists, and a text column of ids |
-    | a folder | of `datasets.save_to_disk`, or of the shards of one table |
-    | .bin .vec .txt, also .gz | word2vec, fastText's .vec, GloVe |
-    | .faiss .index | a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat |
-    | .h5ad | AnnData: a matrix of obsm, X or a layer; ids and labels from obs |
+    - .npy: a matrix; ids from `<stem>.ids.txt` beside it, one per line
+    - .npz .pt .pth: `vectors`, or the only matrix, and `ids`, `labels`, `counts` where present
+    - .safetensors: the same, ids and labels as UTF-8 lines; of a model its token embeddings
+    - .parquet .arrow .feather .csv .tsv: number columns, or one column of lists, and a text column of ids
+    - a folder: of `datasets.save_to_disk`, or of the shards of one table
+    - .bin .vec .txt, also .gz: word2vec, fastText's .vec, GloVe
+    - .faiss .index: a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat
+    - .h5ad: AnnData: a matrix of obsm, X or a layer; ids and labels from obs
 
     Without ids the rows are "0", "1", … With RELSCOPE_CONFINED=1 (the app and the commands) the file is
     parsed in a process of its own, see `relcore.files.confined`.

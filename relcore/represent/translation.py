@@ -233,8 +233,8 @@ class InverseRelativeProjection(Estimator):
     omega : int
         Prunings that are averaged, each from another first anchor; "pruned" only.
     delta : float
-        Pruning takes the farthest anchor under 1 − |cos| until it would be nearer than this, 0 … 1; 0 keeps
-        all.
+        Pruning takes the farthest anchor under ``1 − |cos|`` until it would be nearer than this, 0 … 1; 0
+        keeps all.
     ridge : float
         λ, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     lengths : {"paper", "mean"}

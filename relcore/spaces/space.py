@@ -562,7 +562,7 @@ class LatentSpace:
         ids: Sequence[str] | np.ndarray,
         *,
         name: str = "space",
-        labels: Sequence[str] | None = None,
+        labels: Sequence[str] | np.ndarray | None = None,
         payload: Sequence[Any] | None = None,
         counts: Sequence[int] | None = None,
     ) -> None:

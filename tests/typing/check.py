@@ -1,7 +1,7 @@
 """mypy --strict and pyright on what a caller sees: `python tests/typing/check.py`, part of `make lint`.
 
-They read what `surface.py` says of each public name, the examples of README.md and docs, and `mistakes.py`,
-where both must find each marked line and no other. pyright also says which parts of the public names have no
+They read what `surface.py` says of each public name, the examples of README.md, docs and the gallery, and
+`mistakes.py`, where both must find each marked line and no other. pyright also says which parts of the public names have no
 type. It needs Node, and is left out where there is none.
 """
 
@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 CACHE = ROOT / ".venv" / "mypy"
 MISTAKES, SURFACE = HERE / "mistakes.py", HERE / "surface.py"
+GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 MYPY = re.compile(r"(?m)^(.+?):(\d+): error: (.*)$")
 # Of a base class in another folder the report of completeness knows nothing; other faults it names so.
@@ -131,7 +132,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         texts = write_examples(folder)
-        files = *texts, SURFACE, MISTAKES
+        files = *texts, *GALLERY, SURFACE, MISTAKES
         mypy = started("mypy", "--no-error-summary", f"--cache-dir={CACHE}", *files)
         told = unnamed()
         if shutil.which("node"):

@@ -1,0 +1,30 @@
+"""Check a model against its passport
+
+A passport holds some anchors with the vectors that a model gave them. It tells rounding and a rotation, which
+are harmless or can be bridged, from another recipe and another model.
+"""
+
+import numpy as np
+
+from relcore import load_words, match
+from relcore.figures.charts import Line, Lines
+from relcore.figures.export import chart_exportable
+from relcore.passport.passport import Passport, check
+
+pair = match(load_words("word2vec-novels", limit=500), load_words("fasttext-novels", limit=500))
+anchors, other = (space.take(np.arange(0, 500, 10)) for space in (pair.source, pair.target))
+passport, rng = Passport.of(anchors), np.random.default_rng(0)
+rotation, _ = np.linalg.qr(rng.normal(size=(anchors.dimension, anchors.dimension)))
+changed = {
+    "float16": anchors.vectors.astype(np.float16).astype(np.float32),
+    "rotated": anchors.vectors @ rotation,
+    "shifted": anchors.vectors + 0.3 * anchors.vectors.std(),
+    "FastText": other.vectors,
+}
+checks = [check(passport, vectors.astype(np.float32)) for vectors in changed.values()]
+for name, result in zip(changed, checks, strict=True):
+    print(f"{name}: {result.sentence}")
+places = Line("coordinates", range(4), [result.cosine.value for result in checks if result.cosine])
+lines = places, Line("shape", range(4), [result.gram.value for result in checks])
+figure = chart_exportable(Lines(lines, "", "agreement, −1 … 1", kind="points", x_names=tuple(changed)))
+figure.save("passport_check.html")

@@ -1,0 +1,29 @@
+"""What wrong pairs cost
+
+Some of 300 anchor pairs are shuffled, so that an anchor of one space has another word as its partner. The
+similarities to the others still name most words; a rotation fitted on the same pairs suffers less.
+"""
+
+import numpy as np
+
+from relcore import Procrustes, RelativeProjection, load_words, match, mrr, select_anchors
+from relcore.figures.charts import Line, Lines
+from relcore.figures.export import chart_exportable
+from relcore.spaces.space import Split
+
+pair = match(load_words("word2vec-novels", limit=4000), load_words("fasttext-novels", limit=4000))
+X, Y = pair.source.vectors, pair.target.vectors
+anchors = pair.source.rows(select_anchors(pair.source, 300))
+test, shares = Split.held_out(pair.ids, anchors).test, (0, 0.1, 0.2, 0.3, 0.4, 0.5)
+scores: dict[str, list[float]] = {"relative": [], "Procrustes": []}
+for share in shares:
+    wrong, partners = int(share * len(anchors)), anchors.copy()
+    partners[:wrong] = np.roll(partners[:wrong], 1)
+    first = RelativeProjection().fit(X, anchors=X[anchors]).transform(X[test])
+    second = RelativeProjection().fit(Y, anchors=Y[partners]).transform(Y[test])
+    moved = Procrustes().fit(X[anchors], Y[partners]).transform(X[test])
+    scores["relative"].append(mrr(first, second, n_queries=1000))
+    scores["Procrustes"].append(mrr(moved, Y[test], n_queries=1000))
+lines = tuple(Line(name, shares, values) for name, values in scores.items())
+figure = chart_exportable(Lines(lines, "share of wrong pairs", "mean reciprocal rank", y_range=(0, 1)))
+figure.save("wrong_pairs.html")
