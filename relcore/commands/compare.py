@@ -119,6 +119,7 @@ def run(options: argparse.Namespace) -> None:
     if options.recipe:
         settings["neighbours"] = settings.pop("search")
         settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
+        settings["metrics"] = metrics
         write_recipe(options, "scores", scores, **pair_settings(specs, pair, anchors), **settings)
     scores = {form: by_metric for form, by_metric in scores.items() if by_metric}
     if not scores:
@@ -145,8 +146,6 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
     names = tuple(spelt.get(name.replace("-", " ").lower(), name) for name in asked)
     for name in names:
         need_one_of("--metrics", name, ["all", *every])
-    if names and options.recipe:
-        raise SpaceError("--metrics: expected the usual ones for a recipe; leave --metrics or --recipe out")
     return names
 
 
@@ -159,7 +158,9 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
             f"--neighbours: expected 'exact' for folders of shards, got {options.neighbours!r}; leave it out"
         )
     if options.metrics:
-        raise SpaceError("--metrics: expected none for folders of shards, which have the usual ones")
+        raise SpaceError(
+            "--metrics: expected none for folders of shards, which have the usual ones; leave it out"
+        )
     projection = values_of(options, ExactScores)["projection"]
     settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}
     with shards(options, options.source, options.target) as (run, source, target):

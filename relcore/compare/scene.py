@@ -50,7 +50,13 @@ from relcore.panes.page import scene_exportable
 from relcore.represent.anchors import AnchorDiagnostics, diagnose_anchors
 from relcore.represent.similarity import mean_of, row_blocks, unit_rows
 from relcore.runs.store import Store
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, score_table
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    class_labels,
+    metrics_of_a_pair,
+    score_table,
+)
 from relcore.scores.pair_scores import PairScores
 from relcore.scores.passes import score_forms
 from relcore.scores.score import Score
@@ -286,7 +292,7 @@ class Scores(Recipe, ComparisonRecipe):
     """Scores of all representations on held-out rows beside their chance levels."""
 
     figure: ClassVar[str] = "scores"
-    newer: ClassVar[tuple[str, ...]] = ("class_agreement",)
+    newer: ClassVar[tuple[str, ...]] = ("class_agreement", "metrics")
 
     k: int = setting(10, low=1)
     convention: str = "paper"
@@ -294,10 +300,13 @@ class Scores(Recipe, ComparisonRecipe):
     class_agreement: bool = False
     neighbours: str = setting("exact", choices=SEARCHES)
     target_recall: float = setting(TARGET_RECALL, above=0, high=1)
+    metrics: tuple[str, ...] = ()  # those of Explore
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self)
+        for name in self.metrics:
+            need_one_of("metrics", name, metrics_of_a_pair(more=True))
         if self.neighbours != "exact" and self.n_queries is not None:
             raise SpaceError(
                 f"n_queries: expected none with approximate neighbours, got {self.n_queries}; leave it out"
@@ -311,7 +320,8 @@ class Scores(Recipe, ComparisonRecipe):
         return {name: value for name, value in super().to_json().items() if name not in exact}
 
     def draw(self, result: Mapping[str, Mapping[str, Score]] | None = None) -> Exportable:
-        return scores_exportable(score_table(result or self._scores()), self.to_json(), "relscope-scores")
+        known = {form: scores for form, scores in (result or self._scores()).items() if scores}
+        return scores_exportable(score_table(known), self.to_json(), "relscope-scores")
 
     def _scores(self) -> dict[str, dict[str, Score]]:
         pair = load_pair(self)
@@ -322,8 +332,11 @@ class Scores(Recipe, ComparisonRecipe):
                 form: ExactScores.on(form, *shared, self.k, self.convention, **search)
                 for form in REPRESENTATIONS
             }
+            if self.metrics:
+                tasks = {form: replace(task, metrics=self.metrics) for form, task in tasks.items()}
             return {form: task.run((pair.source, pair.target)).scores for form, task in tasks.items()}
         settings = {"k": self.k, "convention": self.convention, "n_queries": self.n_queries}
+        settings["metrics"] = self.metrics
         labels = class_labels(pair) if self.class_agreement else None
         return score_forms(pair, REPRESENTATIONS, *shared, labels=labels, **settings)
 

@@ -76,6 +76,8 @@ def test_compare_prints_the_same_scores(folders, capsys):
     assert by_shard["passes"][0].startswith("survey: 3 shards")
     assert main(["compare", "a", "b", "--recipe", "x.json"]) == 2
     assert "got folders of shards" in capsys.readouterr().err
+    assert main(["compare", "a", "b", "--metrics", "rsa"]) == 2
+    assert "--metrics: expected none for folders of shards" in capsys.readouterr().err
     assert main(["compare", "a", "b.npy"]) == 2
     assert "expected one space, got a folder that may hold several" in capsys.readouterr().err
 

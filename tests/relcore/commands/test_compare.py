@@ -137,9 +137,16 @@ def test_other_metrics_are_chosen_by_name(run, files, capsys):
         )
         assert [row["metric"] for row in few["rows"]] == ["RSA", "RBF CKA"]
     assert "1,000 of the rows" not in run("compare", *files, "--metrics", "rsa")
-    for options, told in (
-        (("rsa,nope",), "expected one of all, jaccard"),
-        (("rsa", "--recipe", "r.json"), "leave --metrics or --recipe out"),
-    ):
-        assert main(["compare", *files, "--metrics", *options]) != 0
-        assert told in capsys.readouterr().err
+    assert main(["compare", *files, "--metrics", "rsa,nope"]) == 2
+    assert "expected one of all, jaccard" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [(), ("--exact",), ("--queries", "all", "--neighbours", "hnsw")])
+def test_a_recipe_keeps_the_metrics(run, files, options):
+    chosen = "--anchors", 20, "--metrics", "rsa,mrr,knn-recall", *options
+    rows = json.loads(run("compare", *files, *chosen, "--recipe", "r.json", "--json"))["rows"]
+    run("figure", "r.json", "-o", "again.csv")
+    again = pd.read_csv("again.csv")
+    assert again.score.tolist() == pytest.approx([row["score"] for row in rows], abs=1e-12)
+    assert len(again) == len(rows) == 3 * len({row["form"] for row in rows})
+    run("figure", "r.json", "-o", "again.svg")
