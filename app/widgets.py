@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, session
+from app import compute, results, session
 from app.page_settings import kept
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.base.access import all_uploads
@@ -76,6 +76,20 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
             name, number = f"{plain} ({number})", number + 1
         labels[spec] = name
     return labels
+
+
+def several_spaces(label: str, spaces: Sequence[SpaceSpec], key: str, most: int) -> list[SpaceSpec]:
+    """Spaces in an order; by default the first ones, as many as may be chosen."""
+    labels = space_labels(spaces)
+    return kept(
+        st.multiselect,
+        label,
+        list(labels),
+        default=list(labels)[:most],
+        format_func=labels.get,
+        key=f"{key}-{results.place_of(spaces)}",
+        max_selections=most,
+    )
 
 
 def space_choosers(workspace: Workspace) -> None:

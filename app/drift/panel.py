@@ -13,7 +13,7 @@ from app.drift import passport
 from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html
-from app.widgets import space_labels
+from app.widgets import several_spaces, space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, short
@@ -67,17 +67,9 @@ def draw(workspace: Workspace) -> None:
 
 
 def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
-    labels = space_labels(workspace.spaces)
     with choosers:
-        versions = kept(
-            st.multiselect,
-            "Versions, in their order",
-            list(labels),
-            default=list(labels)[:MOST_VERSIONS],
-            format_func=labels.get,
-            key=f"drift.versions-{results.place_of(workspace.spaces)}",
-            max_selections=MOST_VERSIONS,
-        )
+        told = "Versions, in their order"
+        versions = several_spaces(told, workspace.spaces, "drift.versions", MOST_VERSIONS)
         against = segments("Compare with", AGAINST, "drift.against", "previous")
     if len(versions) < 2:
         messages.info("Choose two versions or more.", icon=":material/timeline:")

@@ -6,37 +6,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 from numpy.lib.format import write_array
 
-from app import compute, exports, jobs, messages, results, session
-from app.components.small_maps import SmallMap, small_maps
+from app import compute, exports, jobs, messages, results, session, sharing
 from app.page_settings import kept, segments
 from app.places import DATA, EXPLORE, go
 from app.plain_text import plain, plain_html
+from app.sharing import keep_upload
 from app.universe import methods, similarity
-from app.widgets import space_labels
+from app.widgets import several_spaces
 from app.workspace import Workspace
+from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.examples import EXAMPLES, example_spaces
-from relcore.maps.views import default_view, make_view, sample_view
+from relcore.figures.export import Exportable
 from relcore.represent.similarity import unit_rows
 from relcore.scores.neighbours import nearest_directions
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import short_names
-from relcore.universe.charts import CHARTS, UniverseChart, charts_of, on_one_map
+from relcore.universe.charts import CHARTS, UniverseChart, charts_of
 from relcore.universe.universe import MOST_SPACES, SUFFIX, Universe, UniverseSpec
 
-_OWN, _PICKED, _ALL = "own", "relscope.universe-picked", "Mean of all"
+_OWN, _FILE, _PICKED = "own", "file", "relscope.universe-picked"
 _STARTS_ITSELF = 20.0  # seconds
-_PLAYS, _SECONDS = "universe.plays", 1.5
 _FEWEST = 3
-_MOST_DRAWN = 700
 _SHOWN, _NEAR = 6, 3
 _OTHERS = {"similarity": "Other scores", "methods": "Methods"}
 
@@ -45,11 +44,16 @@ def page(workspace: Workspace) -> None:
     if st.session_state.pop(similarity.OPENS, False):
         go(EXPLORE)
     own = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
-    titles = {_OWN: "Spaces of this session"} | EXAMPLES if len(own) >= _FEWEST else EXAMPLES
+    titles = {_OWN: "Spaces of this session"} if len(own) >= _FEWEST else {}
+    titles |= EXAMPLES | {_FILE: "A file"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         look = {"help": "With three spaces or more in the session, these come first."}
         name = segments("Models", titles, f"universe.of{'-own' * (_OWN in titles)}", **look)
-        details = st.popover("Method details", icon=":material/tune:", key="universe.details")
+        details = (
+            st.empty()
+            if name == _FILE
+            else st.popover("Method details", icon=":material/tune:", key="universe.details")
+        )
         if _OWN not in titles:
             label = "Add your spaces"
             if st.button(label, icon=":material/add:", type="tertiary", key="universe.data"):
@@ -58,35 +62,30 @@ def page(workspace: Workspace) -> None:
         "Each model gets one map into a space that all share, instead of one map for every pair. Rows that no"
         " map was fitted on show how well the models agree."
     )
-    specs = own if name == _OWN else example_spaces(name, jobs.engine().store.finished)[0]
-    with details:
-        specs, task = _settings(specs)
-    if len(specs) < 2:
-        messages.info("Choose two spaces or more.", icon=":material/hub:")
-        return
+    specs, task = own, None
     try:
+        if name == _FILE:
+            return _file(workspace)
+        specs = own if name == _OWN else example_spaces(name, jobs.engine().store.finished)[0]
+        with details:
+            specs, task = _settings(specs)
+        if len(specs) < 2:
+            return messages.info("Choose two spaces or more.", icon=":material/hub:")
         _result(workspace, tuple(specs), task)
     except SpaceError as error:
         messages.error(error)
-        similarity.draw(workspace, specs)
+        if task:
+            similarity.draw(workspace, specs)
+    return None
 
 
 def _settings(specs: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec]:
-    labels = space_labels(specs)
-    chosen = kept(
-        st.multiselect,
-        "Spaces",
-        list(labels),
-        default=list(labels)[:MOST_SPACES],
-        format_func=labels.get,
-        key=f"universe.spaces-{results.place_of(specs)}",
-        max_selections=MOST_SPACES,
-    )
+    chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES)
     lengths = kept(
         st.toggle,
         "Keep the lengths of rows",
         key="universe.lengths",
-        help="Off, rows are brought to length 1 first, as search by cosine does.",
+        help="Off, rows are brought to length 1 first, as search by cosine does. Heads need the lengths.",
     )
     correct = kept(
         st.toggle,
@@ -103,38 +102,112 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
     universe = results.computed(task, specs, label=label, unasked_seconds=_STARTS_ITSELF, spaces=spaces)
     if universe is None:
         return
+    digests = tuple(space.digest for space in spaces)
+    _show(
+        workspace,
+        universe,
+        dict(zip(universe.names, specs, strict=True)),
+        UniverseChart(spaces=specs, digests=digests, universe=task),
+    )
+
+
+def _file(workspace: Workspace) -> None:
+    """A universe from a file, with those of its spaces that are here."""
+    with st.container(horizontal=True, vertical_alignment="top", gap="medium"):
+        file = st.file_uploader(f"A file that ends in {SUFFIX}", type=[SUFFIX[1:]], key="universe.upload")
+        typed = kept(
+            st.text_input,
+            "Or its path on the machine that runs Relscope",
+            key="universe.path",
+            placeholder=f"models{SUFFIX}",
+            help=sharing.help_with_paths("Nothing is copied or changed.") or None,
+        ).strip()
+    if file is None and not typed:
+        return st.caption(
+            f"relscope universe a.npy b.npy c.npy -o models{SUFFIX} writes one, and so does “Universe file”"
+            " below the models."
+        )
+    path = keep_upload(file, session.uploads_folder()) if file is not None else access.allowed(typed)
+    universe = _read(path)
+    by_name = _here(universe, workspace.spaces)
+    missing = [plain(member.name) for member in universe.members if member.name not in by_name]
+    if missing:
+        st.caption(
+            f"Not in this session: {', '.join(missing)}. Add their vectors to see, translate and compare"
+            " their rows."
+        )
+    _show(workspace, universe, by_name, None)
+    return None
+
+
+@compute.cached(4, key=lambda path: (path, compute.file_stamps([path])))
+def _read(path: Path) -> Universe:
+    return Universe.load(path)
+
+
+def _here(universe: Universe, specs: Sequence[SpaceSpec]) -> dict[str, SpaceSpec]:
+    """Spaces of the session and of the examples that are members: by their content."""
+    examples = [spec for name in EXAMPLES for spec in example_spaces(name, jobs.engine().store.finished)[0]]
+    by_digest = {compute.digest_or_blank(spec): spec for spec in [*examples, *specs]}
+    members = {member.name: by_digest.get(member.digest) for member in universe.members}
+    return {name: spec for name, spec in members.items() if spec is not None}
+
+
+def _show(
+    workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
+) -> None:
+    """All of a universe: `by_name` are those of its spaces that are here, `recipe` draws its figures."""
+    spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     messages.lead(f"<b>{plain_html(universe.headline())}</b>")
     left, right = st.columns([1.35, 1], gap="large")
     with left:
-        _chart(workspace, specs, spaces, task, universe)
+        _chart(workspace, universe, by_name, recipe)
     with right:
-        pace = _SECONDS if st.session_state.get(_PLAYS) else None
-        st.fragment(_one_map, run_every=pace)(universe, spaces)
+        st.markdown("**The same rows by each model**")
+        drawn = _rows(recipe, universe, *spaces.items())
+        exports.figure(
+            drawn, f"universe.rows-{results.place_of((), universe.names, tuple(spaces))}", "universe-rows"
+        )
+        st.caption(
+            "The axes belong to no model: what moves, the models see differently. A rotated copy of a model"
+            " does not move."
+        )
     st.caption(plain(universe.circumstances()))
-    _translations(universe, spaces)
+    if spaces:
+        _translations(universe, spaces)
+
+
+def _drawn(
+    recipe: UniverseChart | None,
+    chart: str,
+    universe: Universe,
+    spaces: Mapping[str, LatentSpace] | None = None,
+) -> Exportable:
+    drawn = replace(recipe or UniverseChart(spaces=()), chart=chart).draw(universe, spaces)
+    return drawn if recipe else replace(drawn, recipe=None)
+
+
+@compute.cached(8)
+def _rows(recipe: UniverseChart | None, universe: Universe, *spaces: tuple[str, LatentSpace]) -> Exportable:
+    return _drawn(recipe, "rows", universe, dict(spaces))
 
 
 def _chart(
-    workspace: Workspace,
-    specs: tuple[SpaceSpec, ...],
-    spaces: Sequence[LatentSpace],
-    task: UniverseSpec,
-    universe: Universe,
+    workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
 ) -> None:
-    titles = charts_of(universe) | _OTHERS
+    titles = charts_of(universe) | {name: title for name, title in _OTHERS.items() if len(by_name) > 1}
     chart = segments("Show", titles, f"universe.chart-{len(titles)}", label_visibility="collapsed")
     if chart == "similarity":
-        similarity.draw(workspace, specs)
+        similarity.draw(workspace, list(by_name.values()))
     elif chart == "methods":
         methods.draw(workspace)
     else:
-        digests = tuple(space.digest for space in spaces)
-        recipe = UniverseChart(spaces=specs, digests=digests, universe=task, chart=chart)
-        drawn = recipe.draw(universe)
-        by_name = dict(zip(universe.names, specs, strict=True))
-        picked = st.session_state.get(_PICKED)
-        key = f"universe.{chart}-{results.place_of(specs, picked, workspace.source, workspace.target)}"
-        pick = partial(_pick, by_name, drawn.table(), chart) if chart != "performance" else None
+        drawn = _drawn(recipe, chart, universe)
+        picked, pair = st.session_state.get(_PICKED), (workspace.source, workspace.target)
+        key = f"universe.{chart}-{results.place_of(tuple(by_name.values()), picked, *pair)}"
+        pick = None
+        if chart != "performance" and len(by_name) > 1:
+            pick = partial(_pick, universe.names, by_name, drawn.table(), chart)
         exports.chart(drawn.interactive(exports.theme()), key, picked=pick)
         told = f"{CHARTS[chart].help[0].upper()}{CHARTS[chart].help[1:]}."
         if picked in by_name:
@@ -147,6 +220,7 @@ def _chart(
 
 
 def _pick(
+    names: Sequence[str],
     by_name: Mapping[str, SpaceSpec],
     table: pd.DataFrame,
     chart: str,
@@ -155,88 +229,30 @@ def _pick(
     if not points:
         return
     if chart == "accuracy":
-        names = list(by_name)
         _, i, j = points[0]["customdata"]
         first, second = names[i], names[j]
     else:
-        shown = list(short_names(list(by_name))[0])
-        at = shown.index(table["name"][int(points[0]["customdata"])])
-        first, second = st.session_state.pop(_PICKED, None), list(by_name)[at]
+        at = short_names(names)[0].index(table["name"][int(points[0]["customdata"])])
+        first, second = st.session_state.pop(_PICKED, None), names[at]
+    if second not in by_name:
+        return
     if first not in by_name:
         st.session_state[_PICKED] = second
     elif first != second:
         session.guarded(similarity.compare, by_name[first], by_name[second])
 
 
-def _one_map(universe: Universe, spaces: Sequence[LatentSpace]) -> None:
-    """The rows of one space after the other on a map that stays; the points move between them."""
-    names = [_ALL, *universe.names]
-    short = dict(zip(names, [_ALL, *short_names(universe.names)[0]], strict=True))
-    key, plays = f"universe.shown-{results.place_of((), *names)}", st.session_state.get(_PLAYS, False)
-    if plays:
-        at = names.index(st.session_state.get(key, names[0]))
-        st.session_state[key] = names[(at + 1) % len(names)]
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        shown = st.select_slider("One map for all", names, format_func=short.get, key=key)
-        if st.toggle("Play", key=_PLAYS, help="Shows one after the other, such as checkpoints.") != plays:
-            st.rerun()
-    found = _drawn(universe, *spaces)
-    if found is None:
-        st.caption("No row is in all of these spaces.")
-        return
-    rows, colors, labelled, places = found
-    palette = np.array([*exports.theme().category_colors(max(colors.max() + 1, 1)), exports.theme().neutral])
-    every = np.concatenate(list(places.values()))
-    low, high = np.percentile(every, 0.5, axis=0), np.percentile(every, 99.5, axis=0)
-    reach = 0.56 * float((high - low).max())
-    alt = f"Map of {len(rows)} rows of {short[shown]}, by the first two principal axes of all models' mean"
-    one = SmallMap(short[shown], places[shown], (low + high) / 2, reach, alt)
-    small_maps([one], "universe.map", names=rows, colors=palette[colors].tolist(), labelled=labelled)
-    st.caption(
-        f"{len(rows):,} rows. The axes belong to no model: what moves, the models see differently. A rotated"
-        " copy of a model does not move."
-    )
-
-
-@compute.cached(8)
-def _drawn(
-    universe: Universe, *spaces: LatentSpace
-) -> tuple[list[str], np.ndarray, list[int], dict[str, np.ndarray]] | None:
-    """Names and colours of rows, those with a label on the map, and their places by name of a space."""
-    ids = pd.Index(np.concatenate([universe.ids, universe.test_ids]))
-    for space in spaces:
-        ids = ids[ids.isin(space.index[space.norms > 0])]
-    if not len(ids):
-        return None
-    first = next((space for space in spaces if space.labels is not None), spaces[0])
-    first = first.take(first.rows(ids))
-    view = sample_view(make_view(first, replace(default_view(first), n_nearest=60)), _MOST_DRAWN)
-    maps = on_one_map(universe, spaces, first.ids[view.rows])
-    places = {_ALL: np.mean(maps, axis=0)} | dict(zip(universe.names, maps, strict=True))
-    names = first.ids[view.rows].tolist()
-    labelled = []
-    for number, title in enumerate(view.category_names):
-        inside = np.flatnonzero(view.categories == number)
-        if len(inside):
-            middle = np.median(places[_ALL][inside], axis=0)
-            row = int(inside[np.linalg.norm(places[_ALL][inside] - middle, axis=1).argmin()])
-            names[row] = str(title)
-            labelled.append(row)
-    return names, view.categories, labelled, places
-
-
-def _translations(universe: Universe, spaces: Sequence[LatentSpace]) -> None:
+def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None:
     """Any space into any other: some held-out rows with their nearest rows there, and files."""
     st.markdown("#### Any model into any other")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         look = {"width": 240}
-        source = kept(st.selectbox, "Rows of", universe.names, key="universe.from", **look)
+        source = kept(st.selectbox, "Rows of", list(spaces), key=f"universe.from-{len(spaces)}", **look)
         others = [name for name in universe.names if name != source]
         target = kept(st.selectbox, "in the space of", others, key=f"universe.to-{source}", **look)
-        rows = dict(zip(universe.names, spaces, strict=True))
-        by_row = f"All {len(rows[source]):,} rows of {plain(source)}, in their order"
+        by_row = f"All {len(spaces[source]):,} rows of {plain(source)}, in their order"
         name = f"{source}-as-{target}.npy"
-        make = partial(_translated, universe, rows[source], source, target)
+        make = partial(_translated, universe, spaces[source], source, target)
         exports.download(
             "Translated rows", make, name, "application/octet-stream", "universe.rows", help=by_row
         )
@@ -246,11 +262,18 @@ def _translations(universe: Universe, spaces: Sequence[LatentSpace]) -> None:
         exports.download(
             "Universe file", make, f"models{SUFFIX}", "application/octet-stream", "universe.file", **look
         )
-    st.dataframe(
-        _examples(universe, rows[source], rows[target], source, target),
-        hide_index=True,
-        key="universe.examples",
-    )
+    if universe.unit:
+        st.caption(
+            ":material/warning: These maps are of rows of length 1. Translated rows are right for search by"
+            " cosine, not for a head that was trained on rows as they are; for those, turn on *Keep the"
+            " lengths of rows* in Method details."
+        )
+    if target in spaces:
+        st.dataframe(
+            _examples(universe, spaces[source], spaces[target], source, target),
+            hide_index=True,
+            key="universe.examples",
+        )
 
 
 @compute.cached(16)

@@ -190,6 +190,62 @@ class Diagram:
         return pd.DataFrame({"name": self.names, "x": self.points[:, 0], "y": self.points[:, 1]})
 
 
+@dataclass(frozen=True, eq=False)
+class MovingPoints:
+    """The same points at one place after the other: they move on the screen, and are side by side on paper.
+
+    Attributes
+    ----------
+    titles : t of str
+    places : array (t, n, 2)
+    names : n of str
+    groups : array (n,) of int
+        The number of each point's group, from 0; a larger number than there are groups, or −1, is none.
+    group_names : of str
+    about : str
+        What the points are, for the text alternative.
+    """
+
+    titles: tuple[str, ...]
+    places: np.ndarray
+    names: tuple[str, ...]
+    groups: np.ndarray
+    group_names: tuple[str, ...]
+    about: str
+
+    figure: ClassVar[str] = "moving_figure"
+
+    def describe(self) -> str:
+        return f"{len(self.names):,} {self.about}, in {len(self.titles)} maps: {', '.join(self.titles[:20])}."
+
+    @property
+    def edges(self) -> tuple[np.ndarray, float]:
+        """Middle (2,) and half the width of a square that holds nearly all places."""
+        low, high = np.percentile(self.places.reshape(-1, 2), (0.5, 99.5), axis=0)
+        return (low + high) / 2, 0.56 * float((high - low).max()) or 1.0
+
+    def colors(self, theme: Theme) -> list[str]:
+        """Of each point."""
+        palette = theme.category_colors(len(self.group_names))
+        return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
+
+    def named(self) -> tuple[list[str], np.ndarray]:
+        """Names of the groups that have points, and the median place of each on each map (t, g, 2)."""
+        there = [number for number in range(len(self.group_names)) if (self.groups == number).any()]
+        middles = [np.median(self.places[:, self.groups == number], axis=1) for number in there]
+        shape = (len(self.titles), len(there), 2)
+        return [self.group_names[i] for i in there], np.reshape(
+            np.moveaxis(middles, 0, 1), shape
+        ) if there else np.empty(shape)
+
+    def table(self) -> pd.DataFrame:
+        """Columns map, name, group, x, y: a line for each point of each map."""
+        t, n = self.places.shape[:2]
+        groups = [self.group_names[i] if 0 <= i < len(self.group_names) else "" for i in self.groups]
+        columns = {"map": np.repeat(self.titles, n), "name": self.names * t, "group": groups * t}
+        return pd.DataFrame(columns | {"x": self.places[..., 0].ravel(), "y": self.places[..., 1].ravel()})
+
+
 CellTexts = tuple[tuple[str, ...], ...]
 
 

@@ -33,6 +33,7 @@ from relcore.figures.charts import (
     Diagram,
     Lines,
     Matrices,
+    MovingPoints,
     PictureGrid,
     histogram_lines,
     histogram_table,
@@ -242,6 +243,7 @@ class Exportable:
         alt = escape(str((figure.layout.meta or {}).get("alt", self.name)))
         plot = figure.to_html(
             full_html=False,
+            auto_play=False,
             include_plotlyjs=True,  # inlined, so that the page works without a network
             div_id=f"relscope-{self._slug}",  # else a random one, and other bytes each time
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
@@ -295,7 +297,7 @@ def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Call
 
 
 def chart_exportable(
-    chart: Lines | Matrices | PictureGrid | Diagram,
+    chart: Lines | Matrices | PictureGrid | Diagram | MovingPoints,
     recipe: Mapping[str, Any] | None = None,
     name: str = "chart",
     latex: Callable[[], pd.DataFrame] | None = None,

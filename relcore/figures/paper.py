@@ -36,6 +36,7 @@ from relcore.figures.charts import (
     Lines,
     Matrices,
     MatrixPanel,
+    MovingPoints,
     PictureGrid,
     error_text,
     name_of,
@@ -261,6 +262,35 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
             axes.set_xticks([])
             axes.set_yticks([])
         return _fit_around(figure, axes, [], style)
+
+
+_MOST_MAPS = 12  # on one page
+
+
+def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
+    """The maps side by side; of more than twelve, twelve from the first to the last."""
+    theme, t = style.theme, len(moving.titles)
+    shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
+    (names, middles), (middle, reach) = moving.named(), moving.edges
+    rows = -(-len(shown) // (2 if style.width < 5 else 4))
+    columns = -(-len(shown) // rows)
+    side, above = style.width / columns, 1.8 * style.line
+    with settings(style):
+        figure = _blank_figure(style, rows * (side + above))
+        for number, i in enumerate(shown):
+            row, column = divmod(number, columns)
+            y = figure.get_figheight() - (row + 1) * (side + above)
+            axes = _add_axes(figure, column * side + 0.03, y + 0.03, side - 0.06, side - 0.06)
+            axes.scatter(*moving.places[i].T, s=2.5, c=moving.colors(theme), lw=0, rasterized=True)
+            axes.set(xlim=middle[0] + np.array([-reach, reach]), ylim=middle[1] + np.array([-reach, reach]))
+            axes.set(xticks=[], yticks=[])
+            title = axes.set_title(moving.titles[i], parse_math=False, fontsize=style.font_size, pad=3)
+            _cut_to(title, side - 0.1)
+            halo = [withStroke(linewidth=1.5, foreground=theme.surface)]
+            for name, place in zip(names, middles[i], strict=True):
+                look = {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "path_effects": halo}
+                axes.text(*place, name, parse_math=False, color=theme.text, clip_on=True, **look)
+        return figure
 
 
 def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:

@@ -24,6 +24,7 @@ from relcore.figures.charts import (
     Lines,
     Matrices,
     MatrixPanel,
+    MovingPoints,
     PictureGrid,
     name_of,
     score_places,
@@ -283,6 +284,61 @@ def _sides(x: np.ndarray) -> list[str]:
     """Above and below their points in turn, from left to right: names of near points do not overlap."""
     ranks = np.argsort(np.argsort(x, kind="stable"))
     return ["top center" if rank % 2 == 0 else "bottom center" for rank in ranks]
+
+
+_MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-in-out"}}
+
+
+def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
+    """One map, a slider of all, and a button that plays them."""
+    titles, (named, middles) = [plain_text(title) for title in moving.titles], moving.named()
+    figure = _new_figure(theme, moving.describe(), 470, showlegend=False, hovermode="closest")
+    dots = {"color": moving.colors(theme), "size": 5, "opacity": 0.8}
+    halo = ", ".join([f"0 0 3px {theme.surface}"] * 4)
+    words = {"text": [f"<b>{plain_text(name)}</b>" for name in named]}
+    words["textfont"] = {"color": theme.text, "size": 14, "shadow": halo}
+    frames = [
+        [{"x": xy[:, 0], "y": xy[:, 1]} for xy in (places, middle)]
+        for places, middle in zip(np.round(moving.places, 4), np.round(middles, 4), strict=True)
+    ]
+    hover = {"hovertext": [plain_text(name) for name in moving.names], "hoverinfo": "text"}
+    figure.add_scatter(mode="markers", marker=dots, **hover, **frames[0][0])
+    figure.add_scatter(mode="text", hoverinfo="skip", **words, **frames[0][1])
+    figure.frames = [
+        go.Frame(name=str(number), data=[go.Scatter(**part) for part in parts], traces=[0, 1])
+        for number, parts in enumerate(frames)
+    ]
+    middle, reach = moving.edges
+    hidden = {"showticklabels": False, "showgrid": False, "zeroline": False, "showline": False}
+    figure.update_xaxes(range=[middle[0] - reach, middle[0] + reach], **hidden)
+    figure.update_yaxes(range=[middle[1] - reach, middle[1] + reach], scaleanchor="x", **hidden)
+    figure.update_layout(margin={"l": 8, "r": 8, "t": 8, "b": 96})
+    if len(titles) > 1:
+        still = _MOVES | {"frame": {"duration": 700, "redraw": False}}
+        plays = still | {"frame": {"duration": 1500, "redraw": False}, "fromcurrent": True}
+        buttons = [
+            {"label": "▶", "method": "animate", "args": [None, plays]},
+            {"label": "❚❚", "method": "animate", "args": [[None], still]},
+        ]
+        look = {"bgcolor": theme.surface, "bordercolor": theme.border}
+        place = {"x": 1, "y": 0, "xanchor": "right", "yanchor": "top", "pad": {"t": 0}, "direction": "right"}
+        figure.update_layout(
+            updatemenus=[{"type": "buttons", "buttons": buttons, "showactive": False, **place, **look}],
+            sliders=[
+                {
+                    "steps": [
+                        {"label": title, "method": "animate", "args": [[str(number)], still]}
+                        for number, title in enumerate(_cut(titles))
+                    ],
+                    "pad": {"t": 18},
+                    "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
+                    "font": {"size": 1, "color": theme.surface},  # the names of the steps would overlap
+                    "ticklen": 0,
+                    **look,
+                }
+            ],
+        )
+    return figure
 
 
 # Heat maps side by side.

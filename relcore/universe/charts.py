@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import Named
 from relcore.base.numbers import in_cell, percent, short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel
+from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel, MovingPoints
 from relcore.figures.export import Exportable, chart_exportable
+from relcore.maps.views import default_view, make_view, sample_view
 from relcore.represent.similarity import thin_svd
 from relcore.scores.pair_scores import average_linkage, distances
 from relcore.spaces.space import LatentSpace
@@ -27,9 +29,12 @@ CHARTS = {
     "tree": Named("Tree", help="the lower two spaces join, the more alike they are"),
     "accuracy": Named("Table", help="every space translated into every other"),
     "performance": Named("Performance", help="whether a space that agrees with the others performs well"),
+    "rows": Named("Rows", help="the same rows by one space after the other, on a map that belongs to none"),
 }
 _FEWEST = 3  # points of a map
 _TELLING = 8  # spaces of a rank correlation
+_MOST_DRAWN = 700
+_OF_ALL = "Mean of all"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +51,22 @@ class UniverseChart(Recipe):
     def __post_init__(self) -> None:
         need_one_of("chart", self.chart, CHARTS)
 
-    def draw(self, result: Universe | None = None) -> Exportable:
-        universe = result or self.universe.run(load_all(self.spaces, self.digests, self.figure))
-        chart = _DRAW[self.chart](universe)
+    def draw(
+        self, result: Universe | None = None, spaces: Mapping[str, LatentSpace] | None = None
+    ) -> Exportable:
+        """`spaces` are those that the rows are drawn of, by name in the universe; by default all."""
+        universe, rows = result, self.chart == "rows"
+        if universe is None or (rows and spaces is None):
+            loaded = load_all(self.spaces, self.digests, self.figure)
+            universe = universe or self.universe.run(loaded)
+            spaces = dict(zip(universe.names, loaded, strict=True))
+        chart = moving_rows(universe, spaces) if rows else _DRAW[self.chart](universe)
         table = universe.table if self.chart == "accuracy" else None
         return chart_exportable(chart, self.to_json(), f"relscope-universe-{self.chart}", table=table)
 
 
 def charts_of(universe: Universe) -> dict[str, str]:
-    """Name → title of the charts that this universe has."""
+    """Name → title of the charts of scores that this universe has."""
     n, performing = len(_scored(universe)), sum(one.performance is not None for one in universe.members)
     there = {
         "map": n >= _FEWEST,
@@ -161,14 +173,50 @@ _DRAW = {
 }
 
 
-def on_one_map(universe: Universe, spaces: Sequence[LatentSpace], ids: Sequence[str]) -> list[np.ndarray]:
-    """Rows that all members have on one map that none of them moves, (m, 2) for each space: the first
-    two principal axes of the consensus.
+def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> MovingPoints:
+    """Rows that all these spaces have, by name in the universe, on the first two principal axes of the
+    consensus: none of the spaces moves them. The first map is the consensus itself.
     """
+    ids = pd.Index(np.concatenate([universe.ids, universe.test_ids]))
+    kept = np.ones(len(ids), bool)
+    for space in spaces.values():
+        kept &= ids.isin(space.index[space.norms > 0])
+    if not kept.any():
+        raise SpaceError("universe: expected rows that all of these spaces have, got none; choose fewer")
+    mean = np.concatenate([universe.consensus, universe.test_consensus])
+    rows, groups, names = _drawn(ids, kept, list(spaces.values()))
     middle = universe.consensus.mean(axis=0)
-    _, _, axes = thin_svd(universe.consensus - middle)
-    axes = axes[:2] * np.sign(axes[:2].sum(axis=1, keepdims=True))
-    return [
-        (universe.map(space.vectors[space.rows(ids)], name) - middle) @ axes.T
-        for name, space in zip(universe.names, spaces, strict=True)
-    ]
+    axes = thin_svd(universe.consensus - middle)[2][:2]
+    axes *= np.where(axes.sum(axis=1, keepdims=True) < 0, -1, 1)
+    mapped = [universe.map(space.vectors[space.rows(ids[rows])], name) for name, space in spaces.items()]
+    titles = (
+        _OF_ALL,
+        *(
+            short
+            for name, short in zip(universe.names, short_names(universe.names)[0], strict=True)
+            if name in spaces
+        ),
+    )
+    return MovingPoints(
+        titles,
+        np.stack([(one - middle) @ axes.T for one in (mean[rows], *mapped)]),
+        tuple(map(str, ids[rows])),
+        groups,
+        names,
+        "rows on the first two principal axes of the mean of all models",
+    )
+
+
+def _drawn(
+    ids: pd.Index, kept: np.ndarray, spaces: Sequence[LatentSpace]
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Which ids are drawn, the group of each, and the names of the groups: as a map of the first space with
+    labels shows them.
+    """
+    if not spaces:
+        some = np.sort(np.random.default_rng(0).permutation(len(ids))[:_MOST_DRAWN])
+        return some, np.full(len(some), -1), ()
+    first = next((space for space in spaces if space.labels is not None), spaces[0])
+    first = first.take(first.rows(ids[kept]))
+    view = sample_view(make_view(first, replace(default_view(first), n_nearest=60)), _MOST_DRAWN)
+    return np.flatnonzero(kept)[view.rows], view.categories, tuple(map(str, view.category_names))

@@ -16,7 +16,7 @@ from relcore import Universe
 from relcore.catalog.catalog import load
 from relcore.compare.scoring import AllPairs
 from relcore.spaces.space import LatentSpace
-from relcore.universe.charts import on_one_map
+from relcore.universe.charts import UniverseChart, moving_rows
 from relcore.universe.universe import UniverseSpec
 from tests.app.conftest import Session, save_space
 
@@ -51,9 +51,15 @@ def similarity_of(session: Session) -> tuple[str, str, str]:
     return "button_group", key, "similarity"
 
 
+def charts(session: Session) -> list[dict]:
+    found = [element.proto for element in session.main if element.type == "plotly_chart"]
+    return [json.loads(proto.spec) | {"id": proto.id} for proto in found]
+
+
 def chart(session: Session) -> dict:
-    (chart,) = (element for element in session.main if element.type == "plotly_chart")
-    return json.loads(chart.proto.spec) | {"id": chart.proto.id}
+    """That of the scores."""
+    (one,) = (one for one in charts(session) if not one.get("frames"))
+    return one
 
 
 def numbers(session: Session) -> np.ndarray:
@@ -91,16 +97,35 @@ def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
     assert len(examples) >= 6
 
 
-def test_the_map_plays_one_space_after_the_other(make_four):
+def test_the_rows_are_on_one_map_that_a_recipe_draws_again(make_four):
     session = make_four(linked=True)
-    (shown,) = (one for one in session.select_slider if one.key.startswith("universe.shown-"))
-    assert shown.value == shown.options[0] == "Mean of all"
-    session.change("toggle", "universe.plays", True)
-    first = session.select_slider(key=shown.key).value
-    assert session.run().select_slider(key=shown.key).value != first
-    session.change("toggle", "universe.plays", False)
-    stopped = session.select_slider(key=shown.key).value
-    assert session.run().select_slider(key=shown.key).value == stopped
+    names = [load(spec).name for spec in session.workspace.spaces]
+    (moving,) = (one for one in charts(session) if one.get("frames"))
+    shown = [step["label"] for step in moving["layout"]["sliders"][0]["steps"]]
+    assert len(moving["frames"]) == len(shown) == 1 + len(names)
+    assert shown[0] == "Mean of all"
+
+
+def test_a_file_shows_scores_and_those_of_its_models_that_are_here(make_four, make_workspace, tmp_path):
+    session = make_four(linked=True)
+    specs = session.workspace.spaces
+    rng, rows = np.random.default_rng(3), load(specs[0]).vectors
+    away = LatentSpace(rows + rng.normal(size=rows.shape), load(specs[0]).ids, name="away")
+    Universe.fit([*map(load, specs), away]).save(tmp_path / "five.universe")
+    kind = next(one.key for one in session.button_group if one.key.startswith("universe.of"))
+    session.change("button_group", kind, "file")
+    assert "relscope universe" in session.captions
+    session.change("text_input", "universe.path", str(tmp_path / "five.universe"))
+    assert "5 spaces in one" in session.html
+    assert "Not in this session: away" in session.captions
+    (moving,) = (one for one in charts(session) if one.get("frames"))
+    assert len(moving["frames"]) == 1 + len(specs)
+    (source,) = (one for one in session.selectbox if one.key.startswith("universe.from"))
+    (target,) = (one for one in session.selectbox if one.key.startswith("universe.to"))
+    assert (len(source.options), len(target.options)) == (4, 4)
+    assert "away" in target.options
+    session.change("text_input", "universe.path", str(tmp_path / "wide.npz"))
+    assert "expected a universe, got" in session.errors[0]
 
 
 def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):
@@ -110,8 +135,9 @@ def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):
     monkeypatch.setattr(panel.st, "session_state", {})
     monkeypatch.setattr(panel.session, "guarded", lambda change, *pair: opened.append(pair))
     for place in (3, 1):
-        panel._pick(by_name, table, "map", [{"customdata": place}])
-    panel._pick(by_name, table, "accuracy", [{"customdata": [0, 2, 0]}])
+        panel._pick(list(by_name), by_name, table, "map", [{"customdata": place}])
+    panel._pick(list(by_name), by_name, table, "accuracy", [{"customdata": [0, 2, 0]}])
+    panel._pick([*by_name, "away"], by_name, table, "accuracy", [{"customdata": [0, 4, 0]}])
     specs = list(by_name.values())
     assert opened == [(specs[3], specs[1]), (specs[2], specs[0])]
 
@@ -128,9 +154,14 @@ def test_rotated_checkpoints_do_not_move_on_the_map():
     for i in range(4):
         turn, _ = np.linalg.qr(rng.normal(size=(16, 16)))
         spaces.append(LatentSpace(true @ turn, ids, name=f"step {i}"))
-    maps = on_one_map(Universe.fit(spaces), spaces, ids)
-    assert max(np.abs(one - maps[0]).max() for one in maps) < 1e-3
-    assert np.ptp(maps[0]) > 1
+    universe = Universe.fit(spaces)
+    drawn = moving_rows(universe, {space.name: space for space in spaces})
+    assert drawn.titles == ("Mean of all", "step 0", "step 1", "step 2", "step 3")
+    assert np.abs(drawn.places - drawn.places[0]).max() < 1e-3
+    assert np.ptp(drawn.places[0]) > 1
+    recipe = UniverseChart(spaces=(), chart="rows")
+    assert len(recipe.draw(universe, {}).table()) == len(universe.ids) + len(universe.test_ids)
+    assert recipe.draw(universe, {"step 0": spaces[0]}).bytes("png").startswith(b"\x89PNG")
 
 
 def test_each_score_is_the_cores(make_four):
