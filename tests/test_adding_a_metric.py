@@ -20,7 +20,7 @@ from relcore.compare.scoring import AllPairs
 from relcore.maps.views import ViewSpec
 from relcore.tasks.recipe import ComparisonRecipe
 from tests.app.conftest import Session, save_space
-from tests.app.test_universe_page import similarity_of
+from tests.app.test_universe_page import charts, similarity_of
 
 METRIC = '''
 import numpy as np
@@ -96,9 +96,9 @@ def test_it_stands_in_the_table_of_the_compare_page_and_among_its_choices(sessio
     session.change("selectbox", "all-pairs.metric", "same sign")
     assert not session.errors
     assert "of the coordinates" in session.selectbox(key="all-pairs.metric").help
-    (chart,) = (element for element in session.main if element.type == "plotly_chart")
+    (shown,) = (one for one in charts(session) if not one.get("frames"))
     score = AllPairs("same sign").run([load(spec) for spec in files]).scores[0][1]
-    assert any(short(score) in told for told in json.loads(chart.proto.spec)["data"][-1]["hovertext"])
+    assert any(short(score) in told for told in shown["data"][-1]["hovertext"])
 
 
 def test_the_measures_of_the_literature_are_chosen_below_the_table(session):

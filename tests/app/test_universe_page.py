@@ -58,8 +58,8 @@ def charts(session: Session) -> list[dict]:
 
 def chart(session: Session) -> dict:
     """That of the scores."""
-    (one,) = (one for one in charts(session) if not one.get("frames"))
-    return one
+    (shown,) = (one for one in charts(session) if not one.get("frames"))
+    return shown
 
 
 def numbers(session: Session) -> np.ndarray:
