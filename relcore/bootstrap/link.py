@@ -19,7 +19,7 @@ from relcore.base.writing import replacing, write
 from relcore.files.formats import checked_labels
 from relcore.represent.bootstrap import BootstrapResult, Pairs, bootstrap_anchors
 from relcore.represent.similarity import mean_row
-from relcore.represent.translation import Procrustes
+from relcore.represent.translation import Affine, Procrustes
 from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, match
 
 CONFIRMED = "confirmed"  # what a user writes as the kind of a link that was checked
@@ -68,20 +68,18 @@ class Linked:
         return match(self.source, renamed.with_columns(ids=GuessedIds.of([own for own, _ in kept], ())))
 
     @cached_property
-    def map(self) -> Procrustes:
+    def map(self) -> Procrustes | Affine:
         """From rows of the source (n, d_source) to the target (n, d_target), fitted on the links that are
-        kept; where no more than the seeds are, on where `BootstrapResult.rotation` takes the rows. Raises a
-        SpaceError if nothing fits and there are no seeds.
+        kept; where no more than the seeds are, `BootstrapResult.rotation`, which is linear if the spaces do
+        not fit. Raises a SpaceError if nothing fits and there are no seeds.
         """
         alone = len(self.result.kept) == self.result.n_seeds
         if alone and (self.result.n_seeds or self.verdict == "fits") and self.result.rotation is not None:
             X, Y = (space.vectors - mean_row(space.vectors) for space in (self.source, self.target))
-            moved = (
-                X
-                @ self.result.rotation
-                * (np.linalg.norm(Y, axis=1).mean() / np.linalg.norm(X, axis=1).mean())
-            )
-            return Procrustes().fit(self.source.vectors, moved + mean_row(self.target.vectors))
+            moved = X @ self.result.rotation
+            moved *= np.linalg.norm(Y, axis=1).mean() / np.linalg.norm(moved, axis=1).mean()
+            kind = Procrustes if self.verdict == "fits" else Affine
+            return kind().fit(self.source.vectors, moved + mean_row(self.target.vectors))
         own, other = zip(*self._kept(), strict=True)
         rows = self.source.rows(own), self.target.rows(other)
         return Procrustes().fit(self.source.vectors[rows[0]], self.target.vectors[rows[1]])

@@ -12,7 +12,7 @@ import numpy as np
 
 from relcore.represent.similarity import mean_row, row_blocks, thin_svd, unit_rows
 
-CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 10
+CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
 CLUSTERED_ROWS = 5000  # at most, for each clustering others
 _BEST = 0.1  # of all pairs of clusterings, by how well their centroids' similarities agree
 _TRIMMED = 10  # rounds, in which the half of these whose centroids fit the rotation better stays
@@ -94,8 +94,8 @@ def _centroids(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
     if len(rows) > CLUSTERED_ROWS:
         rows = rows[rng.choice(len(rows), CLUSTERED_ROWS, replace=False)]
-    clusters = KMeans(min(CLUSTERS, len(rows)), n_init=1, max_iter=20, random_state=int(rng.integers(2**31)))
-    return clusters.fit(rows).cluster_centers_
+    settings = {"init": "random", "n_init": 1, "max_iter": 20, "random_state": int(rng.integers(2**31))}
+    return KMeans(min(CLUSTERS, len(rows)), **settings).fit(rows).cluster_centers_
 
 
 def _kernel(centroids: np.ndarray) -> np.ndarray:
@@ -215,33 +215,44 @@ def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
     return float((rng.choice((-1.0, 1.0), (_DRAWS, len(spread))) @ spread).max())
 
 
-PAIRED, PAIRED_ROUNDS, PAIRED_NEAREST, PAIRED_WEIGHT, FOLDS = 10, 20, 10, 10.0, 3
-_RIDGE = 0.3  # of the whitening, as in `RelativeProjection`
+PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
+PAIRED_ROUNDS, FOLD_ROUNDS = 40, 20
+_FLATTER = 0.2  # power of the source's covariance; .15 to .25 are as good, and .5 fails
+_RIDGE = 0.1  # of the whitening by the anchors
 
 
 def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state: int = 0) -> np.ndarray:
     """A linear mapping (d, e) from known pairs (2, p), 10 or more, and from rows that are in none.
 
-    From the pairs alone it is the whitened relative representation, decoded on the other side. With the
-    unpaired rows: match them by their whitened relative representations, take the mean of the ten best by
-    CSLS, rotate, and repeat in damped rounds, in each of which a known pair counts ten times. Held-out pairs,
-    each once, decide whether the one, the other or their sum maps (mean reciprocal rank among all rows).
+    First the long axes of the source are shortened, which helps with any number of pairs. From the pairs
+    alone it is then the whitened relative representation, decoded on the other side. With the unpaired rows:
+    match them by their whitened relative representations, take the mean of the five best by CSLS, rotate, and
+    repeat in damped rounds, in each of which a known pair counts ten times. Held-out pairs, each once, decide
+    whether the one, the other or their sum maps (mean reciprocal rank among all rows).
     """
     rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
-    ranks = np.zeros(3)
+    flatter = _flattened(X)
+    X, ranks = unit_rows(X @ flatter), np.zeros(3)
+    rest = Y[np.setdiff1d(np.arange(len(Y)), pairs[1])]
     for fold in rng.permutation(FOLDS):
         held_out = pairs[:, fewer == fold]
-        candidates = _candidates(X, Y, pairs[:, fewer != fold], rng)
-        rest = Y[np.setdiff1d(np.arange(len(Y)), pairs[1])]
+        candidates = _candidates(X, Y, pairs[:, fewer != fold], rng, FOLD_ROUNDS)
         for place, mapping in enumerate(candidates):
             mapped = unit_rows(X[held_out[0]] @ mapping)
             own = np.vecdot(mapped, Y[held_out[1]])
             ranks[place] += np.sum(1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1)))
-    return _candidates(X, Y, pairs, rng)[int(ranks.argmax())]
+    return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int(ranks.argmax())]
+
+
+def _flattened(X: np.ndarray) -> np.ndarray:
+    """(d, d), which shortens the long axes of X: its covariance to a negative power."""
+    spread, axes = np.linalg.eigh((X.T @ X).astype(np.float64))
+    spread = np.maximum(spread, 0) + 1e-3 * spread[-1]
+    return (axes * spread**-_FLATTER @ axes.T).astype(np.float32)
 
 
 def _candidates(
-    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, rng: np.random.Generator
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, rng: np.random.Generator, rounds: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mappings from the pairs alone, from both, and with all rows."""
     first, second = X[pairs[0]], Y[pairs[1]]
@@ -250,11 +261,11 @@ def _candidates(
     rows, targets = (
         side[np.setdiff1d(np.arange(len(side)), known)] for side, known in zip((X, Y), pairs, strict=True)
     )
+    if min(len(rows), len(targets)) == 0:
+        return alone, alone, alone
     weights = np.r_[np.ones(min(ROWS, len(rows))), np.full(len(first), PAIRED_WEIGHT)].astype(np.float32)
     mapping = None
-    for _ in range(PAIRED_ROUNDS):
-        if min(len(rows), len(targets)) == 0:
-            return alone, alone, alone
+    for _ in range(rounds):
         own = rows[rng.choice(len(rows), min(ROWS, len(rows)), replace=False)]
         other = targets[rng.choice(len(targets), min(TARGETS, len(targets)), replace=False)]
         if mapping is None:
@@ -262,7 +273,8 @@ def _candidates(
         else:
             cosines = unit_rows(own @ mapping) @ other.T
         k = min(PAIRED_NEAREST, *cosines.shape)
-        cosines -= np.partition(cosines, -k, axis=0)[-k:].mean(axis=0) / 2
+        crowded = min(PAIRED_CROWDING, *cosines.shape)
+        cosines -= np.partition(cosines, -crowded, axis=0)[-crowded:].mean(axis=0) / 2
         near = unit_rows(other[np.argpartition(cosines, -k, axis=1)[:, -k:]].mean(axis=1))
         turned = rotation_between(np.concatenate([own, first]), np.concatenate([near, second]), weights)
         mapping = turned if mapping is None else (mapping + turned) / 2

@@ -10,6 +10,7 @@ from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words
+from relcore.represent import linking
 from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors, fit_held_out
 from relcore.represent.similarity import unit_rows
 from relcore.runs.store import Store
@@ -48,6 +49,23 @@ def test_noise_does_not_fit_from_seeds(n, d, draws):
             bootstrap_anchors(source, target, seeds=seeds, n_anchors=n // 3, random_state=state).verdict
         )
     assert "fits" not in verdicts
+
+
+@pytest.mark.parametrize("power", [0.0, 0.7])
+def test_noise_is_not_linked_without_pairs(power, monkeypatch):
+    """Of a round or of the same long spectrum, where clusters are tried, and then similarities."""
+    monkeypatch.setattr(linking, "CLUSTERINGS", 8)
+    for state in range(2):
+        rng, spread = np.random.default_rng((1000, state)), np.arange(1, 21) ** -power
+        source, target = (
+            LatentSpace(rng.normal(size=(1000, 20)) * spread, [f"{side}{row}" for row in range(1000)])
+            for side in "st"
+        )
+        found = bootstrap_anchors(source, target, n_anchors=1, random_state=state)
+        assert found.verdict == "not found"
+        assert "Give 15–30 pairs" in found.reason
+        assert found.kept == ()
+        assert found.history[-1].pairs == 0  # refused before it learns
 
 
 @pytest.mark.parametrize("n_seeds", [15, 0])

@@ -30,6 +30,7 @@ from relcore import (
 from relcore.bootstrap.link import Linked
 from relcore.panes.widget import PanesWidget
 from relcore.represent.bootstrap import BootstrapResult
+from relcore.represent.translation import Affine
 from relcore.scores.score import Null, Score
 from relcore.spaces.selections import Selection
 from relcore.spaces.space import Match
@@ -60,7 +61,7 @@ assert_type((inverse.transform(X), inverse.rank_), tuple[np.ndarray, int])
 found = assert_type(bootstrap_anchors(space, X, seeds=[("a", "b")], n_anchors=2), BootstrapResult)
 assert_type((found.anchors, found.verdict), tuple[tuple[tuple[str, str], ...], str])
 linked = assert_type(link(space, X, [("a", "b")], k=5), Linked)
-assert_type((linked.links, linked.map, linked.pair), tuple[DataFrame, Procrustes, Match])
+assert_type((linked.links, linked.map, linked.pair), tuple[DataFrame, Procrustes | Affine, Match])
 universe = assert_type(Universe.fit([space, space]), Universe)
 assert_type((universe.names, universe.translate(X, "a", "b")), tuple[tuple[str, ...], np.ndarray])
 assert_type(Universe.load("words.universe").add(space).table(), DataFrame)

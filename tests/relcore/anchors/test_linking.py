@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import quadratic_assignment
 
 from relcore.bootstrap.link import link
-from relcore.represent import linking
+from relcore.represent import bootstrap, linking
 from relcore.represent.bootstrap import bootstrap_anchors
 from relcore.represent.linking import assign, link_clusters, map_from_pairs, rotation_between
 from relcore.represent.similarity import mean_row, unit_rows
@@ -60,12 +60,16 @@ def test_rows_without_any_partner_are_linked():
 
 
 def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monkeypatch):
-    """5,000 a side without counts were an error."""
-    monkeypatch.setattr(linking, "STARTS", 1)
-    monkeypatch.setattr(linking, "CLUSTERED_ROWS", 500)
+    """5,000 a side without counts were an error; here 1,000."""
+    for module, name, value in (
+        (linking, "STARTS", 1),
+        (linking, "CLUSTERINGS", 8),
+        (bootstrap, "MOST_ROWS", 900),
+    ):
+        monkeypatch.setattr(module, name, value)
     rng = np.random.default_rng(0)
     source, target = (
-        LatentSpace(rng.normal(size=(5000, 20)), [f"{side}{row}" for row in range(5000)]) for side in "st"
+        LatentSpace(rng.normal(size=(1000, 20)), [f"{side}{row}" for row in range(1000)]) for side in "st"
     )
     found = bootstrap_anchors(source, target)
     assert found.verdict == "not found"
