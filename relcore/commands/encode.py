@@ -129,7 +129,7 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
         raise SpaceError("--encoder: expected the name of an encoder, got none")
     given = {name: value for name in _settings() if (value := getattr(options, name, None)) is not None}
     taken: set[str] = set()
-    encoders = [_encoder(name, given, dataset, taken) for name in names]
+    encoders = [encoder_named(name, given, dataset, taken) for name in names]
     if unused := [flag(name) for name in given if name not in taken]:
         raise SpaceError(
             f"expected options of {quote(names)}, got {quote(unused)}; remove them, or add the encoder that"
@@ -138,7 +138,7 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
     return list(dict.fromkeys(encoders))
 
 
-def _encoder(name: str, given: dict[str, str], dataset: Dataset, taken: set[str]) -> Encoder:
+def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set[str]) -> Encoder:
     path = expanded(name)
     if path.suffix.lower() == ".json":
         return encoder_from_json(read_json(path, "an encoder"))

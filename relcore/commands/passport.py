@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from relcore.base.access import expanded
@@ -19,6 +20,7 @@ from relcore.commands.output import need_suffix, show
 from relcore.passport.passport import (
     ANCHORS,
     CHANGES,
+    FEWEST,
     SUFFIX,
     Evidence,
     Passport,
@@ -29,8 +31,10 @@ from relcore.passport.passport import (
     model_at_hand,
     name_recipe,
     paired,
+    picture_anchors,
 )
-from relcore.spaces.space import LatentSpace, match
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, RowNumbers, ids_of, match
 from relcore.stores.index import find_rows, parse_place
 
 BUNDLED = "bundled"  # the anchor texts that come with Relscope
@@ -51,6 +55,15 @@ class PassportOptions:
         help="The ids of the anchors in a store, one per line: of make those that it takes, of check in the"
         " passport's order, where the store does not know them by the passport's.",
     )
+    pictures: bool = setting(
+        False,
+        help="Of make: FILE is a dataset of pictures, such as a folder or digits. The anchors are digests of"
+        " their pixels; the vectors come from --vectors, by the dataset's ids or in its order, or from an"
+        " encoder of pictures.",
+    )
+    limit: int | None = setting(
+        None, low=FEWEST, help="Of make --pictures: at most N, the first or equally many of each class."
+    )
     encoder: str = setting(
         None,
         metavar="MODEL",
@@ -68,11 +81,11 @@ class PassportOptions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " “make SPACE” publishes all rows of a space as anchors, with a card of their model; “make bundled"
-        " --encoder …” takes the 300 texts that come with Relscope. “check FILE NEW”"
-        f" says what became of them: {', '.join(CHANGES)}; NEW is another passport, or a space or store that"
-        " has their ids. “bridge OLD NEW” makes of two passports with the same anchors the adapter that"
-        " migrate makes of such pairs, and embeds nothing. The exit code of a check is 1 beyond --gate, 2"
-        " after an error."
+        " --encoder …” takes the 300 texts that come with Relscope, “make FOLDER --pictures” the digests of"
+        f" pictures. “check FILE NEW” says what became of them: {', '.join(CHANGES)}; NEW is another"
+        " passport, or a space or store that has their ids. “bridge OLD NEW” makes of two passports with the"
+        " same anchors the adapter that migrate makes of such pairs, and embeds nothing. The exit code of a"
+        " check is 1 beyond --gate, 2 after an error."
     )
     parser.add_argument("verb", choices=tuple(VERBS), help="what to do")
     parser.add_argument("files", metavar="FILE", nargs="+", help=f"a passport; or {SPACE_HELP}")
@@ -109,6 +122,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _made(options: argparse.Namespace) -> Passport:
     card, [source], ids = PassportCard(**values_of(options, PassportCard)), options.files, _ids(options)
+    if options.pictures:
+        space = _of_pictures(options, source)
+        return Passport.of(space, replace(card, model=card.model or space.name))
     if options.encoder is None and options.vectors is None:
         space = _rows(source, ids)
         return Passport.of(space, replace(card, model=card.model or space.name))
@@ -123,6 +139,33 @@ def _made(options: argparse.Namespace) -> Passport:
     name = card.model or Path(options.encoder).name
     space = LatentSpace(rows, texts, name=name)
     return Passport.of(space, replace(card, model=name, pooling=encoder.pooling))
+
+
+def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
+    """The vectors of a dataset's pictures, under the digests of their pixels; of equal pictures the first."""
+    from relcore.catalog.encoding import encode
+    from relcore.commands.encode import dataset_spec, encoder_named
+    from relcore.encoders.datasets import load_dataset
+
+    empty = dict.fromkeys(("split", "column", "label_column", "config"), "")
+    dataset = load_dataset(
+        dataset_spec(argparse.Namespace(dataset=source, limit=options.limit, id_column=None, **empty))
+    )
+    if dataset.kind != "images":
+        raise SpaceError(f"{source}: expected pictures, got {dataset.kind}; leave out --pictures")
+    if options.vectors is not None:
+        space = load(space_spec(options.vectors), again=True)
+        if len(space) != len(dataset) or not isinstance(ids_of(space), RowNumbers):
+            space = space.take(space.rows(dataset.ids))
+    elif options.encoder is not None:
+        space = encode(dataset, encoder_named(options.encoder, {}, dataset, set()), Store())[-1]
+    else:
+        raise SpaceError(
+            "make --pictures: expected vectors, got none; give --vectors, or --encoder, such as pixels"
+        )
+    anchors = [one for _, images in dataset.blocks() for one in picture_anchors(images)]
+    first = np.flatnonzero(~pd.Index(anchors).duplicated())
+    return space.take(first).with_columns(ids=[anchors[row] for row in first])
 
 
 def _ids(options: argparse.Namespace) -> list[str]:

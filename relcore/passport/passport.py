@@ -8,7 +8,7 @@ rotation, another prompt and another model apart.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,8 @@ from relcore.runs.progress import silent
 from relcore.spaces.space import LatentSpace, RowNumbers, as_space, ids_of, shared_ids
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
     from relcore.encoders.transformers import PretrainedText
 
 KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 1
@@ -129,6 +131,18 @@ class Passport:
         if len(ids) != n or tensors["gram"].shape != (n, n) or not d:
             raise damaged(path.name, f"{n:,} anchors and a Gram matrix of them", f"{len(ids):,} ids")
         return cls(ids, LatentSpace(vectors, ids, name=path.name).vectors, header.card)
+
+
+def picture_anchors(images: Iterable[Image]) -> list[str]:
+    """The anchors of pictures: ``sha256:`` and the digest of width and height, 32 bits each, little-endian,
+    and of the pixels as 8-bit RGB, row by row. So a picture keeps its anchor in any lossless format.
+    """
+    anchors = []
+    for image in images:
+        rgb = image.convert("RGB")
+        content = np.array(rgb.size, "<u4").tobytes() + rgb.tobytes()
+        anchors.append(f"sha256:{hashlib.sha256(content).hexdigest()}")
+    return anchors
 
 
 def stored_dtype(X: np.ndarray) -> str:
@@ -357,12 +371,24 @@ def name_recipe(
     encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str] = PROMPTS
 ) -> str:
     """The prompt, pooling and layer of this model, of its `layers`, that make the vectors `new` (n, e) of the
-    texts; "" for none: the best mean cosine must be .999 or more.
+    texts; "" for none.
     """
+    return fitting(recipes_of(encoder, texts, prompts), new)
+
+
+def recipes_of(
+    encoder: PretrainedText, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
+) -> dict[str, np.ndarray]:
+    """`encode_texts` by both poolings and all `layers`."""
     tried: dict[str, np.ndarray] = {}
     for pooling in POOLINGS:  # of the class token not the embedding, which is the same for every text
         layers = tuple(layer for layer in encoder.layers if layer or pooling == "mean")
         tried |= encode_texts(replace(encoder, layers=layers, pooling=pooling), texts, *prompts)
+    return tried
+
+
+def fitting(tried: Mapping[str, np.ndarray], new: np.ndarray) -> str:
+    """Which of these vectors (n, d) the new ones are; "" where the best mean cosine is below .999."""
     units = unit_rows(new)
     near = {
         told: float(np.vecdot(unit_rows(rows), units).mean())
