@@ -13,7 +13,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.numbers import short
 from relcore.base.settings import setting
-from relcore.commands.arguments import SHARDS_HELP, Printed, Shards, add, by_shard
+from relcore.commands.arguments import SHARDS_HELP, Estimated, Printed, add, by_shard
 from relcore.commands.output import Bar, show
 from relcore.stores.index import StorePlace, parse_place
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help=text)
     text = "where they go, written the same way; it must be new"
     parser.add_argument("target", metavar="TARGET", nargs="?", help=text)
-    add(parser, AdaptOptions, Printed, Shards)
+    add(parser, AdaptOptions, Printed, Estimated)
     parser.epilog = (
         "example:\n"
         "  relscope adapt bridge\n"
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
         )
     side, passes = "corpus" if options.corpus else "queries", []
     if by_shard(options, options.source):
-        from relcore.commands.running import shards
+        from relcore.commands.running import estimated, shards
         from relcore.sharded.operations import adapt_shards
 
         if adapter is None or options.add:
@@ -78,6 +78,14 @@ def run(options: argparse.Namespace) -> None:
                 " copy its rows"
             )
         with shards(options, options.source) as (run, source):
+            estimated(
+                options,
+                run,
+                [source],
+                lambda run, goal, first: adapt_shards(adapter, first, goal, run, side=side).width,
+            )
+            if options.estimate:
+                return
             result = adapt_shards(adapter, source, options.target, run, side=side)
         where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", ["", *run.told()]
     else:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -19,9 +20,9 @@ from relcore.commands.arguments import (
     ByLinks,
     ByRow,
     DrawnAnchors,
+    Estimated,
     Pair,
     Results,
-    Shards,
     add,
     anchors_of,
     by_shard,
@@ -44,6 +45,10 @@ from relcore.scores.neighbours import need_k
 from relcore.scores.passes import score_forms
 from relcore.scores.score import Score
 from relcore.spaces.space import distinct_names, match
+
+if TYPE_CHECKING:
+    from relcore.sharded.passes import Runner
+    from relcore.sharded.space import ShardedSpace
 
 Scores = Mapping[str, Mapping[str, Score]]
 
@@ -69,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += f".{SHARDS_HELP} --metrics also takes "
     parser.description += ", ".join(name for name in metrics_of_a_pair(more=True) if name not in usual)
     parser.description += "."
-    add(parser, Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Shards, Results)
+    add(parser, Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Estimated, Results)
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 
 
@@ -150,7 +155,7 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
-    from relcore.commands.running import anchors_by_shard, shards
+    from relcore.commands.running import anchors_by_shard, estimated, fewer, shards
     from relcore.sharded.operations import compare_shards
 
     if options.neighbours != "exact":
@@ -166,6 +171,13 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
     with shards(options, options.source, options.target) as (run, source, target):
         settings["n_queries"] = n_queries or source.n
         anchors = anchors_by_shard(options, source)
+
+        def trial(run: Runner, _: str, *first: ShardedSpace) -> None:
+            compare_shards(*first, fewer(anchors, first[0]), run, projection, **settings)
+
+        expected = estimated(options, run, (source, target), trial)
+        if options.estimate:
+            return
         result = compare_shards(source, target, anchors, run, projection, **settings)
     names, table = distinct_names((source, target)), score_table(result.scores)
     head = f"{names[0]} and {names[1]}, {counted(len(result.anchors), 'anchor')}"
@@ -173,6 +185,7 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
     notes = score_notes(result.scores)
     facts = {"source": names[0], "target": names[1], "n": result.n, "anchors": source.ids_of(result.anchors)}
     facts |= {"notes": notes, "passes": run.told(), "worker_mb": run.peaks}
+    facts |= {"estimate": expected and asdict(expected)}
     show(options, table, [*_lines(head, table, result.scores, notes), "", *run.told()], **facts)
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from relcore.base.numbers import band, counted, short
 from relcore.commands.arguments import (
     SHARDS_HELP,
     ByLinks,
     DrawnAnchors,
+    Estimated,
     Pair,
     Results,
-    Shards,
     add,
     anchors_of,
     by_shard,
@@ -24,6 +26,10 @@ from relcore.invert.inversion import Inversion, InversionSpec, invert_pair, side
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, match
 
+if TYPE_CHECKING:
+    from relcore.sharded.passes import Runner
+    from relcore.sharded.space import ShardedSpace
+
 _HEAD = "Mean cosine of recovered and true rows"
 
 
@@ -33,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f" held-out rows.{SHARDS_HELP}"
     )
     output = "Write the recovered rows (.npz, .safetensors or .parquet; of shards a new folder)."
-    add(parser, Pair, ByLinks, InversionSpec, DrawnAnchors, Results, Shards, output=output)
+    add(parser, Pair, ByLinks, InversionSpec, DrawnAnchors, Results, Estimated, output=output)
     parser.epilog = (
         "example:\n  relscope invert word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz"
     )
@@ -67,12 +73,22 @@ def run(options: argparse.Namespace) -> None:
 def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
     import pandas as pd
 
-    from relcore.commands.running import anchors_by_shard, shards
+    from relcore.commands.running import anchors_by_shard, estimated, fewer, shards
     from relcore.sharded.operations import invert_shards
 
     settings = {"goal": str(options.output or ""), "random_state": options.random_state}
     with shards(options, options.source, options.target) as (run, source, target):
-        result = invert_shards(source, target, anchors_by_shard(options, source), run, spec, **settings)
+        anchors = anchors_by_shard(options, source)
+
+        def trial(run: Runner, goal: str, *first: ShardedSpace) -> int:
+            given = settings | {"goal": goal * bool(options.output)}
+            invert_shards(*first, fewer(anchors, first[0]), run, spec, **given)
+            return first[1].width * bool(options.output)
+
+        expected = estimated(options, run, (source, target), trial)
+        if options.estimate:
+            return
+        result = invert_shards(source, target, anchors, run, spec, **settings)
     score, null, method = result.score, result.score.null, result.spec.title
     row = {"method": method, "cosine": float(score), "chance": null.mean, "low": null.low, "high": null.high}
     table = pd.DataFrame([row | {"n": score.n, "anchors": len(result.anchors)}])
@@ -80,6 +96,7 @@ def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
     lines = [f"{_HEAD}: {source.name} → {target.name}", "", _rows({method: score}), ""]
     lines.append(f"{scored}chance level: these rows permuted")
     facts = {"source": source.name, "target": target.name, "passes": run.told(), "worker_mb": run.peaks}
+    facts |= {"estimate": expected and asdict(expected)}
     show(options, table, [*lines, "", *run.told()], **facts)
 
 

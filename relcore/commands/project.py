@@ -18,8 +18,8 @@ from relcore.commands.arguments import (
     SHARDS_HELP,
     SPACE_HELP,
     DrawnAnchors,
+    Estimated,
     Printed,
-    Shards,
     add,
     anchors_of,
     by_shard,
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f" second.{SHARDS_HELP}"
     )
     output = "The file to write (.npz, .safetensors or .parquet; of shards a new folder, or its address)."
-    add(parser, DrawnAnchors, ProjectionSpec, ProjectOptions, Printed, Shards, output=output)
+    add(parser, DrawnAnchors, ProjectionSpec, ProjectOptions, Printed, Estimated, output=output)
     parser.epilog = (
         "example:\n"
         "  relscope project word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz\n"
@@ -65,7 +65,10 @@ def run(options: argparse.Namespace) -> None:
         )
     if options.output is None:
         raise SpaceError("project: expected a file for the relative rows, got none; name it with -o")
-    shape, anchors, passes = (_by_shard if sharded else _whole)(options, spec)
+    found = (_by_shard if sharded else _whole)(options, spec)
+    if found is None:  # an estimate
+        return
+    shape, anchors, passes = found
     if options.save_anchors:
         write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids"))
     how = "whitened cosine" if options.whiten else options.similarity
@@ -91,13 +94,25 @@ def _whole(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[Shape, tu
     return (relative.shape, ""), anchors, []
 
 
-def _by_shard(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[Shape, tuple[str, ...], list[str]]:
-    from relcore.commands.running import anchors_by_shard, shards
+def _by_shard(
+    options: argparse.Namespace, spec: ProjectionSpec
+) -> tuple[Shape, tuple[str, ...], list[str]] | None:
+    from relcore.commands.running import anchors_by_shard, estimated, fewer, shards
     from relcore.sharded.operations import project_shards
 
     settings = {"whiten": options.whiten, "random_state": options.random_state}
     with shards(options, options.space) as (run, source):
         anchors = anchors_by_shard(options, source)
+        estimated(
+            options,
+            run,
+            [source],
+            lambda run, goal, first: (
+                project_shards(first, fewer(anchors, first), goal, run, spec, **settings).width
+            ),
+        )
+        if options.estimate:
+            return None
         result = project_shards(source, anchors, str(options.output), run, spec, **settings)
     shape = (result.n, result.width), f" in {counted(len(source.shards), 'shard')}"
     return shape, source.ids_of(result.anchors) if options.save_anchors else (), ["", *run.told()]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from importlib.util import find_spec
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.commands.arguments import by_shard, number_or_ids, spaces_of, suspects_of
-from relcore.commands.output import Bar
+from relcore.commands.output import Bar, show
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Engine, Job
 from relcore.runs.progress import Context
@@ -23,6 +29,7 @@ from relcore.spaces.space import LatentSpace
 from relcore.tasks.task import Result, Task, inputs_of, task_job
 
 if TYPE_CHECKING:
+    from relcore.sharded.estimate import Estimate
     from relcore.sharded.passes import Runner
     from relcore.sharded.space import ShardedSpace
 
@@ -33,7 +40,7 @@ class InPlace(Engine):
     """An engine for where Dask is missing: `submit` runs the job before it returns."""
 
     def __init__(self, bar: Bar) -> None:
-        super().__init__()
+        super().__init__(n_workers=1)
         self._bar = bar
 
     def submit(
@@ -174,6 +181,35 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
     most = max(len(space.shards) for space in spaces)
     with engine(options, n_jobs=most) as cluster, Bar(options) as bar:
         yield Runner(cluster.store, cluster, bar.show), *spaces
+
+
+def estimated(
+    options: argparse.Namespace, runner: Runner, spaces: Sequence[ShardedSpace], trial: Callable[..., object]
+) -> Estimate | None:
+    """What a job over these spaces will take, on stderr, or with --estimate as the result; None where it
+    is not worth a trial.
+
+    ``trial(runner, goal, *spaces)`` does the job, and writes into a folder `goal` that is removed.
+    """
+    from relcore.sharded.estimate import estimate, trial_shards
+
+    source, workers = spaces[0], runner.engine.size if runner.engine else 1
+    n_trial = trial_shards(len(source.shards), source.n, workers, options.estimate)
+    if not n_trial:
+        return None
+    with tempfile.TemporaryDirectory(prefix="relscope-") as folder:
+        goal = str(Path(folder) / "trial")
+        found = estimate(lambda run, *first: trial(run, goal, *first), runner, spaces, n_trial, workers)
+    if options.estimate:
+        show(options, pd.DataFrame([asdict(found)]), [found.sentence()], rows="estimate")
+    elif not options.quiet:
+        print(f"relscope: {found.sentence()}", file=sys.stderr, flush=True)
+    return found
+
+
+def fewer(anchors: int | Sequence[str], space: ShardedSpace) -> int:
+    """As many random anchors, for a trial on some of the shards."""
+    return min(anchors if isinstance(anchors, int) else len(anchors), space.n // 2)
 
 
 def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | tuple[str, ...]:

@@ -292,6 +292,11 @@ class Engine:
         with self._lock:
             self._connect()
 
+    @property
+    def size(self) -> int:
+        """Jobs that run side by side; of a cluster's scheduler what it has now, at least 1."""
+        return max(1, len(self._client.nthreads())) if self.address else self.n_workers
+
     def close(self) -> None:
         """Stop everything; running jobs count as cancelled. A later submit starts new processes."""
         with self._lock:
