@@ -201,7 +201,8 @@ def estimated(
         goal = str(Path(folder) / "trial")
         found = estimate(lambda run, *first: trial(run, goal, *first), runner, spaces, n_trial, workers)
     if options.estimate:
-        show(options, pd.DataFrame([asdict(found)]), [found.sentence()], rows="estimate")
+        told = argparse.Namespace(**{**vars(options), "output": None})  # nothing was written
+        show(told, pd.DataFrame([asdict(found)]), [found.sentence()], rows="estimate")
     elif not options.quiet:
         print(f"relscope: {found.sentence()}", file=sys.stderr, flush=True)
     return found
