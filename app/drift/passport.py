@@ -139,7 +139,8 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
         exports.export_bar(figure, "passport")
     with listed:
         st.dataframe(_evidence(change), hide_index=True, key="passport.evidence")
-        st.caption(f"{change.n:,} anchors. Chance: the highest value when anchors are paired at random.")
+        told = f"{change.n:,} anchors. Chance: the highest value when anchors are paired at random."
+        st.caption(f"{told} {plain(change.caution)}")
         if spec in workspace.spaces:
             download(workspace, spec, "passport.download")
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -126,11 +127,22 @@ def _made(options: argparse.Namespace) -> Passport:
         space = _of_pictures(options, source)
         return Passport.of(space, replace(card, model=card.model or space.name))
     if options.encoder is None and options.vectors is None:
+        if source == BUNDLED or (not ids and Path(source).suffix == ".txt"):
+            raise SpaceError(
+                f"make {source}: expected vectors of these texts, got none; give --encoder or --vectors"
+            )
         space = _rows(source, ids)
         return Passport.of(space, replace(card, model=card.model or space.name))
     texts = read_lines(ANCHORS if source == BUNDLED else expanded(source), "one text per line")
+    if twice := [text for text, n in Counter(texts).items() if n > 1]:
+        raise SpaceError(f"{source}: expected distinct texts, got {quote(twice[:3])} again; remove one")
     if options.vectors is not None:
         rows = _rows(options.vectors, ids)
+        if len(rows) != len(texts):
+            raise SpaceError(
+                f"{options.vectors}: expected {len(texts):,} rows, one per text, got {len(rows):,}; embed the"
+                " texts again"
+            )
         return Passport.of(rows.with_columns(ids=texts), replace(card, model=card.model or rows.name))
     encoder = latest(options.encoder)
     if card.pooling:
@@ -203,12 +215,16 @@ def _check(options: argparse.Namespace) -> int:
         texts, _, rows = paired(passport, new)
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
     fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
-    row = {"change": change.kind, "n": change.n, "recipe": change.named}
+    row = {"change": change.kind, "n": change.n, "missing": change.missing, "recipe": change.named}
     for name, one in (("cosine", change.cosine), ("gram", change.gram)):
         values = one._asdict() if one else dict.fromkeys(Evidence._fields)
         row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
     row |= {"gram apart": change.gram_apart, "scale": change.scale}
-    lines = [change.sentence, "" if fine else f"An alarm: more than --gate {options.gate} accepts."]
+    lines = [
+        change.sentence,
+        change.caution,
+        "" if fine else f"An alarm: more than --gate {options.gate} accepts.",
+    ]
     card = asdict(passport.card)
     show(
         options, pd.DataFrame([row]), list(filter(None, lines)), rows="checks", passport=card, alarm=not fine

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from relcore.encoders.transformers import PretrainedText
 
 KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 1
-FEWEST, MOST = 8, 4096  # anchors
+FEWEST, ENOUGH, MOST = 8, 32, 4096  # anchors
 ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
 
@@ -210,6 +210,8 @@ class Change:
         The largest difference of two of these cosines, 0 … 2.
     scale : float
         Median of the new length of a row to the old one.
+    missing : int
+        Anchors that the new vectors lack.
     named : str
         The recipe that makes the new vectors, where one that was tried does.
     """
@@ -221,6 +223,7 @@ class Change:
     gram: Evidence
     gram_apart: float
     scale: float
+    missing: int = 0
     named: str = ""
 
     @property
@@ -235,6 +238,13 @@ class Change:
         facts.append(f"their cosines with each other correlate by {_told(self.gram)}")
         facts.append(f"and differ by {short(self.gram_apart)} at most; lengths × {short(self.scale)}")
         return f"{told}. {facts[0][:1].upper()}{facts[0][1:]}, {', '.join(facts[1:])}."
+
+    @property
+    def caution(self) -> str:
+        """What makes the verdict less sure, "" for nothing."""
+        lacks = f"{counted(self.missing, 'anchor')} of the passport were not found; " * bool(self.missing)
+        few = f"with fewer than {ENOUGH} anchors another model may look like a recipe; " * (self.n < ENOUGH)
+        return f"Compared on {counted(self.n, 'anchor')}: {lacks}{few}"[:-2] + "." if lacks or few else ""
 
 
 def _told(one: Evidence) -> str:
@@ -270,7 +280,8 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
             kind = "changed recipe" if p <= LEAST_P else "other model"
     kind = kind or ("rotated" if _is_rotated(gram.value, old, now) else "other model")
     most = float(np.abs(old - now).max())
-    return Change(kind, n, (X.shape[1], Y.shape[1]), cosine, gram, most, float(np.median(lengths)))
+    scale, missing = float(np.median(lengths)), len(passport.ids) - n
+    return Change(kind, n, (X.shape[1], Y.shape[1]), cosine, gram, most, scale, missing)
 
 
 def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
@@ -292,13 +303,15 @@ def paired(
     `check`.
     """
     new = as_space(new)
-    if isinstance(ids_of(new), RowNumbers) and len(new) == len(passport.ids):
-        new = LatentSpace(new.vectors, passport.ids, name=new.name)  # in the passport's order
+    by_order = isinstance(ids_of(new), RowNumbers)
+    if by_order and len(new) == len(passport.ids):
+        new = LatentSpace(new.vectors, passport.ids, name=new.name)
     shared = shared_ids((passport.space, new))
     if len(shared) < FEWEST:
+        got = f"{len(new):,} rows without ids" if by_order else f"{len(shared)} of their ids"
         raise SpaceError(
-            f"{new.name!r}: expected the vectors of at least {FEWEST} anchors, by their ids or all in the"
-            f" passport's order, got {len(shared)}; embed the anchors' texts again"
+            f"{new.name!r}: expected all {len(passport.ids):,} anchors in the passport's order, or at least"
+            f" {FEWEST} by their ids, got {got}; embed the anchors again, or name their ids"
         )
     X, Y = (np.asarray(space.vectors[space.rows(shared)]) for space in (passport.space, new))
     if not np.linalg.norm(Y, axis=1).all():

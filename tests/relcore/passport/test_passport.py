@@ -85,9 +85,16 @@ def test_rows_are_found_by_id_in_a_larger_space_and_by_order_without_ids(passpor
     ids = np.array([*IDS, *(f"other {row}" for row in range(100))])[order]
     rows = np.vstack([vectors, rng.normal(size=(100, D))])[order]
     assert check(passport, LatentSpace(rows, ids)).kind == "same"
-    assert check(passport, LatentSpace(vectors[:10], IDS[:10])).n == 10
-    with pytest.raises(SpaceError, match="expected the vectors of at least 8 anchors"):
+    found = check(passport, LatentSpace(vectors[:10], IDS[:10]))
+    assert (found.n, found.missing) == (10, 22)
+    assert found.caution.startswith("Compared on 10 anchors: 22 anchors of the passport were not found; with")
+    assert not check(passport, vectors).caution
+    with pytest.raises(SpaceError, match="got 0 of their ids; embed the anchors again"):
         check(passport, LatentSpace(rows, [f"x{row}" for row in range(len(rows))]))
+    with pytest.raises(
+        SpaceError, match=r"expected all 32 anchors in the passport's order.*got 31 rows without"
+    ):
+        check(passport, vectors[:31])
 
 
 def test_the_file_keeps_all_and_is_a_space(passport, file, vectors):
@@ -153,8 +160,40 @@ def test_on_the_command_line_a_check_is_a_gate(file, tmp_path, vectors, capsys):
     assert main(["passport", "make", str(tmp_path / "texts.txt"), *given, "-o", made]) == 0
     assert Passport.load(made).card == Passport.load(file).card
     assert Path(made).read_bytes() == file.read_bytes()
-    assert main(["passport", "check", str(file)]) == 2
-    assert "check: expected two files" in capsys.readouterr().err
+    capsys.readouterr()
+
+
+def test_wrong_inputs_are_one_line_with_the_fix(file, tmp_path, vectors, capsys):
+    for name, content in {"few": vectors[:9], "nan": vectors * np.nan, "new": vectors}.items():
+        np.save(tmp_path / f"{name}.npy", content)
+    (tmp_path / "cut.safetensors").write_bytes(file.read_bytes()[:3000])
+    (tmp_path / "texts.txt").write_text("\n".join(IDS))
+    (tmp_path / "twice.txt").write_text("\n".join(["a", *IDS[1:], "a"]))
+    new, out = tmp_path / "new.npy", ["-o", tmp_path / "made.safetensors"]
+    for told, *arguments in (
+        ("expected two files", "check", file),
+        ("expected a passport as safetensors, got another file", "check", tmp_path / "texts.txt", new),
+        ("expected a passport as safetensors, got another file", "check", tmp_path / "cut.safetensors", new),
+        ("name one of the files in it", "check", tmp_path, new),
+        ("got 9 rows without ids; embed the anchors again", "check", file, tmp_path / "few.npy"),
+        ("hold NaN or infinite values", "check", file, tmp_path / "nan.npy"),
+        ("give --encoder or --vectors", "make", tmp_path / "texts.txt", *out),
+        ("give --encoder or --vectors", "make", "bundled", *out),
+        ("expected distinct texts, got 'a' again", "make", tmp_path / "twice.txt", "--vectors", new, *out),
+        (
+            "expected 32 rows, one per text, got 9",
+            "make",
+            tmp_path / "texts.txt",
+            "--vectors",
+            tmp_path / "few.npy",
+            *out,
+        ),
+        ("expected where to write, got no -o", "make", new),
+    ):
+        assert main(["passport", *map(str, arguments)]) == 2
+        err = capsys.readouterr().err
+        assert told in err
+        assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("kind", ["parquet", "lancedb", "server"])
