@@ -37,7 +37,7 @@ bench: $(INSTALLED)
 
 # The documentation site in the folder site/, its examples run and its links checked. What it needs is installed into .venv/docs.
 docs: .venv/docs/installed
-	@PYTHONPATH=. .venv/docs/bin/python docs/site/build.py
+	@OMP_NUM_THREADS=1 PYTHONPATH=. .venv/docs/bin/python docs/site/build.py
 
 # docs.lock names the packages that it takes from requirements.lock, and has the others.
 .venv/docs/installed: docs.lock requirements.lock

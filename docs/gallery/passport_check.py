@@ -7,7 +7,7 @@ are harmless or can be bridged, from another recipe and another model.
 import numpy as np
 
 from relcore import load_words, match
-from relcore.figures.charts import Line, Lines
+from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import chart_exportable
 from relcore.passport.passport import Passport, check
 
@@ -24,7 +24,7 @@ changed = {
 checks = [check(passport, vectors.astype(np.float32)) for vectors in changed.values()]
 for name, result in zip(changed, checks, strict=True):
     print(f"{name}: {result.sentence}")
-places = Line("coordinates", range(4), [result.cosine.value for result in checks if result.cosine])
-lines = places, Line("shape", range(4), [result.gram.value for result in checks])
-figure = chart_exportable(Lines(lines, "", "agreement, −1 … 1", kind="points", x_names=tuple(changed)))
+values = [[result.cosine.value if result.cosine else np.nan, result.gram.value] for result in checks]
+panel = MatrixPanel("agreement with the passport", tuple(changed), ("coordinates", "shape"), np.array(values))
+figure = chart_exportable(Matrices((panel,), (-1, 1), "agreement", "Four changes by what they keep."))
 figure.save("passport_check.html")

@@ -88,7 +88,8 @@ def example(script: Path, source: Path) -> str:
         f"```{{image}} {name}-{theme}.png\n:alt: {alt}\n:class: only-{theme}\n```"
         for theme in ("light", "dark")
     )
-    title, about = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).split("\n\n", 1)
+    code = ast.parse(script.read_text(encoding="utf-8"))
+    title, about = ast.get_docstring(code).split("\n\n", 1)
     shown = pictures
     if figure.page:  # the linked panes are small enough to be in the page, twice
         (exports / f"{name}-dark.html").write_bytes(figure.bytes("html", theme=DARK))
@@ -103,7 +104,7 @@ def example(script: Path, source: Path) -> str:
         f"# {title}\n\n{about}\n\n::::{{div}} example\n{shown}\n::::\n\n"
         f'<a href="../../exports/{name}.html">Open the interactive figure</a>, in one file.'
         "\n\n"
-        f"```{{literalinclude}} {name}.py\n:language: python\n```\n\n{told}",
+        f"```{{literalinclude}} {name}.py\n:language: python\n:lines: {code.body[1].lineno}-\n```\n\n{told}",
         encoding="utf-8",
     )
     return f":::{{grid-item-card}} {title}\n:link: {name}\n:link-type: doc\n\n{pictures}\n:::\n"

@@ -1,5 +1,7 @@
 """What Sphinx reads; `build.py` makes the folder of pages that it reads it for."""
 
+import re
+
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 
@@ -12,12 +14,14 @@ author, copyright = "The Relscope maintainers", "The Relscope maintainers, Apach
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"]
 html_math_renderer = "mathml"
 myst_enable_extensions, myst_heading_anchors = ["colon_fence", "dollarmath"], 3
-suppress_warnings = ["toc.not_included"]  # pages that are reached by links alone
+# Pages that are reached by links alone; words of a type, such as "ids", that are also attributes.
+suppress_warnings = ["toc.not_included", "ref.python"]
 
-default_role = "py:obj"  # `name` in a docstring is a link where it names a public object, else code
+default_role = "code"
 autodoc_member_order, autodoc_typehints = "bysource", "signature"
 autodoc_default_options = {"members": True, "inherited-members": "AnyWidget,tuple,float,dict"}
 napoleon_google_docstring, napoleon_use_rtype = False, False
+napoleon_use_param = False
 python_use_unqualified_type_names = True
 pygments_style = "sphinx"
 
@@ -26,7 +30,8 @@ html_static_path, html_css_files = ["_static"], ["style.css"]
 html_extra_path = ["extra"]
 html_favicon = html_logo = "_static/icon.svg"
 html_show_sourcelink, html_copy_source, html_show_sphinx = False, False, False
-html_sidebars = {"index": []}
+html_sidebars = {page: [] for page in ("index", "README", "docs/site/faq")}
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "Relscope"},
     "navbar_align": "left",
@@ -41,11 +46,18 @@ html_theme_options = {
 }
 
 
+PUBLIC = re.compile(rf"(?<!`)`({'|'.join(relcore.__all__)})`(?!`)")
+
+
 def setup(app):
-    """Formulas as MathML, which browsers draw without a script."""
+    """Formulas as MathML, which browsers draw without a script; public names in docstrings as links."""
 
     def formula(writer, node):
         writer.body.append(tex2mathml(node.astext(), as_block=node.tagname == "math_block"))
         raise SkipNode
 
+    def link(app, what, name, obj, options, lines):
+        lines[:] = [PUBLIC.sub(r":py:obj:`~relcore.\1`", line) for line in lines]
+
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
+    app.connect("autodoc-process-docstring", link)
