@@ -249,7 +249,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     figure.update_layout(margin={"l": 24, "r": 24, "t": 16, "b": 48})
     for line in diagram.lines:
         look = {"mode": "lines", "line": {"color": theme.muted, "width": 1.5}, "hoverinfo": "skip"}
-        figure.add_scatter(x=line[:, 0], y=line[:, 1], **look)
+        figure.add_scatter(x=line[:, 0], y=line[:, 1], cliponaxis=False, **look)
     dots = {"color": diagram.palette(theme), "size": 8 if diagram.upright else 12}
     dots["line"] = {"color": theme.surface, "width": 1}
     figure.add_scatter(

@@ -128,7 +128,7 @@ def accuracy_matrix(universe: Universe) -> Matrices:
 
     def text(i: int, j: int) -> str:
         score = universe.scores[i][j]
-        return "" if score is None else f"{in_cell(score.top1)}\nchance {in_cell(1 / score.n)}"
+        return "" if score is None else in_cell(score.top1)
 
     def hover(i: int, j: int) -> str:
         score = universe.scores[i][j]
@@ -161,7 +161,7 @@ def performance_chart(universe: Universe) -> Lines:
         rho = spearmanr([one.score.top1 for one in known], [one.performance for one in known]).statistic
         rank = f"Spearman {short(float(rho))}, {len(known)} spaces"
         rank += ": too few to tell" * (len(known) < _TELLING)
-    titles = "held-out rows matched with the mean of the others", "accuracy of a linear head, held-out rows"
+    titles = "held-out rows matched with the others' mean", "held-out accuracy of a linear head"
     return Lines(tuple(lines), *titles, kind="points", note=rank)
 
 

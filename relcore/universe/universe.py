@@ -241,8 +241,8 @@ class Universe:
     def translate(self, X: np.ndarray, source: str, target: str) -> np.ndarray:
         """Rows of one space in another, (n, d_source) → (n, d_target) float32; errors as in `map`.
 
-        Without corrections a cycle A → B → A returns the row, where B is not narrower than A: of length 1
-        where `unit`, for lengths are not kept then.
+        A cycle A → B → A returns the row where B is not narrower than A, without corrections and `unit`: with
+        it, a translated row is brought to length 1 before the next step.
         """
         return self.member(target).back(self.map(X, source))
 
