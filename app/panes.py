@@ -26,6 +26,7 @@ from relcore.spaces.space import Match
 
 _MOST_MAPS = 8  # finished ones that a session remembers; of 20,000 rows they take 3 MB
 _MOST_FOUND = 200  # selected rows that the view lacks and the panes draw
+_FEW_ANCHORS = 20  # all of them are drawn
 _KEPT = "relscope.selected-rows"
 
 
@@ -110,7 +111,8 @@ def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
 class Drawing:
     """The panes' current scene, its rows, its recipe, and its maps, some of which may wait for a job.
 
-    `found` are the scene and the rows with those that are selected but not in the view, as by a search.
+    `found` are the scene and the rows with those that are not in the view, but selected, as by a search, or
+    one of few anchors.
     """
 
     scene: Scene
@@ -151,6 +153,8 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
     recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
     found = scene, view
     others = np.setdiff1d(selected(pair)[1], view.rows)[:_MOST_FOUND]
+    if 0 < len(workspace.anchors) <= _FEW_ANCHORS:
+        others = np.union1d(others, np.setdiff1d(_rows(pair, workspace.anchors), [-1, *view.rows]))
     if len(others):
         shown = _with_rows(pair, workspace, view, others)
         affine = workspace.reduction.method == "pca"

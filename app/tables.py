@@ -21,16 +21,22 @@ from relcore.scores.comparison import circumstances, long_rows, score_notes
 from relcore.scores.score import Null, Score
 from relcore.spaces.space import LatentSpace, Match
 
+_ONE, _SEVERAL = ("single-row", "single-cell"), ("multi-row", "single-cell")  # a click on a cell counts, too
+
 
 def chosen_rows(
     table: pd.DataFrame, key: str, *, several: bool = False, hide_index: bool = True, **look: Any
 ) -> list[int]:
     """Draw a table and return the numbers of the selected rows; `look` is passed to `st.dataframe`."""
-    mode = "multi-row" if several else "single-row"
-    state = st.dataframe(
-        table, key=key, on_select="rerun", selection_mode=mode, hide_index=hide_index, **look
-    )
-    return [row for row in state.selection.rows if row < len(table)]  # a longer table may have stood here
+    look |= {"selection_mode": _SEVERAL if several else _ONE, "hide_index": hide_index}
+    state = st.dataframe(table, key=key, on_select="rerun", **look)
+    return [row for row in _rows_of(state) if row < len(table)]  # a longer table may have stood here
+
+
+def _rows_of(state: Any) -> list[int]:
+    """The rows whose boxes are ticked, and that of a cell that was clicked."""
+    cells = [row for row, _ in state.selection.cells]
+    return list(dict.fromkeys([*state.selection.rows, *cells]))
 
 
 def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
@@ -38,9 +44,9 @@ def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
     place = f"{key}-{digest_of(table['id'].tolist())[:8]}"
 
     def brush() -> None:
-        session.select(tuple(table["id"].iloc[st.session_state[place].selection.rows]))
+        session.select(tuple(table["id"].iloc[_rows_of(st.session_state[place])]))
 
-    st.dataframe(table, key=place, hide_index=True, on_select=brush, selection_mode="multi-row", **look)
+    st.dataframe(table, key=place, hide_index=True, on_select=brush, selection_mode=_SEVERAL, **look)
 
 
 EXPLANATIONS = {

@@ -50,6 +50,7 @@ from relcore.papers.runs import RUNS, PaperRun, result_of
 from relcore.studies.study import StudySpec, study_of
 
 _SIGNS = {YES: "✓", NO: "✗"}
+_WIDE = 8  # columns, for which half a page is too narrow
 
 
 def small_print(text: str, what: str = "") -> str:
@@ -211,7 +212,7 @@ def draw() -> None:
             "No table or figure matches. Change the search or the choices above.", ":material/search_off:"
         )
     for paper in dict.fromkeys(row.paper for row in chosen):
-        st.markdown(f"#### {paper.short}")
+        st.markdown(f"### {paper.short}")
         st.caption(f"{paper.authors}, [{paper.title}]({paper.url})")
         with st.container(gap="xxsmall"):
             for row in chosen:
@@ -306,7 +307,11 @@ def _row(row: PaperRow, verdict: dict[str, list[str]], results: dict[str, Ours])
 def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     st.html(f'<div class="relscope-paper"><p>{escape(row.shows)}</p></div>')
     parts = [here(results[name], row.groups(name)) for name in row.run_names() if name in results]
-    left, right = st.columns([1, 2.2] if not row.published else [1, 1] if parts else [2.2, 1], gap="large")
+    table = row.published
+    if table and parts and len(table.labels) + len(table.measures) >= _WIDE:
+        left, right = st.container(), st.container()
+    else:
+        left, right = st.columns([1, 2.2] if not table else [1, 1] if parts else [2.2, 1], gap="large")
     needs = small_print(row.needs, "Their data and models:") if row.needs else ""
     left.html(published(row) + needs)
     verdicts = verdicts_of(row, results) if parts else {}

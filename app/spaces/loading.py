@@ -16,7 +16,7 @@ from app.places import CONNECT, EXPLORE, go
 from app.plain_text import plain, plain_name
 from app.spaces import sources
 from app.widgets import bound, space_labels, space_name
-from app.workspace import Workspace
+from app.workspace import BUNDLED, Workspace
 from relcore.base import access, records
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import counted
@@ -349,7 +349,8 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     specs = [spec for spec in specs if spec not in failed]
     if len(specs) < 1 + compare:
         st.rerun()
-    spaces = session.workspace().spaces
+    present = session.workspace()
+    spaces = present.spaces
     names = ", ".join(space_name(spec) for spec in specs[:_MOST_NAMED])
     names = names if len(specs) <= _MOST_NAMED else counted(len(specs), "space")
     if compare:
@@ -359,8 +360,14 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
         ends = {"source": specs[0], "target": specs[1]}
         session.edit(f"load and compare {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))), **ends)
         go(EXPLORE)
-    session.edit(f"load {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))))
-    session.announce(f"Loaded {names}. Choose {'it' if len(specs) == 1 else 'them'} above.")
+    known = tuple(dict.fromkeys((*spaces, *specs)))
+    own = [spec for spec in known if spec not in BUNDLED]
+    if len(own) > 1 and (present.source, present.target) == BUNDLED:  # nobody has chosen others
+        session.edit(f"load {names}", spaces=known, source=own[0], target=own[1])
+        session.announce(f"Loaded {names}. Explore compares them.")
+    else:
+        session.edit(f"load {names}", spaces=known)
+        session.announce(f"Loaded {names}. Choose {'it' if len(specs) == 1 else 'them'} above.")
     st.rerun()
 
 

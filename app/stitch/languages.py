@@ -264,7 +264,7 @@ def lead(result: RetrievalResult) -> str:
 
 
 def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: RetrievalResult) -> None:
-    st.markdown("#### Nearest sentences")
+    st.markdown("### Nearest sentences")
     titles = {name: METHODS[name] for name in result.scores}
     usual = "whitened" if "whitened" in titles else None
     method = segments("Method", titles, f"languages.method-{'-'.join(titles)}", usual)

@@ -428,7 +428,7 @@ def _one_pair(setup: StitchSetup, result: StitchResult, cell: Cell) -> None:
 
 
 def _summary(result: StitchResult, metric: str) -> None:
-    st.markdown("#### All methods in one table")
+    st.markdown("### All methods in one table")
     table = summary_table(result, metric)
     knows = {"one": "one space", "both": "both spaces"}
     table.insert(1, "knows", [knows[METHODS[method].knows] for method in result.spec.methods])

@@ -97,9 +97,9 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
     figure = TranslationTable(**recipe, metric=metric, spec=spec).draw(result)
     exports.figure(figure, f"translate.map-{metric}")
     caption(circumstances(result, metric))
-    st.markdown("#### Mean over the pairs")
+    st.markdown("### Mean over the pairs")
     st.dataframe(result.summary().round(3), hide_index=True, key="translate.summary")
-    st.markdown("#### Every pair")
+    st.markdown("### Every pair")
     st.dataframe(result.wide(metric).round(3), hide_index=True, key="translate.pairs")
 
 

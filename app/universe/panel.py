@@ -244,7 +244,7 @@ def _pick(
 
 def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None:
     """Any space into any other: some held-out rows with their nearest rows there, and files."""
-    st.markdown("#### Any model into any other")
+    st.markdown("### Any model into any other")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         look = {"width": 240}
         source = kept(st.selectbox, "Rows of", list(spaces), key=f"universe.from-{len(spaces)}", **look)

@@ -67,6 +67,15 @@ def test_pinned_anchors_outlive_removal_and_a_new_strategy_but_not_their_unpinni
     assert anchors_page.workspace.pinned == ("r5",)
 
 
+def test_a_click_on_a_cell_counts_as_the_box_of_its_row(anchors_page):
+    tables = (table.key or "" for table in anchors_page.at.dataframe)
+    key = next(key for key in tables if key.startswith("anchors.table"))
+    clicked = {"rows": [5], "columns": [], "cells": [(4, "id"), (5, "id")]}
+    anchors_page.at.session_state[key] = {"selection": clicked}
+    anchors_page.run().click("Pin 2")
+    assert set(anchors_page.workspace.pinned) == {"r4", "r5"}
+
+
 def test_named_sets_come_back_and_can_be_forgotten(anchors_page):
     first = anchors_page.workspace.anchors
     anchors_page.change("text_input", "anchors.set-name", " all twenty ").change(

@@ -3,6 +3,8 @@ they share ids.
 """
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +37,23 @@ def test_two_files_are_compared_and_a_third_can_be_chosen(open_with, make_worksp
     assert "60 rows in both · 6 d each" in session.captions
     assert session.selectbox(key="choose.source").options[:3] == ["first60", "second60", "third"]
     assert not session.can_undo
+
+
+def test_two_loaded_files_become_the_pair_where_nobody_has_chosen_another(make_workspace):
+    first, second = (Path(spec.name) for spec in make_workspace(60).spaces)
+
+    def load(session, path):
+        session.open("data").upload("spaces.upload", path.name, path.read_bytes()).click("spaces.load-file")
+        return [Path(spec.name).stem for spec in (session.workspace.source, session.workspace.target)]
+
+    session = Session()
+    assert load(session, first) == [spec.name for spec in BUNDLED]
+    assert load(session, second) == [first.stem, second.stem]
+    chosen = Session(
+        workspace=replace(session.workspace, spaces=BUNDLED, source=BUNDLED[1], target=BUNDLED[0])
+    )
+    load(chosen, first)
+    assert load(chosen, second) == [spec.name for spec in BUNDLED[::-1]]
 
 
 def test_a_file_without_ids_pairs_with_one_that_has_them_by_row_order(open_with, make_workspace, tmp_path):

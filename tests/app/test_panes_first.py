@@ -1,5 +1,7 @@
 """What the browser gets first: the picture, then its scores, then what to choose."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from streamlit.delta_generator import DeltaGenerator
@@ -7,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import toolbar
 from app.compare import choosers, headline
 from app.components import linked_scatter
+from app.workspace import History
 
 
 @pytest.fixture
@@ -36,13 +39,31 @@ def test_a_first_visit_gets_the_panes_then_their_scores_then_the_choosers(order,
     assert order == ["panes", "scores", "headline", "toolbar", "above"]
 
 
-def test_a_selected_row_that_is_not_among_the_drawn_ones_is_drawn_and_the_others_stay(
-    make_session, monkeypatch
-):
+@pytest.fixture
+def drawn(monkeypatch):
+    """Each scene that the panes got, with the places of its selected rows."""
     drawn = []
     monkeypatch.setattr(
         "app.panes.linked_scatter", lambda scene, **given: drawn.append((scene, given["selected"]))
     )
+    return drawn
+
+
+def test_all_of_few_anchors_are_drawn_and_of_many_those_in_the_view(make_session, drawn):
+    session, ids = make_session(), tuple(f"r{row}" for row in range(21))
+    views = {}
+    for n in (21, 20):
+        workspace = replace(session.workspace, anchors=ids[:n], anchors_from="")
+        session.at.session_state["relscope.history"] = History(workspace)
+        session.run()
+        views[n] = drawn[-1][0]
+    lacking = {*ids} - {*views[21].ids}
+    assert len(views[21].anchors) == 21 - len(lacking) < 20
+    assert {views[20].ids[place] for place in views[20].anchors} == {*ids[:20]}
+    assert {*views[20].ids} - {*views[21].ids} == lacking - {ids[20]}
+
+
+def test_a_selected_row_that_is_not_among_the_drawn_ones_is_drawn_and_the_others_stay(make_session, drawn):
     session = make_session()
     (before, _), missing = drawn[-1], sorted({f"r{row}" for row in range(120)} - set(drawn[-1][0].ids))
     assert missing

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import zipfile
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,10 @@ def test_every_place_opens_and_fits_the_screen(compare, size):
         page.set_viewport_size({"width": size[0], "height": size[1]})
         settle(page)
         assert main.evaluate("main => main.scrollWidth <= main.clientWidth"), title
+        levels = page.evaluate(
+            "[...document.querySelectorAll('h1,h2,h3,h4,h5,h6')].map(one => +one.tagName[1])"
+        )
+        assert all(level <= above + 1 for above, level in pairwise([0, *levels])), (title, levels)
         page.set_viewport_size({"width": 1440, "height": 1000})
 
 

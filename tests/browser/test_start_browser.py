@@ -33,6 +33,11 @@ def test_the_story_by_keyboard_alone(watched, app):
     watched.keyboard.press("ArrowLeft")
     watched.locator(".relscope-number").get_by_text("200 anchors").wait_for()
     at_step(watched, 4)
+    watched.get_by_test_id("stSlider").click()  # in its middle; then the arrows move the story again
+    watched.locator(".relscope-number").get_by_text("200 anchors").wait_for(state="detached")
+    settle(watched)
+    watched.keyboard.press("ArrowRight")
+    at_step(watched, 5)
 
 
 def test_a_word_under_the_pointer_is_ringed_in_every_map(watched, app):
