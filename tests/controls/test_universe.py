@@ -35,3 +35,17 @@ def test_permuted_pairs_of_one_space_are_at_chance_and_the_others_are_not():
     assert np.nanmin(universe.accuracy[1:, 1:]) > 0.9
     corrected = Universe.fit(unrelated(1, 500, 20), correct=True)
     assert corrected.ridge == 0
+
+
+def test_hubs_that_are_unrelated_link_nothing():
+    rng, n = np.random.default_rng(1), 900
+    order, ids = rng.permutation(n), np.array([f"row {i}" for i in range(n)])
+    first, second = np.r_[order[:25], order[25::2]], np.r_[order[:25], order[26::2]]
+    rows = [np.sort(one) for one in (first, second)] + [np.arange(n)] * 4
+    spaces = [
+        LatentSpace(rng.normal(size=(len(own), 16)), ids[own].tolist(), name=f"{number}")
+        for number, own in enumerate(rows)
+    ]
+    universe = Universe.fit(spaces)
+    assert np.nanmax(universe.accuracy) <= universe.best_chance.high
+    assert universe.scores[0][1] is None  # 25 shared rows, of which a fifth is held out

@@ -36,6 +36,9 @@ def test_fit_add_and_map(files, tmp_path, capsys):
     assert [row["accuracy"] for row in record["pairs"]] == universe.table().accuracy.tolist()
     drawn = recipe_of(read_recipe(recipe)).draw()
     assert drawn.table().equals(universe.table())
+    moving = recipe_of(read_recipe(recipe) | {"chart": "rows"}).draw()
+    assert moving.table()["map"].unique().tolist() == ["Mean of all", "a", "b", "c"]
+    assert b"Plotly.addFrames" in moving.bytes("html")
 
     assert main(["universe", "add", made, last]) == 0
     assert "d" in capsys.readouterr().out
