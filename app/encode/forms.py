@@ -257,7 +257,7 @@ def choose_encoders(preview: Preview) -> list[Encoder]:
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
     times = {name: _seconds(encoders, preview) for name, encoders in usual.items()}
     titles = {
-        name: f"{ENCODERS[name].title} · {'name a model' if time is None else cost_in_words(time)}"
+        name: " · ".join(filter(None, (ENCODERS[name].title, _cost(usual[name], time))))
         for name, time in times.items()
     }
     fit = [name for name in classes if times[name] is not None and not classes[name].unfit(preview)]
@@ -302,6 +302,13 @@ def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
 def _seconds(encoders: Sequence[Encoder], preview: Preview) -> float | None:
     costs = [expected(encoder, preview) for encoder in encoders]
     return sum(cost.likely for cost in costs) if costs and None not in costs else None
+
+
+def _cost(encoders: Sequence[Encoder], seconds: float | None) -> str:
+    """What encoding costs; "" where an encoder does not tell."""
+    if not encoders:
+        return "name a model"
+    return "" if seconds is None else cost_in_words(seconds)
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:

@@ -9,6 +9,7 @@ from relcore.base.settings import setting
 from relcore.encoders.encoder import Encoder
 from relcore.files.formats import Description, Format, float32, in_blocks
 from relcore.scores.comparison import Metric
+from relcore.scores.measures import paired_rows
 from relcore.scores.score import Null, Score
 
 
@@ -16,17 +17,16 @@ class DistanceCorrelation(Metric):
     """Correlation of the distances between rows, −1 … 1; 1: the same but for rotation, offset and scale."""
 
     def score(self, pair):
-        rng = np.random.default_rng(0)
-        some = rng.permutation(len(pair.source))[:300]
-        D, E = (squareform(pdist(side[some])) for side in (pair.source, pair.target))
-        upper = np.triu_indices(len(some), 1)
+        sides = paired_rows(pair.source, pair.target, 300, pair.split.ids[pair.split.test])
+        D, E = (squareform(pdist(side)) for side in sides)
+        n, upper, rng = len(D), np.triu_indices(len(D), 1), np.random.default_rng(0)
 
         def value(order):
             return np.corrcoef(D[upper], E[np.ix_(order, order)][upper])[0, 1]
 
-        null = Null.from_draws(np.array([value(rng.permutation(len(some))) for _ in range(200)]))
-        facts = {"n": len(some), "drawn_from": len(pair.source), "null": null}
-        return Score(value(np.arange(len(some))), metric="distance correlation", **facts)
+        null = Null.from_draws(np.array([value(rng.permutation(n)) for _ in range(200)]))
+        facts = {"n": n, "drawn_from": len(pair.source) if n < len(pair.source) else None, "null": null}
+        return Score(value(np.arange(n)), metric="distance correlation", **facts)
 
 
 @dataclass(frozen=True)
