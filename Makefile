@@ -45,7 +45,7 @@ docs: .venv/docs/installed
 	@$(PYTHON) -m venv .venv/docs
 	@awk 'NR == FNR {if (/^#/) for (i = 2; i <= NF; i++) taken[$$i]; next} /^[a-z]/ {split($$1, name, "=="); on = name[1] in taken} on' \
 		docs.lock requirements.lock > .venv/docs/taken.lock
-	@.venv/docs/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r .venv/docs/taken.lock -r docs.lock
+	@.venv/docs/bin/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r .venv/docs/taken.lock -r docs.lock
 	@touch $@
 
 # Touched last, so that an install that broke off is done again. Where pip finds PyTorch without CUDA, it is taken: it is a tenth of the size.
