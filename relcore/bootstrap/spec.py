@@ -27,6 +27,7 @@ from relcore.represent.bootstrap import (
     bootstrap_anchors,
     share_found,
 )
+from relcore.represent.linking import CLUSTERED_ROWS, FEWEST
 from relcore.represent.linking import MOST_ROUNDS as LINK_ROUNDS
 from relcore.represent.similarity import RelativeProjection
 from relcore.runs.progress import Report, silent
@@ -141,6 +142,7 @@ def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapRe
 
 _ROUND = 1.2e-8  # seconds per pair of rows
 _LARGE_ROUNDS = 3  # over all rows
+_STARTS = 1.6e-3  # seconds per row, of all starts from clusters
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,10 @@ class BootstrapSpec(Task[Outcome]):
         if self.method == "paper":
             return 3 + self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors) + first**2 * _ROUND * 6
         whole = n * m * _ROUND * ((_LARGE_ROUNDS if max(n, m) > first else 0) + 3)
-        return 2 + first**2 * _ROUND * (11 if self.n_seeds or self.pairs else 26) + whole
+        if self.n_seeds or self.pairs:
+            return 2 + first**2 * _ROUND * 11 + whole
+        clusters = 4 + min(n, m, 2 * CLUSTERED_ROWS) * _STARTS if min(n, m) >= FEWEST else 0
+        return 2 + clusters + first**2 * _ROUND * 26 + whole
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
