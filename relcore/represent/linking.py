@@ -216,7 +216,7 @@ def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
 
 
 PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
-PAIRED_ROUNDS, FOLD_ROUNDS = 40, 20
+PAIRED_ROUNDS, FOLD_ROUNDS, _MANY = 40, 20, 100
 _FLATTER = 0.2  # power of the source's covariance; .15 to .25 are as good, and .5 fails
 _RIDGE = 0.1  # of the whitening by the anchors
 
@@ -228,11 +228,12 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
     alone it is then the whitened relative representation, decoded on the other side. With the unpaired rows:
     match them by their whitened relative representations, take the mean of the five best by CSLS, rotate, and
     repeat in damped rounds, in each of which a known pair counts ten times. Held-out pairs, each once, decide
-    whether the one, the other or their sum maps (mean reciprocal rank among all rows).
+    whether the one, the other or their sum maps (mean reciprocal rank among all rows); fewer than 100 have to
+    speak against the unpaired rows by more than a standard error.
     """
     rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
     flatter = _flattened(X)
-    X, ranks = unit_rows(X @ flatter), np.zeros(3)
+    X, ranks = unit_rows(X @ flatter), [[], [], []]
     rest = Y[np.setdiff1d(np.arange(len(Y)), pairs[1])]
     for fold in rng.permutation(FOLDS):
         held_out = pairs[:, fewer == fold]
@@ -240,8 +241,10 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
         for place, mapping in enumerate(candidates):
             mapped = unit_rows(X[held_out[0]] @ mapping)
             own = np.vecdot(mapped, Y[held_out[1]])
-            ranks[place] += np.sum(1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1)))
-    return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int(ranks.argmax())]
+            ranks[place] += (1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1))).tolist()
+    lead = np.array(ranks) - ranks[-1]  # over the mapping with all rows
+    error = lead.std(axis=1) / np.sqrt(pairs.shape[1]) * (pairs.shape[1] < _MANY)
+    return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int((lead.mean(axis=1) - error).argmax())]
 
 
 def _flattened(X: np.ndarray) -> np.ndarray:
