@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
-from app import first_imports  # noqa: E402
+from app.server import first_imports  # noqa: E402
 
 first_imports.wait()
 

@@ -15,8 +15,9 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
-from app import first_imports, sharing  # noqa: E402
-from app.guard import Gate, Guard  # noqa: E402
+from app import sharing  # noqa: E402
+from app.server import first_imports  # noqa: E402
+from app.server.guard import Gate, Guard  # noqa: E402
 from relcore.base import access  # noqa: E402
 from relcore.base.errors import SpaceError  # noqa: E402
 

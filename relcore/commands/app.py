@@ -108,7 +108,8 @@ def run(options: argparse.Namespace) -> None:
     package = Path(__file__).parents[1]  # of a wheel, which holds the app; else that of the checkout
     root = package / "_app" if (package / "_app").is_dir() else package.parent
     place = root / "app"
-    command = [sys.executable, "-P", str(place / "launch.py"), "run", str(place / "serve.py"), *settings]
+    start = [str(place / "server" / "launch.py"), "run", str(place / "serve.py")]
+    command = [sys.executable, "-P", *start, *settings]
     stopping.hold()
     os.execve(sys.executable, command, environment)
 

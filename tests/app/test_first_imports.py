@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app import first_imports
+from app.server import first_imports
 from relcore.panes.page import part, script
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +20,7 @@ def printed(code: str) -> str:
 
 IMPORTS = """
 import ast, sys
-from app import first_imports
+from app.server import first_imports
 thread = first_imports.begin()
 first_imports.wait()
 before = set(sys.modules)

@@ -12,8 +12,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app import guard, sharing
-from app.guard import Gate, Guard
+from app import sharing
+from app.server import guard
+from app.server.guard import Gate, Guard
 from relcore.base.access import ENVIRONMENT, chosen_token
 from relcore.base.errors import SpaceError
 

@@ -37,7 +37,11 @@ def test_the_server_is_told_the_spaces_by_their_full_paths(started, files, tmp_p
     )
     ((arguments, environment),) = started
     assert arguments[:2] == [sys.executable, "-P"]
-    assert arguments[2:5] == [str(ROOT / "app" / "launch.py"), "run", str(ROOT / "app" / "serve.py")]
+    assert arguments[2:5] == [
+        str(ROOT / "app" / "server" / "launch.py"),
+        "run",
+        str(ROOT / "app" / "serve.py"),
+    ]
     assert arguments[5:] == ["--server.port=8600", "--server.headless=true"]
     specs = [SpaceSpec.from_json(one) for one in json.loads(environment[access.OPENED])]
     assert specs == [SpaceSpec("file", str(tmp_path / "first.npz")), SpaceSpec("bundled", "word2vec-novels")]
