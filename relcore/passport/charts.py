@@ -14,6 +14,7 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.passport.passport import (
     Passport,
     check,
+    correlation,
     encode_texts,
     latest,
     model_at_hand,
@@ -124,12 +125,12 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
         x = np.abs(old - moved).max(axis=1)
         if X.shape[1] == Y.shape[1]:
             x = np.vecdot(U, V[rows])
-        y = [np.corrcoef(np.delete(old[row], row), np.delete(moved[row], row))[0, 1] for row in range(n)]
+        y = [correlation(np.delete(old[row], row), np.delete(moved[row], row)) for row in range(n)]
         labels = [
             f"{item:.80}" if rows[row] == row else f"{item:.40} / {ids[rows[row]]:.40}"
             for row, item in enumerate(ids)
         ]
-        lines.append(Line(name, x, np.nan_to_num(y), labels=labels))
+        lines.append(Line(name, x, y, labels=labels))
     change = check(passport, new)
     titles = "cosine of the old and the new vector", "correlation of its cosines with the others"
     if change.cosine is None:

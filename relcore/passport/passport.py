@@ -243,7 +243,9 @@ class Change:
     def caution(self) -> str:
         """What makes the verdict less sure, "" for nothing."""
         lacks = f"{counted(self.missing, 'anchor')} of the passport were not found; " * bool(self.missing)
-        few = f"with fewer than {ENOUGH} anchors another model may look like a recipe; " * (self.n < ENOUGH)
+        few = f"with fewer than {ENOUGH} a much changed recipe may look like another model; " * (
+            self.n < ENOUGH
+        )
         return f"Compared on {counted(self.n, 'anchor')}: {lacks}{few}"[:-2] + "." if lacks or few else ""
 
 
@@ -266,8 +268,8 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
     old, now = U @ U.T, V @ V.T
     orders = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
     samples = rng.integers(n, size=(DRAWS, n))
-    of_gram = float(np.corrcoef(old[apart], now[apart])[0, 1])
-    by_chance = [np.corrcoef(old[apart], now[np.ix_(one, one)][apart])[0, 1] for one in orders[:FEW_DRAWS]]
+    of_gram = correlation(old[apart], now[apart])
+    by_chance = [correlation(old[apart], now[np.ix_(one, one)][apart]) for one in orders[:FEW_DRAWS]]
     gram = _evidence(of_gram, [_of_sample(old, now, one) for one in samples[:FEW_DRAWS]], by_chance)
     cosine, kind = None, ""
     if X.shape[1] == Y.shape[1]:
@@ -293,7 +295,14 @@ def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
     """The correlation over a sample with repeats, without the cosines of a row with itself."""
     first, second = (rows[side] for side in np.triu_indices(len(rows), 1))
     places = first[first != second], second[first != second]
-    return float(np.corrcoef(old[places], now[places])[0, 1])
+    return correlation(old[places], now[places])
+
+
+def correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Pearson's r of two arrays (m,), −1 … 1; 0 where one of them is constant."""
+    x, y = x - x.mean(), y - y.mean()
+    lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
+    return float(x @ y) / lengths if lengths else 0.0
 
 
 def paired(

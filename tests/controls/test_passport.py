@@ -1,5 +1,6 @@
 """Unrelated vectors are another model, and the same ones never an alarm."""
 
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -28,6 +29,15 @@ def test_vectors_of_unrelated_models_are_another_model():
     unrelated = told(lambda X, state: drawn(1000 + state) + (state % 2) * 1.5)
     assert unrelated["other model"] >= DRAWS - 1
     assert told(lambda X, state: X[np.random.default_rng(state).permutation(N)])["other model"] >= DRAWS - 1
+
+
+def test_vectors_without_any_shape_are_another_model_without_a_warning():
+    """One-hot rows: all cosines between anchors are zero."""
+    passport = Passport(tuple(map(str, range(8))), drawn(0)[:8])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = check(passport, np.eye(8, D) * 2)
+    assert (found.kind, found.gram.value) == ("other model", 0)
 
 
 def test_what_another_batch_changes_is_no_alarm():
