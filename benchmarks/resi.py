@@ -45,7 +45,7 @@ tests on the citation graph Cora, with {measures} measures of [docs/measures.md]
 Computed on {date} at commit {commit}. 1 is best in every column. By chance, AUPRC is {chance} (three groups of five networks), a conformity rate
 .5, a correlation 0. In brackets: 95 % of 500 resamples of the networks (test 6: 2,000). With five networks in a group, ten in tests 1 and 2, the intervals are rough.
 
-*Calibrated* is (s − c) / (1 − c) for a score s of which the chance level has the mean c (20 permutations of the nodes of one network). Gröger, Wen and
+*Calibrated* is (s − c) / (1 − c) for a score s of which the chance level has the mean c (10 permutations of the nodes of one network). Gröger, Wen and
 Brbić (2026, arXiv 2602.14486) take the upper end of the chance level for c, and 0 below it. IMD has no chance level.
 
 ## Ranks
