@@ -475,6 +475,7 @@ SCORES = {
     "augmentation, AUPRC": "edges",
     "layers, Spearman": "layers",
 }
+_NUMBERS = ("1", "2a", "2b", "3", "4", "5", "6")  # of the tests, for columns of a heat map
 FORMS = {"raw": "", "calibrated": "calibrated "}
 
 
@@ -482,10 +483,11 @@ class MeasuresTested(Study):
     """The six tests of ReSi (Klabunde et al. 2025) on a citation graph: networks are trained from several
     random states, and each measure compares their rows of the test nodes, those before the last convolution.
 
-    Do the measures follow how far the accuracies of two networks differ (1), and their answers (2)? Are
-    networks more alike than others that were trained with as many wrong labels (3), with a class beside the
-    features that is right as often (4), with as many edges left out (5)? Is a layer more like its neighbours
-    than the layers farther away (6)? Tests 1, 2 and 6 have Spearman's correlation, the others the area under
+    Do the measures follow how far the accuracies of two networks differ (1), and their outputs, by the
+    Jensen–Shannon divergence (2a) and the share of nodes with another answer (2b)? Are networks more alike
+    that were trained with the same share of wrong labels (3), with a class beside the features that is right
+    as often (4), with as many edges left out (5)? Is a layer more like its neighbours than the layers farther
+    away (6)? Tests 1, 2 and 6 have Spearman's correlation, the others the area under
     the precision–recall curve (AUPRC); chance is 0, and .22 with five networks in each of three groups.
     Intervals: 500 resamples of the networks. "Calibrated" takes (s − c) / (1 − c) for the score s, c the mean
     of its chance level over 10 permutations. Angular CKA and shape are left out: they order pairs as CKA and
@@ -558,7 +560,7 @@ class MeasuresTested(Study):
             form: _heat_map(table, FORMS[form], list(found.index), form) for form, found in ranked.items()
         }
         names = tuple(METRICS[name].title for name in order)
-        note = f"{options['data']}; mean place among the measures, bars: 95 % over networks and tests"
+        note = f"{options['data']}; mean rank among the measures, bars: 95 % over networks and tests"
         titles = ("measure, best first", "mean rank")
         charts["ranks"] = Lines(tuple(lines), *titles, kind="points", x_names=names, note=note)
         return charts
@@ -628,12 +630,20 @@ def _heat_map(table: pd.DataFrame, prefix: str, names: Sequence[str], form: str)
     for kind, part in table.groupby("architecture", sort=False):
         part = part.set_index("measure").reindex(names)
         values = part[[f"{prefix}{name}" for name in SCORES]].to_numpy(dtype=float)
-        hover = tuple(tuple(_told_cell(row, prefix + name) for name in SCORES) for _, row in part.iterrows())
+        hover = tuple(
+            tuple(f"{title}: {_told_cell(row, prefix + name)}" for name, title in SCORES.items())
+            for _, row in part.iterrows()
+        )
         titles = tuple(METRICS[name].title for name in names)
-        panels.append(MatrixPanel(ARCHITECTURES[kind], titles, tuple(SCORES.values()), values, hover=hover))
+        panels.append(MatrixPanel(ARCHITECTURES[kind], titles, _NUMBERS, values, hover=hover))
     best = METRICS[names[0]].title
-    alt = f"Heat maps of the {form} scores of {len(names)} measures in seven tests; best mean rank: {best}."
-    return Matrices(tuple(panels), (0.0, 1.0), "Spearman or AUPRC", alt, "measure, best first", "test")
+    tests = ", ".join(f"{number}: {title}" for number, title in zip(_NUMBERS, SCORES.values(), strict=True))
+    alt = (
+        f"Heat maps of the {form} scores of {len(names)} measures in tests ({tests}); first by rank: {best}."
+    )
+    return Matrices(
+        tuple(panels), (0.0, 1.0), "Spearman or AUPRC", alt, "measure, best first", "test of ReSi"
+    )
 
 
 def _trained_networks(settings: Settings, store: Store, report: Report) -> RunResult:

@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.spatial.distance import jensenshannon
 from sklearn.metrics import average_precision_score
 
+from benchmarks.resi import PAGE, page
 from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
@@ -215,3 +216,7 @@ def test_ranks_are_means_over_cells():
     found = measures.ranks(table, "")
     assert found.value.to_dict() == {"cka": 1.0, "rsa": 2.0}
     assert set(found.n) == {14}
+
+
+def test_the_tables_are_those_of_the_runs_that_come_with_relscope():
+    assert PAGE.read_text(encoding="utf-8") == page()
