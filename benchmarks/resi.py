@@ -43,7 +43,8 @@ tests on the citation graph Cora, with {measures} measures of [docs/measures.md]
     RELSCOPE_DATA=FOLDER relscope study measures     # FOLDER/planetoid/Cora/raw has Planetoid's files
 
 Computed on {date} at commit {commit}. 1 is best in every column. By chance, AUPRC is {chance} (three groups of five networks), a conformity rate
-.5, a correlation 0. In brackets: 95 % of 500 resamples of the networks (test 6: 2,000). With five networks in a group, ten in tests 1 and 2, the intervals are rough.
+.5, a correlation 0. In brackets: 95 % of 500 resamples of the networks (test 6: 2,000). With five networks in a group, ten in tests 1 and 2, the intervals are rough, and
+those of AUPRC lean upwards: a resample has fewer different pairs.
 
 *Calibrated* is (s − c) / (1 − c) for a score s of which the chance level has the mean c (10 permutations of the nodes of one network). Gröger, Wen and
 Brbić (2026, arXiv 2602.14486) take the upper end of the chance level for c, and 0 below it. IMD has no chance level.
@@ -51,7 +52,8 @@ Brbić (2026, arXiv 2602.14486) take the upper end of the chance level for c, an
 ## Ranks
 
 The rank among the measures in each of {cells} cells, three networks by the seven scores of the columns; its mean, with Student's 95 % interval over the cells. The columns are
-means over the three networks. Tests 1 and 2 have three of the seven.
+means over the three networks. Tests 1 and 2 have three of the seven. *Calibrated* ranks are among one measure fewer, as IMD has none. Calibration moves a score by
+{moved} on average and {most} at most, that of *{furthest}*.
 """
 _BELOW = """
 ## What differs from ReSi
@@ -87,6 +89,10 @@ def page() -> str:
     raw, calibrated = (ranks(table, prefix) for prefix in FORMS.values())
     facts = {"measures": len(raw), "cells": int(raw["n"].max()), "ours": METRICS[OURS].title}
     facts |= {"date": made["date"], "commit": made["commit"], "nodes": table.nodes.iloc[0]}
+    moved = table.set_index("measure").astype(float, errors="ignore")
+    moved = pd.DataFrame({name: moved[f"calibrated {name}"] - moved[name] for name in SCORES}).abs()
+    facts |= {"moved": short(float(moved.stack().mean())), "most": short(float(moved.max(axis=None)))}
+    facts |= {"furthest": METRICS[moved.max(axis=1).idxmax()].title}
     lines = [_ABOVE.format(**facts, chance=short(chance_precision(10, 60), 2))]
     head = ["measure", "rank", "rank, calibrated", *SCORES.values()]
     lines += [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
