@@ -69,6 +69,10 @@ def test_config_and_help_show_what_is_set(write, run, tmp_path, capsys):
         ("[compare]\nk = {}", "[compare] k: expected a number, a text or a list of them"),
         ("[compare", "expected defaults as TOML, got "),
         ("[compare]\nk = 1\nk = 2", "expected defaults as TOML, got "),
+        pytest.param("[compare]\nk = " + "9" * 5000, "expected defaults as TOML, got ", id="long"),
+        pytest.param("[compare]\nk = " + "[" * 5000, "expected defaults as TOML, got ", id="deep"),
+        ("[compare]\nk = nan", "[compare] k: expected a whole number from 1, got 'nan'"),
+        pytest.param("# " + "x" * (1 << 20), "expected defaults as TOML, got more than 1 MB", id="large"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line_with_its_place(write, refuse, text, told):
