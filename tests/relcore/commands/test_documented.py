@@ -22,7 +22,7 @@ def commands(path):
     """The arguments of each command in a block of shell, up to a comment, a pipe or a redirection."""
     blocks = re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     lines = (line for block in blocks for line in block.splitlines() if line.startswith("relscope "))
-    words = (shlex.split(line, comments=True)[1:] for line in lines)
+    words = (shlex.split(re.sub(r"\s#.*", "", line))[1:] for line in lines)  # shlex ends a line at store#old
     return [list(takewhile(lambda word: word not in ("|", ">", ">>"), some)) for some in words]
 
 
