@@ -130,7 +130,7 @@ class Passport:
         n, d = vectors.shape
         if len(ids) != n or tensors["gram"].shape != (n, n) or not d:
             raise damaged(path.name, f"{n:,} anchors and a Gram matrix of them", f"{len(ids):,} ids")
-        return cls(ids, LatentSpace(vectors, ids, name=path.name).vectors, header.card)
+        return cls.of(LatentSpace(vectors, ids, name=path.name), header.card)
 
 
 def picture_anchors(images: Iterable[Image]) -> list[str]:

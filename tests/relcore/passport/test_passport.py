@@ -130,6 +130,9 @@ def test_a_cut_file_another_and_too_few_anchors_are_refused(file, tmp_path, vect
         Passport.load(tmp_path / "space.safetensors")
     with pytest.raises(SpaceError, match="expected 8 to 4,096 anchors, got 7"):
         Passport(IDS[:7], vectors[:7])
+    Passport(IDS, vectors * 0).save(file)
+    with pytest.raises(SpaceError, match="zero vectors of 'a sentence, number 0'"):
+        Passport.load(file)
     with pytest.raises(SpaceError, match="zero vectors of 'a sentence, number 3'"):
         Passport.of(LatentSpace(np.where(np.arange(N)[:, None] == 3, 0, vectors), IDS))
 
