@@ -32,6 +32,7 @@ from relcore.studies.study import (
     finding,
     findings_table,
     finished_run,
+    listed,
     mean,
     states,
 )
@@ -559,6 +560,9 @@ class MeasuresTested(Study):
         charts: dict[str, Chart] = {
             form: _heat_map(table, FORMS[form], list(found.index), form) for form, found in ranked.items()
         }
+        parts = [part for _, part in table.groupby("architecture", sort=False)]
+        if len(parts) > 1 and "raw" in ranked:
+            charts["by network"] = _heat_map(table, "", list(order), "raw", parts)
         names = tuple(METRICS[name].title for name in order)
         note = f"{options['data']}; mean rank among the measures, bars: 95 % over networks and tests"
         titles = ("measure, best first", "mean rank")
@@ -600,9 +604,9 @@ def _known(value: float) -> float | None:
 
 
 def _told_cell(row: pd.Series, name: str) -> str:
-    """``.93 (95 %: .90 to .95)``, "" where there is no score."""
+    """``GCN .93 (95 %: .90 to .95)``, "" where there is no score."""
     ends = [np.nan if row[f"{name}{end}"] is None else row[f"{name}{end}"] for end in ("", " low", " high")]
-    return "" if np.isnan(ends[0]) else f"{Estimate(*ends):2}"
+    return "" if np.isnan(ends[0]) else f"{ARCHITECTURES[row.architecture]} {Estimate(*ends):2}"
 
 
 def _told(row: pd.Series) -> str:
@@ -625,22 +629,27 @@ def ranks(table: pd.DataFrame, prefix: str) -> pd.DataFrame:
     return found.sort_values("value", kind="stable")
 
 
-def _heat_map(table: pd.DataFrame, prefix: str, names: Sequence[str], form: str) -> Matrices:
-    panels = []
-    for kind, part in table.groupby("architecture", sort=False):
-        part = part.set_index("measure").reindex(names)
-        values = part[[f"{prefix}{name}" for name in SCORES]].to_numpy(dtype=float)
+def _heat_map(
+    table: pd.DataFrame, prefix: str, names: Sequence[str], form: str, parts: Sequence[pd.DataFrame] = ()
+) -> Matrices:
+    """Of the means over all networks, or a panel for each part of the table, of one network."""
+    titles, panels = tuple(METRICS[name].title for name in names), []
+    columns = {f"{prefix}{name}": title for name, title in SCORES.items()}
+    for part in parts or [table]:
+        kinds = [ARCHITECTURES[kind] for kind in part.architecture.unique()]
+        values = part.groupby("measure")[[*columns]].mean().reindex(names).to_numpy(dtype=float)
+        known = part.set_index("measure")
         hover = tuple(
-            tuple(f"{title}: {_told_cell(row, prefix + name)}" for name, title in SCORES.items())
-            for _, row in part.iterrows()
+            tuple(
+                "\n".join([title, *(_told_cell(row, name) for _, row in known.loc[[measure]].iterrows())])
+                for name, title in columns.items()
+            )
+            for measure in names
         )
-        titles = tuple(METRICS[name].title for name in names)
-        panels.append(MatrixPanel(ARCHITECTURES[kind], titles, _NUMBERS, values, hover=hover))
-    best = METRICS[names[0]].title
+        title = kinds[0] if len(kinds) == 1 else f"mean of {listed(kinds)}"
+        panels.append(MatrixPanel(title, titles, _NUMBERS, values, hover=hover))
     tests = ", ".join(f"{number}: {title}" for number, title in zip(_NUMBERS, SCORES.values(), strict=True))
-    alt = (
-        f"Heat maps of the {form} scores of {len(names)} measures in tests ({tests}); first by rank: {best}."
-    )
+    alt = f"Heat map of the {form} scores of {len(names)} measures in tests ({tests}); first: {titles[0]}."
     return Matrices(
         tuple(panels), (0.0, 1.0), "Spearman or AUPRC", alt, "measure, best first", "test of ReSi"
     )

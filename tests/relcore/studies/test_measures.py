@@ -186,8 +186,9 @@ def test_the_study_runs_on_a_small_graph(small_graph, tmp_path):
     without = table[table.measure == "imd"][[f"calibrated {name}" for name in measures.SCORES]]
     assert without.isna().all(axis=None)  # IMD has no chance level
     charts = study.charts(spec.settings, table)
-    assert list(charts) == ["raw", "calibrated", "ranks"]
-    assert [panel.title for panel in charts["raw"].panels] == ["GCN", "GAT"]
+    assert list(charts) == ["raw", "calibrated", "by network", "ranks"]
+    assert [panel.title for panel in charts["raw"].panels] == ["mean of GCN and GAT"]
+    assert [panel.title for panel in charts["by network"].panels] == ["GCN", "GAT"]
     conclusion = study.conclusion(spec.settings, table)
     assert "Of 3 measures on Cora" in conclusion
     assert "relative cosine, ours, is number" in conclusion
