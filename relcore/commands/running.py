@@ -29,7 +29,7 @@ from relcore.spaces.space import LatentSpace
 from relcore.tasks.task import Result, Task, inputs_of, task_job
 
 if TYPE_CHECKING:
-    from relcore.sharded.estimate import Estimate
+    from relcore.sharded.estimate import Forecast
     from relcore.sharded.passes import Runner
     from relcore.sharded.space import ShardedSpace
 
@@ -185,7 +185,7 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
 
 def estimated(
     options: argparse.Namespace, runner: Runner, spaces: Sequence[ShardedSpace], trial: Callable[..., object]
-) -> Estimate | None:
+) -> Forecast | None:
     """What a job over these spaces will take, on stderr, or with --estimate as the result; None where it
     is not worth a trial.
 

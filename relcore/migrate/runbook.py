@@ -161,7 +161,7 @@ def _shared(one: list[list[str]], other: list[list[str]], k: int) -> Interval:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     title: str
     text: str
     commands: tuple[str, ...] = ()
@@ -189,7 +189,7 @@ def steps(
     goal: StorePlace,
     limits: Sequence[str] = (),
     found: Shadow | None = None,
-) -> list[Step]:
+) -> list[PlanStep]:
     """Prepare, dual write, shadow queries, switch, rollback.
 
     `call` is the command without --export, --plan and --shadow, `old` its OLD, `bridge` the folder of the
@@ -203,13 +203,13 @@ def steps(
     grow = f"relscope adapt {bridge} new-documents.npy {place} --corpus --add"
     grow = f"{copy}   # to a new name: a file takes no more rows" if goal.is_file else grow
     return [
-        Step(
+        PlanStep(
             "Prepare",
             f"{result.verdict.sentence} The adapter is {card.adapter}, learned from {card.n_pairs:,} pairs"
             f"{score}, {counted(len(result.queries), 'query', 'queries')}. {said}",
             (f"{call} --export {bridge}", *[copy] * projects),
         ),
-        Step(
+        PlanStep(
             "Dual write",
             "Embed each new document by the old model, and write it to both stores until the switch is final."
             " So either can serve at any time."
@@ -217,7 +217,7 @@ def steps(
             else "Embed each new document by the old model, as before. All queries search one store.",
             (grow,) * projects,
         ),
-        Step(
+        PlanStep(
             "Shadow queries",
             "Users get the old answers. A sample of queries also goes through the new model, the adapter and"
             f" {goal.text}. Continue where the recall of its index is .95 or more (else raise its search"
@@ -225,14 +225,14 @@ def steps(
             f" {'Measured on this store:' if found else 'Not measured yet:'}",
             (f"{call} --plan runbook.md --shadow {place}",),
         ),
-        Step(
+        PlanStep(
             "Switch",
             f"Embed queries by the new model, map them by {bridge}/{SNIPPET}, and search {goal.text}: 1 % of"
             " the traffic, then 10 %, 50 % and all. Change thresholds of scores in the same moment."
             + "".join(f" {limit}" for limit in limits),
             ('python -c "import apply; mapped = apply.queries(vectors)"   # NumPy alone',),
         ),
-        Step(
+        PlanStep(
             "Rollback",
             f"Send queries through the old model to {old} again. Nothing there was removed or overwritten,"
             " and dual writing kept it complete. Roll back where p95 doubles, or where the share of searches"
@@ -241,7 +241,7 @@ def steps(
     ]
 
 
-def markdown(title: str, listed: Sequence[Step], found: Shadow | None) -> str:
+def markdown(title: str, listed: Sequence[PlanStep], found: Shadow | None) -> str:
     """The runbook as a page."""
     parts = [f"# {title}"]
     for number, step in enumerate(listed, 1):

@@ -17,7 +17,7 @@ MERGE_SECONDS = 0.02  # of a shard's result, in the process of the command; benc
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Forecast:
     """Seconds of the clock, peak memory of a worker in MB, bytes that are read and written by all together;
     from `trial_rows` rows in `trial_shards` shards.
     """
@@ -52,7 +52,7 @@ def trial_shards(n_shards: int, n_rows: int, workers: int, asked: bool) -> int:
 
 def estimate(
     trial: Callable[..., object], runner: Runner, spaces: Sequence[ShardedSpace], n_trial: int, workers: int
-) -> Estimate:
+) -> Forecast:
     """``trial(runner, *spaces)`` does the job on the first shards, and returns its numbers per written row.
 
     A pass takes each row once and does the same for all (benchmarks/shards.md), so its time grows with the
@@ -74,7 +74,7 @@ def estimate(
     passes = sum(title != "gather rows" for title, _ in tried.done)
     bytes_read = sum(_bytes(space, part) for space, part in zip(spaces, first, strict=True)) * passes
     peak = max(tried.peaks.values(), default=0.0)
-    return Estimate(
+    return Forecast(
         n,
         len(spaces[0].shards),
         busy,

@@ -8,7 +8,7 @@ import pytest
 from relcore.cli import main
 from relcore.runs.store import Store
 from relcore.sharded import estimate as estimates
-from relcore.sharded.estimate import Estimate, estimate, trial_shards
+from relcore.sharded.estimate import Forecast, estimate, trial_shards
 from relcore.sharded.operations import compare_shards
 from relcore.sharded.passes import PassResult, Runner, ShardRun
 from relcore.sharded.space import ShardedSpace
@@ -47,7 +47,7 @@ def test_seconds_grow_with_the_rows_and_gathered_rows_do_not(tmp_path, monkeypat
     assert found.seconds == pytest.approx(100 * (2 / 25) / 2 * 2)  # both passes: all rows were tried
     size = sum(path.stat().st_size for path in (tmp_path / "a").glob("*.npy"))
     assert (found.read_bytes, found.written_bytes, found.worker_mb) == (size, 4 * 100 * 5, 300)
-    told = Estimate(10**9, 4000, 64, 4000.0, 412.0, 512 * 10**9, 0, 500_000, 2).sentence()
+    told = Forecast(10**9, 4000, 64, 4000.0, 412.0, 512 * 10**9, 0, 500_000, 2).sentence()
     assert told.startswith("Estimate for 1,000,000,000 rows: 67 min with 64 workers, 412 MB a worker, 512 GB")
 
 
