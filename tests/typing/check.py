@@ -28,6 +28,7 @@ TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 MYPY = re.compile(r"(?m)^(.+?):(\d+): error: (.*)$")
 # Of a base class in another folder the report of completeness knows nothing; other faults it names so.
 FAULTS = re.compile("missing|Type argument")
+ABSENT = re.compile("dask_jobqueue|dask_kubernetes")  # libraries of examples that are not installed
 FOREIGN = {"relcore.panes.widget.PanesWidget.keys"}  # of ipywidgets
 
 
@@ -120,7 +121,8 @@ def faults(checker: str, found: Found, texts: dict[str, str]) -> list[str]:
     """What was found beside the mistakes, and the mistakes that were not."""
     lines = MISTAKES.read_text(encoding="utf-8").splitlines()
     marked = {number for number, line in enumerate(lines, start=1) if "# mistake:" in line}
-    other = [one for one in found if not (Path(one[0]).name == MISTAKES.name and one[1] in marked)]
+    present = {one for one in found if not ABSENT.search(one[2])}
+    other = [one for one in present if not (Path(one[0]).name == MISTAKES.name and one[1] in marked)]
     missed = marked - {line for path, line, _ in found if Path(path).name == MISTAKES.name}
     told = [f"{texts.get(path, path)}:{line}: {checker}: {said}" for path, line, said in sorted(other)]
     return told + [
