@@ -132,8 +132,8 @@ def shadow(
     old_answers = exact(old_rows, old.ids, old_queries)
     if old_place is not None:
         old_answers, old_ms = served(old_place, lambda row: row, old_queries)
-    both = np.isin(rows.ids, new.ids)
-    shared = np.isin(new.ids, rows.ids)
+    both = new.index.get_indexer(rows.ids) >= 0  # not `np.isin`, which compares each text with all
+    shared = rows.index.get_indexer(new.ids) >= 0
     among = truth if both.all() else exact(X[both], rows.ids[both], adapter.transform(new_queries))
     new_answers = exact(unit_rows(new.vectors[shared]), new.ids[shared], new_queries)
     return Shadow(
