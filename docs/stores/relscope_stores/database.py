@@ -122,7 +122,7 @@ def told(place: StorePlace) -> Iterator[None]:
     except ImportError as error:
         raise SpaceError(
             f"{place.kind}: expected the package {error.name}, which is not installed; install"
-            f" plugins/stores[{place.kind}]"
+            f" docs/stores[{place.kind}]"
         ) from error
     except Exception as error:
         said = visible(no_secrets(f"{type(error).__name__}: {error}"), 300)
