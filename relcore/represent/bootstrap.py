@@ -749,7 +749,7 @@ class _Bootstrap:
         begun, keep = self.clusters(stages[-1], history, after), 1.0
         none = np.empty((2, 0), dtype=np.int64)
         if begun is None and history and not self.refused:
-            # Held-out rows mostly say no; to ask them first takes a third of the time.
+            # The verdict needs these held-out rows; at the chance level it needs nothing else.
             judged = self.judge(none)
             self.refused = None if judged[2].above else judged
         if self.refused:
