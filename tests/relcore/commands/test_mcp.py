@@ -4,6 +4,7 @@ and they read what is open to them."""
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,8 @@ def session(tmp_path, monkeypatch):
                 tools = (await client.list_tools()).tools
                 return tools, [await client.call_tool(name, given) for name, given in calls]
 
-        return anyio.run(talked)
+        with ThreadPoolExecutor(1) as thread:  # Playwright keeps a loop in this one
+            return thread.submit(anyio.run, talked).result()
 
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     return talk
