@@ -162,7 +162,7 @@ CHANGES = {
     "rescaled": "the same directions, other lengths",
     "rotated": "the same shape in other coordinates",
     "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer or revision",
-    "other model": "another model",
+    "other model": "other coordinates and another shape",
 }
 ADVICE = {
     "same": "There is nothing to do.",
