@@ -171,7 +171,7 @@ def page() -> str:
         "",
         "```",
         "relscope compare word2vec-novels fasttext-novels --metrics svcca,rsa,cknna",
-        "relscope compare word2vec-novels fasttext-novels --metrics all",
+        "relscope compare word2vec-novels fasttext-novels --metrics all  # minutes",
         "```",
         "",
         "Each is a function of two matrices, tables or tensors whose rows are paired:",
