@@ -96,9 +96,14 @@ class LocalCluster:
         self.address = self._cluster.scheduler_address
 
     async def _start(self, *command: str, **settings: Any) -> asyncio.subprocess.Process:
-        """A process in a group of its own does not hear Ctrl-C in the terminal: `close` ends it in order."""
+        """A process in a group of its own does not hear Ctrl-C in the terminal: `close` ends it in order.
+
+        Python's own processes write tracebacks where they are ended while they start; what a job has to say
+        is in its result.
+        """
         if self._ends:
             raise OSError("the cluster was closed while it started")
+        settings.setdefault("stderr", asyncio.subprocess.DEVNULL)
         process = await _spawn(*command, process_group=0, **settings)
         self._groups.append(process.pid)
         return process

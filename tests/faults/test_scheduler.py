@@ -25,11 +25,12 @@ ROOT = Path(__file__).parents[2]
 class Cluster:
     """A scheduler and one worker of the user's own, at the same address each time that they are started."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, cwd=None):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address, self._folder, self._processes = f"tcp://127.0.0.1:{self.port}", folder, []
+        self._cwd = cwd
 
     def start(self):
         place = [self.address, "--nthreads", "1", "--no-dashboard", "--local-directory", self._folder]
@@ -40,6 +41,7 @@ class Cluster:
             self._processes.append(
                 subprocess.Popen(
                     [sys.executable, "-m", "dask", *command],
+                    cwd=self._cwd,
                     env=os.environ | {"PYTHONPATH": str(ROOT)},
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,

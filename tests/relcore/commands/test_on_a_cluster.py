@@ -8,25 +8,26 @@ import pytest
 from relcore.base.names import ADAPTERS
 from relcore.cli import main
 from relcore.migrate.adapters import card_of, export
+from tests.faults.test_scheduler import Cluster
 from tests.relcore.sharded.folders import X, write_npy
 
 
 @pytest.fixture
 def scheduler(tmp_path):
     """The address of one worker, which was started elsewhere."""
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
-    here = os.getcwd()
-    (tmp_path / "elsewhere").mkdir()
-    os.chdir(tmp_path / "elsewhere")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    cluster = Cluster(tmp_path / "workers", cwd=elsewhere)
+    cluster.start()
     try:
-        with LocalCluster(1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
-            os.chdir(here)
-            with Client(cluster) as client:
-                assert set(client.run(os.getcwd).values()) == {str(tmp_path / "elsewhere")}
-            yield cluster.scheduler_address
+        with Client(cluster.address, timeout=60) as client:
+            client.wait_for_workers(1, timeout=60)
+            assert set(client.run(os.getcwd).values()) == {str(elsewhere)}
+        yield cluster.address
     finally:
-        os.chdir(here)
+        cluster.stop()
 
 
 @pytest.mark.slow
