@@ -30,7 +30,7 @@ from relcore.represent.bootstrap import (
 from relcore.represent.linking import CLUSTERED_ROWS, FEWEST
 from relcore.represent.linking import MOST_ROUNDS as LINK_ROUNDS
 from relcore.represent.similarity import RelativeProjection
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair, score_table
 from relcore.scores.score import Score
@@ -214,7 +214,7 @@ class BootstrapSpec(Task[Outcome]):
         return 2 + clusters + first**2 * _ROUND * 26 + whole
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Outcome:
         sides = zip(*self.pairs, strict=True) if self.pairs else ((), ())
         source, target = (

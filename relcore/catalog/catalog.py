@@ -34,7 +34,7 @@ from relcore.files.reading import (
 )
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Summary
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.spaces.space import GuessedIds, LatentSpace, RowNumbers, without_scores
 from relcore.stores.index import StorePlace, load_rows
@@ -535,7 +535,7 @@ def place_of(spec: SpaceSpec) -> StorePlace:
     return StorePlace(spec.option("kind"), spec.name, spec.option("table"))
 
 
-def encode_again(spec: SpaceSpec, store: Store, report: Report | None = None) -> None:
+def encode_again(spec: SpaceSpec, store: Store, report: Progress | None = None) -> None:
     """Make sure that the encoding which a spec names is in the store.
 
     Raises a SpaceError where the dataset or the encoder's files have changed, or as in `encode`.

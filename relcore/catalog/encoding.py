@@ -11,7 +11,7 @@ from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
 from relcore.runs.digest import StoreError
-from relcore.runs.progress import Context, Report, silent
+from relcore.runs.progress import Context, Progress, silent
 from relcore.runs.store import Store, in_use
 from relcore.spaces.space import LatentSpace
 
@@ -41,7 +41,7 @@ def encode(
     dataset: DatasetSpec | Dataset,
     encoder: Encoder,
     store: Store,
-    report: Report | None = None,
+    report: Progress | None = None,
     block_rows: int = BLOCK_ROWS,
 ) -> list[LatentSpace]:
     """One space for each output of the encoder, from the store where they are there, else computed and kept.
@@ -66,7 +66,7 @@ def encode(
 
 
 def trained_weights(
-    encoder: TrainedEncoder, dataset: Dataset, store: Store, report: Report = silent
+    encoder: TrainedEncoder, dataset: Dataset, store: Store, report: Progress = silent
 ) -> Trained:
     """The weights of an encoder trained on the dataset, from the store, or trained now and kept."""
     key = key_of("trained", dataset.digest, encoder)
@@ -92,7 +92,7 @@ def encode_job(
 
 
 def _encoded(
-    dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Report, block_rows: int
+    dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Progress, block_rows: int
 ) -> dict[str, str]:
     """The key of each output, all of them in the store."""
     metadata = {"dataset_spec": dataset.to_json()} if isinstance(dataset, DatasetSpec) else {}
@@ -135,7 +135,12 @@ def _block_keys(dataset: Dataset, encoder: Encoder, block_rows: int) -> dict[tup
 
 
 def _blocks(
-    dataset: Dataset, encoder: Encoder, trained: Trained | None, store: Store, report: Report, block_rows: int
+    dataset: Dataset,
+    encoder: Encoder,
+    trained: Trained | None,
+    store: Store,
+    report: Progress,
+    block_rows: int,
 ) -> dict[str, np.ndarray]:
     """The rows of each output; the encoder, slow to load, is prepared with the first missing block."""
     encode_batch: EncodeBatch | None = None

@@ -17,7 +17,7 @@ from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import FALSE_SHARE, audit_pairs, shared_anchors
 from relcore.represent.similarity import mean_row, unit_rows
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
@@ -123,7 +123,7 @@ class PairAudit(Task[AuditOutcome]):
         return 0.2 + 5e-8 * low**2 * high + 4e-10 * len(spaces[0]) * len(self.anchors) * (low + high)
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> AuditOutcome:
         """
         Raises

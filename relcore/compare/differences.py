@@ -20,7 +20,7 @@ from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import mean_row, unit_rows
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, held_out
 from relcore.scores.neighbours import find_neighbours, jaccard_rows, neighbours_within
@@ -296,7 +296,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
         return n * searches * (width + 100) / 2e10 + 6 * (_DRAWS + _STEPS) * n * width / 1e8 + 0.3
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> FoundDifferences:
         report(0, 2, "searching the neighbours in both spaces")
         pair = match(*spaces)

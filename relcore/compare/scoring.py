@@ -17,7 +17,7 @@ from relcore.base.settings import setting
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import unit_rows
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import (
@@ -118,7 +118,7 @@ class ExactScores(Task[FoundScores]):
         return n * (n if self.search == "exact" else 20_000) * width * 2 / 5e10
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> FoundScores:
         # Every start of the app imports this module, and needs none of these.
         from relcore.scores.lists import Parts
@@ -145,7 +145,7 @@ class ExactScores(Task[FoundScores]):
         return FoundScores({name: scores[name] for name in self.metrics if name in scores})
 
     def _listed(
-        self, pair: Match, labels: np.ndarray | None, metrics: Sequence[str], report: Report, parts: Parts
+        self, pair: Match, labels: np.ndarray | None, metrics: Sequence[str], report: Progress, parts: Parts
     ) -> dict[str, Score]:
         from relcore.scores.lists import NeighbourLists, SearchedPair, UnitRows
         from relcore.scores.passes import searches_of
@@ -258,7 +258,7 @@ class AllPairs(Task[PairScores]):
         return float(products / 5e10 + by_chance)
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> PairScores:
         """
         Raises

@@ -39,7 +39,7 @@ from relcore.drift.measures import (
     measures_of,
     neighbour_shares,
 )
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels
 from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, known_ids, known_rows, match
@@ -339,7 +339,7 @@ class DriftCheck(Task[Drift]):
         )
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Drift:
         """Raises SpaceError as `paired`."""
         spaces = known_rows(spaces)
@@ -592,7 +592,7 @@ class DriftSeries(Task[SeriesDrift]):
         return 0.2 + pairs + v * (v + 3) * n * min(n, self.n_queries) * (d + 50) / 2e10
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> SeriesDrift:
         """Raises SpaceError for fewer than two versions, too many, or too few shared rows."""
         versions, ids = _aligned(spaces)

@@ -18,7 +18,7 @@ from relcore.base.names import ENCODERS
 from relcore.base.records import need_plain
 from relcore.base.settings import UNSET, Facts, check, settings_of
 from relcore.encoders.dataset import Dataset, Kind
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.spaces.space import LatentSpace
 
 EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {output: (m, d) float32}
@@ -90,7 +90,7 @@ class Encoder(ABC):
         return encoder_from_json(described)
 
     @abstractmethod
-    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+    def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         """Load or fit, and return the function that encodes a list of items, always to the same rows.
 
         The lists are blocks of consecutive items; of kind "graph" one list of all nodes.
@@ -117,14 +117,14 @@ class TrainedEncoder(Encoder):
     """
 
     @abstractmethod
-    def train(self, dataset: Dataset, report: Report) -> Trained:
+    def train(self, dataset: Dataset, report: Progress) -> Trained:
         """Train on the dataset; deterministic for the settings."""
 
     @abstractmethod
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
         """The encoding function of these weights."""
 
-    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+    def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         return self.restore(self.train(dataset, report), dataset)
 
 

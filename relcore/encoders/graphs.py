@@ -16,7 +16,7 @@ from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.transformers import best_device, load_arrays, saved_arrays
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.spaces.space import LatentSpace
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class GraphEncoder(TrainedEncoder):
         return f"{_TITLES[self.architecture]} {self.layers} × {self.width}, state {self.random_state}"
 
     def train(
-        self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None
+        self, dataset: Dataset, report: Progress, watch: Callable[[np.ndarray], None] | None = None
     ) -> Trained:
         """Train; `watch` is called with the space, (n, width), after each epoch."""
         import torch

@@ -13,7 +13,7 @@ from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.images import pixel_array
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 
 _SIDE, _EDGE_SIDE = 16, 32  # pixels per side that pictures are resized to
 _CELL, _ANGLES = 4, 8
@@ -47,7 +47,7 @@ class PixelComponents(TrainedEncoder):
     def title(self) -> str:
         return f"{self.of.capitalize()} {self.n_components}"
 
-    def train(self, dataset: Dataset, report: Report) -> Trained:
+    def train(self, dataset: Dataset, report: Progress) -> Trained:
         from threadpoolctl import threadpool_limits
 
         if len(dataset) < 2:

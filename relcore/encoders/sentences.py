@@ -19,7 +19,7 @@ from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.transformers import file_digest, require_texts
 from relcore.encoders.words import BUNDLED, MODELS, load_words
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.spaces.space import LatentSpace
 
 
@@ -59,7 +59,7 @@ class TfidfSvd(TrainedEncoder):
     def title(self) -> str:
         return f"TF-IDF + SVD {self.n_components}"
 
-    def train(self, dataset: Dataset, report: Report) -> Trained:
+    def train(self, dataset: Dataset, report: Progress) -> Trained:
         from sklearn.decomposition import TruncatedSVD
         from threadpoolctl import threadpool_limits
 
@@ -164,7 +164,7 @@ class PooledWords(TrainedEncoder):
         """A name of `load_words`, or a path that the caller may read."""
         return self.words if self.words in (*BUNDLED, *MODELS) else str(allowed(self.words))
 
-    def train(self, dataset: Dataset, report: Report) -> Trained:
+    def train(self, dataset: Dataset, report: Progress) -> Trained:
         require_texts(dataset)
         report(0, 2, f"loading {self.words}")
         pooling = _Pooling(load_words(self._source()))

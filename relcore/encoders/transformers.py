@@ -20,7 +20,7 @@ from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset, hub_answers, hub_folder
 from relcore.encoders.encoder import EncodeBatch, Encoder
 from relcore.encoders.images import eight_bits
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 
 if TYPE_CHECKING:
     import torch
@@ -423,7 +423,7 @@ class PretrainedText(PretrainedEncoder):
     kind: ClassVar = "texts"
     other_poolings: ClassVar = "'mean'"
 
-    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+    def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         folder = model_folder(self.model)
         require_texts(dataset)
         report(0, 1, f"loading {self.title}")
@@ -456,7 +456,7 @@ class MiniLM(Layered):
     def seconds(self, n: int, pixels: int = 64) -> float:
         return 5.0 + n * _SECONDS * max(layer % 7 for layer in self.layers)
 
-    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+    def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         require_texts(dataset)
         report(0, 1, "loading MiniLM")
         folder = minilm_folder()
@@ -546,7 +546,7 @@ class PretrainedVision(PretrainedEncoder):
     kind: ClassVar = "images"
     other_poolings: ClassVar = "'mean' or 'cls'"
 
-    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+    def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         folder = model_folder(self.model)
         report(0, 1, f"loading {self.title}")
         return _PictureRows(self, folder, dataset.name)
@@ -621,7 +621,7 @@ class TimmVision(Encoder):
     def content(self) -> str:
         return content_of_model(self.model)
 
-    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+    def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         """Raises a SpaceError, too, if timm is missing or does not fit this PyTorch."""
         try:
             import timm

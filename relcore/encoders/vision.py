@@ -29,7 +29,7 @@ from relcore.encoders.transformers import (
     load_arrays,
     saved_arrays,
 )
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.spaces.space import LatentSpace
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class SmallVision(_Classifier):
     def title(self) -> str:
         return f"{NAMES[self.architecture]} {self.width}, state {self.random_state}"
 
-    def train(self, dataset: Dataset, report: Report) -> Trained:
+    def train(self, dataset: Dataset, report: Progress) -> Trained:
         """Metadata: "loss" and "held_out_accuracy" by epoch, "accuracy" of the last, "n_train", "classes", ….
 
         Raises
@@ -288,7 +288,7 @@ class SmallVision(_Classifier):
         labels: torch.Tensor,
         train: torch.Tensor,
         held_out: torch.Tensor,
-        report: Report,
+        report: Progress,
     ) -> dict[str, list[float]]:
         import torch
 
@@ -347,7 +347,7 @@ class SmallVision(_Classifier):
         return train, held_out, classes.tolist(), targets
 
     def _pixels(
-        self, dataset: Dataset, rows: np.ndarray, report: Report
+        self, dataset: Dataset, rows: np.ndarray, report: Progress
     ) -> tuple[str, tuple[int, int], np.ndarray]:
         """Mode, (height, width) and pixels (m, channels, height, width) of these rows, read in blocks."""
         first = dataset.item(int(rows[0]))
@@ -418,7 +418,7 @@ class SweptVision(_Classifier):
         return f"{_TITLES[self.architecture]} {self.depth} × {self.width}, state {self.random_state}"
 
     def train(
-        self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None
+        self, dataset: Dataset, report: Progress, watch: Callable[[np.ndarray], None] | None = None
     ) -> Trained:
         """Train; `watch` is called with the space of all rows, (n, width), after each epoch.
 
@@ -558,7 +558,7 @@ class OpenNetwork:
 
 
 def open_network(
-    encoder: Encoder, dataset: Dataset, report: Report, trained: Trained | None = None
+    encoder: Encoder, dataset: Dataset, report: Progress, trained: Trained | None = None
 ) -> OpenNetwork:
     """The encoder with layers that can be watched or changed; a small network needs its `trained` weights.
 

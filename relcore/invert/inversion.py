@@ -36,7 +36,7 @@ from relcore.represent.translation import (
     pruned_decoders,
     recovered,
 )
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import long_rows
@@ -554,7 +554,7 @@ class Translation(Task[TranslationResult]):
         return n * n * len(self.spec.methods) * each + heads
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> TranslationResult:
         return translate_all(spaces, self.anchors, self.spec, report)
 
@@ -563,7 +563,7 @@ def translate_all(
     spaces: Sequence[LatentSpace],
     anchors: Sequence[str],
     spec: TranslationSpec = TranslationSpec(),
-    report: Report = silent,
+    report: Progress = silent,
 ) -> TranslationResult:
     """Translate every space into every other through the same anchors, and score the rows that are not
     anchors.

@@ -18,7 +18,7 @@ from relcore.base.names import REDUCTIONS
 from relcore.base.settings import check, setting
 from relcore.represent.similarity import mean_row, row_blocks
 from relcore.represent.translation import align
-from relcore.runs.progress import Context, Report, Stages, silent
+from relcore.runs.progress import Context, Progress, Stages, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import MadeRows
 
@@ -67,7 +67,7 @@ class ReductionSpec:
 
 @extra()
 def reduce_spaces(
-    matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, report: Report | None = None
+    matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, report: Progress | None = None
 ) -> list[np.ndarray]:
     """Coordinates (n, c) float32 of each matrix (n, d_i), in their order; deterministic for a `random_state`.
 

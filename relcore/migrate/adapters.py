@@ -28,7 +28,7 @@ from relcore.files.formats import checked_ids
 from relcore.represent.similarity import Estimator, need_finite, row_blocks, unit_rows
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.digest import digest_of
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import MatrixLike
 from relcore.stores.index import (
@@ -678,7 +678,7 @@ def adapt(
     *,
     side: str = "queries",
     add: bool = False,
-    report: Report = silent,
+    report: Progress = silent,
     block: int = BLOCK,
 ) -> Target:
     """Map all rows of a store and write them to another one, with their ids and payload.

@@ -22,7 +22,7 @@ from relcore.base.text import read_lines
 from relcore.migrate.adapters import Adapter, WhitenedRelativeAdapter
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import row_blocks, rows_among, unit_rows
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.scores.neighbours import nearest
 from relcore.spaces.space import (
     TEST_FRACTION,
@@ -778,7 +778,7 @@ def curve_of(
     draws: int = 3,
     k: int = K,
     random_state: int = 0,
-    report: Report = silent,
+    report: Progress = silent,
 ) -> tuple[CurvePoint, ...]:
     """Points of each adapter at each size below the number of pairs, and of all but the first at that number.
 

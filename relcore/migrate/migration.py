@@ -49,7 +49,7 @@ from relcore.migrate.evaluate import (
 )
 from relcore.represent.similarity import unit_rows
 from relcore.runs.entries import Finished
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
 from relcore.scores.score import Difference, mean_difference
@@ -325,7 +325,7 @@ class Migration(Task[MigrationResult]):
         )
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> MigrationResult:
         """Raises a SpaceError for pairs that do not pair, judgements without known queries, missing
         labels.
@@ -333,7 +333,7 @@ class Migration(Task[MigrationResult]):
         report(0, 10, "checking the pairs")
         return self.answer(self.ground(spaces), report)
 
-    def answer(self, ground: Ground, report: Report = silent) -> MigrationResult:
+    def answer(self, ground: Ground, report: Progress = silent) -> MigrationResult:
         pairs, trial, state = ground.pairs, ground.trial, self.random_state
         report(1, 10, "choosing an adapter and a weight")
         fits = {name: pairs.fit(name) for name in (AUTOMATIC if self.adapter == AUTO else (self.adapter,))}
@@ -783,7 +783,7 @@ class ThresholdChange(Task[ThresholdOutcome]):
         return 0.3 + 1e-7 * MOST_JUDGED * n + 1e-9 * min(m, MOST_SEARCHED) * low * high
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> ThresholdOutcome:
         """Raises a SpaceError as `Migration.run`; for re-embedding with rows without a new vector."""
         state = self.migration.random_state

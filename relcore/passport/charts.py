@@ -22,7 +22,7 @@ from relcore.passport.passport import (
     paired,
 )
 from relcore.represent.similarity import unit_rows
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.tasks.recipe import Recipe, load_all
@@ -51,7 +51,7 @@ class EmbedAnchors(Task[Embedded]):
         return 5 + 0.02 * len(spaces[0])
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Embedded:
         encoder = replace(latest(MINILM), pooling=self.pooling)
         [rows] = encode_texts(encoder, list(spaces[0].ids), self.prompt).values()
@@ -75,7 +75,7 @@ class NameRecipe(Task[Tried]):
         return 8 + 0.25 * len(spaces[0])
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Tried:
         return Tried(name_recipe(model_at_hand(MINILM), list(spaces[0].ids), spaces[0].vectors))
 

@@ -21,11 +21,11 @@ from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.store import Store, in_use
 
 SECONDS_BETWEEN_REPORTS = 0.2
-Report = Callable[..., None]  # done, total, message and, where something is trained, {"loss": …}
+Progress = Callable[..., None]  # done, total, message and, where something is trained, {"loss": …}
 
 
 def silent(*_: Any, **__: Any) -> None:
-    """A `Report` that does nothing."""
+    """A `Progress` that does nothing."""
 
 
 class Context:
@@ -121,7 +121,7 @@ class Stages:
     of 3"``. `stages` are (name, seconds) in order; only proportions matter.
     """
 
-    def __init__(self, report: Report, stages: Sequence[tuple[str, float]]) -> None:
+    def __init__(self, report: Progress, stages: Sequence[tuple[str, float]]) -> None:
         self._report, self._names = report, [name for name, _ in stages]
         self._units = [max(1, round(_UNITS * seconds)) for _, seconds in stages]
         self._number = -1

@@ -14,7 +14,7 @@ import numpy as np
 from relcore.base.names import SEARCHES
 from relcore.represent.similarity import row_blocks, unit_rows
 from relcore.runs.digest import digest_of
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.comparison import AlignedPair
 from relcore.scores.neighbours import (
@@ -284,7 +284,7 @@ class NeighbourLists:
                 rows = rows.of(order)
             self._rows[search.name] = queries, rows, order  # the number of each of the rows
 
-    def search(self, report: Report) -> tuple[dict[str, np.ndarray], Recall | None]:
+    def search(self, report: Progress) -> tuple[dict[str, np.ndarray], Recall | None]:
         """Lists (n, k) int32 by the names of the searches, and the recall of approximate ones."""
         lists, done, total = {}, 0, sum(len(queries) for queries, _, _ in self._rows.values())
         place, index = None, None

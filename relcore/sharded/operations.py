@@ -23,7 +23,7 @@ from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 from relcore.runs.entries import Entry
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import cosine_score, cosine_sums
 from relcore.scores.comparison import (
@@ -103,7 +103,7 @@ class BlockWork(ShardWork):
 
     plans: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
         plans, labelled = read(store, self.plans, Plans), None
         sums, classes_of = SeveralSums(plans.each), plans.labels_of
         for blocks, alive, rows, vectors in live_rows(shards, report, _ROWS, labels=classes_of >= 0):
@@ -361,7 +361,7 @@ class WriteRows(ShardWork):
     goal: str
     format: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
         (shard,), function = shards, read(store, self.map, _MAPS[self.of]).function
         width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
         url = beside(_written_to(self.goal), f"{shard.name.rsplit('.', 1)[0]}.{self.format}")
@@ -379,7 +379,7 @@ class WriteRows(ShardWork):
         return all(files.exists(beside(path, name)) for names in facts["files"].values() for name in names)
 
     @staticmethod
-    def _mapped(shard: Shard, function: RowMap, report: Report) -> Iterator[ShardBlock]:
+    def _mapped(shard: Shard, function: RowMap, report: Progress) -> Iterator[ShardBlock]:
         for block in shard.blocks(labels=True):
             vectors = finite(shard, block)
             for part in row_blocks(len(vectors), _MAPPED_ROWS):
@@ -588,7 +588,7 @@ class Recovered(ShardWork):
 
     inversion: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
         inversion, nothing = read(store, self.inversion, FittedInversion), np.empty((0, shards[1].width))
         sums = cosine_sums(nothing, nothing)
         mean = inversion.rows.means[1]

@@ -27,7 +27,7 @@ from relcore.catalog.stored import put_encoding
 from relcore.represent.similarity import row_blocks
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
-from relcore.runs.progress import Context, Report, silent
+from relcore.runs.progress import Context, Progress, silent
 from relcore.runs.store import Store, in_use
 from relcore.scores.passes import ColumnSums, rows_beside
 from relcore.sharded.space import (
@@ -72,7 +72,7 @@ class ShardWork(ABC):
     writes: ClassVar[bool] = False
 
     @abstractmethod
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
         """A partial result."""
 
     @abstractmethod
@@ -130,7 +130,7 @@ class Runner:
 
     store: Store
     engine: Engine | None = None
-    report: Report = silent
+    report: Progress = silent
     done: list[tuple[str, PassResult]] = field(default_factory=list)
 
     def run(self, work: ShardWork, parts: Sequence[Shards], title: str) -> PassResult:
@@ -283,7 +283,7 @@ def read(store: Store, key: str, kind: type[T]) -> T:
 
 
 def live_rows(
-    shards: Shards, report: Report, size: int = 0, labels: bool = False
+    shards: Shards, report: Progress, size: int = 0, labels: bool = False
 ) -> Iterator[tuple[tuple[ShardBlock, ...], np.ndarray, np.ndarray, list[np.ndarray]]]:
     """Blocks, cut to at most `size` rows: the rows of the block that have a direction in every space, their
     numbers in the whole space, and their vectors in each.
@@ -326,7 +326,7 @@ class Survey(ShardWork):
     wanted: tuple[str, ...] = ()
     classes_of: int = -1
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
         sums, dropped, classes = [ColumnSums(shard.width) for shard in shards], [], Counter()
         wanted, places = pd.Index(self.wanted, dtype=object), []
         smallest = np.empty(0), np.empty(0, np.int64)
@@ -447,7 +447,7 @@ class Gather(ShardWork):
     texts: bool = False
     vectors: bool = True
 
-    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> Partial:
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
         shard, rows = shards[0], read(store, self.wanted, Rows).rows
         here = rows[(rows >= shard.start) & (rows < shard.start + shard.n)]
         arrays, ids, labels = {"rows": here}, [], []

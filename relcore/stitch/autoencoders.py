@@ -14,7 +14,7 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.settings import check, setting
 from relcore.base.torch_state import one_thread, reproducible
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 
 if TYPE_CHECKING:
     import torch
@@ -104,7 +104,7 @@ def fit_autoencoder(
     anchor_rows: np.ndarray,
     spec: AutoencoderSpec = AutoencoderSpec(),
     random_state: int = 0,
-    report: Report = silent,
+    report: Progress = silent,
 ) -> Autoencoder:
     """Train on grey pictures (n, height, width) with values 0 … 1; anchors are row numbers, which absolute
     models ignore.

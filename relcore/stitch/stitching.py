@@ -21,7 +21,7 @@ from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import Head, fit_head
 from relcore.represent.methods import MethodSettings, Rows, Side, carrier, representation
 from relcore.represent.similarity import mean_row
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import (
     TEST_FRACTION,
@@ -93,7 +93,7 @@ class StitchSpec(Task["StitchResult"]):
         return total * len(self.random_states)
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> StitchResult:
         return stitch_matrix(spaces, self, report=report)
 
@@ -364,7 +364,7 @@ class Stitching:
         shared: SharedRows,
         spec: StitchSpec,
         random_state: int = 0,
-        report: Report = silent,
+        report: Progress = silent,
     ) -> None:
         self.shared, self.spec, self.random_state = shared, spec, random_state
         self.split = split_rows(shared, spec, random_state)
@@ -424,7 +424,7 @@ class Stitching:
 def stitch_matrix(
     spaces: Sequence[MatrixLike],
     spec: StitchSpec = StitchSpec(),
-    report: Report = silent,
+    report: Progress = silent,
 ) -> StitchResult:
     """Every encoder with every head, by each method and for each random state of the spec.
 

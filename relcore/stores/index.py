@@ -30,7 +30,7 @@ from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes
 from relcore.files.tables import ParquetTable, is_vectors, vectors_of
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.spaces.space import FileStamp, LatentSpace
 
 BLOCK = 4096
@@ -232,7 +232,7 @@ class VectorIndex(ABC):
     @classmethod
     @abstractmethod
     def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
         """Write rows to a new place, or to one that is there where ``target.add``; nothing is ever deleted.
 
@@ -291,7 +291,7 @@ def need_target(place: StorePlace, target: Target) -> None:
 
 
 def write_index(
-    place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+    place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
 ) -> None:
     """Write rows to a place; errors as in `VectorIndex.write` and `StorePlace.need_access`."""
     place.need_access()
@@ -560,7 +560,7 @@ class NpyIndex(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
         cls.need_target(place, target)
         header = {"descr": "<f4", "fortran_order": False, "shape": (target.n, target.width)}
@@ -675,7 +675,7 @@ class ParquetIndex(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
         import pyarrow.parquet as parquet
 
@@ -755,7 +755,7 @@ class FaissFile(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
         """A flat index for inner products, as faiss/impl/index_write.cpp writes it; ids go beside it."""
         cls.need_target(place, target)

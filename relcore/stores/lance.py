@@ -16,7 +16,7 @@ from relcore.base.text import visible
 from relcore.base.writing import new_folder
 from relcore.files import confined
 from relcore.files.formats import ARROW
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.stores.index import (
     StoredRows,
     StorePlace,
@@ -148,7 +148,7 @@ class LanceIndex(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
         """Rows are added in one step, behind those that are there; a new table appears when it is whole."""
         table, folder = None, place.path
@@ -176,7 +176,7 @@ def _table(base: Any, place: StorePlace, target: Target) -> Any:
 
 
 def _reader(
-    place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report, schema: Any = None
+    place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress, schema: Any = None
 ) -> Any:
     """The rows as a stream of Arrow's batches."""
     import pyarrow as pa

@@ -33,7 +33,7 @@ from relcore.files import confined
 from relcore.files.formats import readable, usable_bytes
 from relcore.files.pickles import ListedUnpickler, State
 from relcore.represent.similarity import unit_rows
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.stores.index import BLOCK, StoredRows, StorePlace, Target, VectorIndex, need_new, need_width
 
 KEY = "QDRANT_API_KEY"
@@ -80,7 +80,7 @@ class QdrantIndex(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
         """To a server, where points with equal ids are overwritten; or to a new folder. A killed run begins
         again.
@@ -254,7 +254,7 @@ def _named_vector(client: Any, place: StorePlace, target: Target) -> str | None:
 
 
 def _write(
-    client: Any, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report
+    client: Any, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress
 ) -> None:
     from qdrant_client import models
 

@@ -24,7 +24,7 @@ from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
 from relcore.represent.methods import MethodSettings, Side, carrier, representation
 from relcore.represent.similarity import mean_row, unit_rows
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.score import Null
 from relcore.spaces.space import LatentSpace, Split
@@ -99,7 +99,7 @@ class AcrossDomains(Study):
         runs = grid(options, "looks networks methods n_anchors")
         return [{**run, "omega": _USUAL.omega, "delta": _USUAL.delta} for run in runs]
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         datasets = [
             DatasetSpec("digits", options=(("look", look),) if look != "plain" else ())
             for look in settings["looks"]
@@ -255,7 +255,7 @@ def cross_domain_matrices(
 
 
 def trained_parts(
-    datasets: Sequence[DatasetSpec], encoders: Sequence[Encoder], store: Store, report: Report = silent
+    datasets: Sequence[DatasetSpec], encoders: Sequence[Encoder], store: Store, report: Progress = silent
 ) -> list[Part]:
     """Encode every dataset with every encoder; the datasets have the same ids, row for row.
 
@@ -296,7 +296,7 @@ class HeadAcross(Study):
     by, measures = "pairs", _MEASURES
     shared, varied = "head", {"n_pairs": _NUMBERS}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         state = settings["random_state"]
         sides = [sentence_side(encoder, store, report) for encoder in (TfidfSvd(), _minilm())]
         alive = np.flatnonzero(np.all([np.linalg.norm(rows, axis=1) > 0 for _, rows in sides], axis=0))
@@ -343,7 +343,7 @@ def _minilm(*layers: tuple[int, ...]) -> Encoder:
     return MiniLM(*layers)
 
 
-def sentence_side(encoder: Encoder, store: Store, report: Report) -> tuple[LatentSpace, np.ndarray]:
+def sentence_side(encoder: Encoder, store: Store, report: Progress) -> tuple[LatentSpace, np.ndarray]:
     (space,) = encode(dataset_of("sentences"), encoder, store, report)
     everyday = list(load_parallel(("en",))["en"])
     if not isinstance(encoder, TrainedEncoder):
@@ -387,7 +387,7 @@ class PicturesAndWords(Study):
 
     shared, varied = "encoder keep exponent", {"n_pairs": _PICTURES}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         (images,) = encode(dataset_of("digits"), _VISION, store, report)
         sentences = [template.format(word) for word in _DIGITS for template in TEMPLATES]
         ids = [f"caption/{number}" for number in range(len(sentences))]
@@ -516,7 +516,7 @@ class Layers(Study):
 
     shared = "metric method n_anchors"
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         spaces = encode(dataset_of("sentences"), _minilm(_LAYERS), store, report)
         values = stitched_values(spaces, settings)
         if settings["random_state"] == 0:  # the absolute spaces are the same in all random states

@@ -17,7 +17,7 @@ from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import mean_row, project_directions, unit_rows
 from relcore.represent.translation import InverseRelativeProjection, Procrustes, pruned_decoders
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.score import Null
 from relcore.spaces.space import LatentSpace, Match, Split, match, row_keys
@@ -76,7 +76,7 @@ class Pruning(Study):
     shared = "data route n_anchors spaces"
     cost: ClassVar = {"digits": 2.0, "sentences": 30.0, "words": 30.0}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         pair, test_ids = _pair_of(settings, store, report)
         state = settings["random_state"]
         anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state).tolist()
@@ -168,7 +168,7 @@ def _explained(cell: pd.Series) -> str:
     return "\n".join(lines + ["a pruning is left with one anchor; lower δ"] * bool(np.isnan(cell["cosine"])))
 
 
-def _pair_of(settings: Settings, store: Store, report: Report) -> tuple[Match, tuple[str, ...]]:
+def _pair_of(settings: Settings, store: Store, report: Progress) -> tuple[Match, tuple[str, ...]]:
     if settings["spaces"] or settings["data"] == "words":
         return word_pair(settings["spaces"], store), ()
     spaces = labelled_spaces(settings["data"], store, report)
@@ -185,7 +185,7 @@ def inversion_sweep(
     deltas: Sequence[float] = DELTAS,
     omegas: Sequence[int] = OMEGAS,
     n_rows: int = MOST_ROWS,
-    report: Report = silent,
+    report: Progress = silent,
 ) -> dict[str, Any]:
     """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
 
@@ -350,7 +350,7 @@ class CommonMean(Study):
     shared, varied = "n_anchors", {"data": "data"}
     cost: ClassVar = dict.fromkeys(_STUDIED, 3.0) | {"sentences": 8.0}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         spaces, state = studied_spaces(settings["data"], store, report), settings["random_state"]
         split = studied_split(settings["data"], spaces[0], settings["n_anchors"], state)
         means = [mean_row(space.vectors[split.known]) for space in spaces]

@@ -19,7 +19,7 @@ from relcore.figures.charts import Line, Lines, PictureGrid, PictureRow
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import RelativeProjection, mean_row
 from relcore.represent.translation import Affine, Procrustes
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.dimension import condition_number, participation_ratio, two_nn
 from relcore.scores.neighbours import find_neighbours
@@ -99,7 +99,7 @@ class Isometry(Study):
         varied = {"network": options["networks"], "width": options["widths"]}
         return [run | {"residuals": list(_RESIDUALS)} for run in grid(options, "", **varied)]
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         state = settings["random_state"]
         source, target = (
             trained_space(settings["network"], settings["width"], 2 * state + second, store, report)
@@ -188,7 +188,7 @@ def with_residual(source: LatentSpace, target: LatentSpace, test: np.ndarray, ti
     return LatentSpace(moved, target.ids, name=f"{target.name}, × {times:g}", labels=target.labels)
 
 
-def trained_space(network: str, width: int, random_state: int, store: Store, report: Report) -> LatentSpace:
+def trained_space(network: str, width: int, random_state: int, store: Store, report: Progress) -> LatentSpace:
     if network != "autoencoder":
         encoder = SweptVision(network, width, epochs=_EPOCHS[network], random_state=random_state)
         return encode(_DATA, encoder, store, report)[0]
@@ -290,7 +290,7 @@ class AnchorDimension(Study):
         runs = grid(options, "", data=options["data"], pair=range(max(_PAIRS.values())))
         return [run for run in runs if run["pair"] < _PAIRS[run["data"]]]
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         data, state = settings["data"], settings["random_state"]
         pair = spaces_of_pair(data, settings["pair"], store, report)
         material = {"trainings": "digits", "reduced": "words"}.get(data, data)
@@ -369,7 +369,7 @@ class AnchorDimension(Study):
         )
 
 
-def spaces_of_pair(data: str, number: int, store: Store, report: Report) -> tuple[LatentSpace, LatentSpace]:
+def spaces_of_pair(data: str, number: int, store: Store, report: Progress) -> tuple[LatentSpace, LatentSpace]:
     if data == "trainings":
         first, second = (trained_space(*_TRAINED[number], state, store, report) for state in (0, 1))
         return first, second
@@ -472,7 +472,7 @@ class Reconstruction(Study):
 
     shared, varied = "epochs n_anchors", {"model": "models"}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         dataset, pictures = digit_pictures(store)
         test = held_out_rows(len(pictures))
         train = np.setdiff1d(np.arange(len(pictures)), test)

@@ -18,7 +18,7 @@ from relcore.compare.scoring import AllPairs, metrics_among_spaces
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.measures import fewer_permutations
 from relcore.spaces.space import LatentSpace, Split
@@ -526,7 +526,7 @@ class MeasuresTested(Study):
         chosen = product(options["architectures"], options["measures"])
         return [{**same, "architecture": kind, "measure": name} for kind, name in chosen]
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         networks = {name: settings[name] for name in ("data", "architecture", "n_states")}
         if "measure" not in settings:
             return _trained_networks(networks, store, report)
@@ -655,7 +655,7 @@ def _heat_map(
     )
 
 
-def _trained_networks(settings: Settings, store: Store, report: Report) -> RunResult:
+def _trained_networks(settings: Settings, store: Store, report: Progress) -> RunResult:
     dataset = load_dataset(DatasetSpec("planetoid", settings["data"]), store)
     graph, kind, n_states = dataset.graph(), settings["architecture"], settings["n_states"]
     nodes, anchors = compared_nodes(graph)
@@ -677,7 +677,7 @@ def _trained_networks(settings: Settings, store: Store, report: Report) -> RunRe
 
 
 def _scored(
-    settings: Settings, arrays: dict[str, np.ndarray], facts: dict[str, Any], report: Report
+    settings: Settings, arrays: dict[str, np.ndarray], facts: dict[str, Any], report: Progress
 ) -> RunResult:
     name, n_states, ids = settings["measure"], settings["n_states"], facts["ids"]
     anchors = ids[len(ids) - facts["anchors"] :]

@@ -32,7 +32,7 @@ from relcore.encoders.vision import (
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head, network_exponent
 from relcore.represent.similarity import inverse_norms, mean_row, project_directions, unit_rows
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
 from relcore.spaces.space import LatentSpace
@@ -95,7 +95,7 @@ class TrainingRelative(Study):
     shared, varied = "data n_anchors", {"features": _FORMS}
     cost: ClassVar = {"digits": 85.0, "sentences": 110.0}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         spaces = labelled_spaces(settings["data"], store, report)
         report(0, 1, f"heads on {settings['features']} features")
         spec = StitchSpec(
@@ -158,7 +158,7 @@ class TrainedCount(Study):
 
     shared, varied = "architecture epochs", {"n_anchors": _COUNTS}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         dataset, state = load_dataset(DatasetSpec("digits"), store), settings["random_state"]
         network = {name: settings[name] for name in ("architecture", "epochs")}
         specs = [SweptVision(**network, random_state=2 * state + one) for one in (0, 1)]
@@ -190,7 +190,7 @@ _BATCH = 64
 
 
 def absolute_and_relative_accuracy(
-    specs: Sequence[SweptVision], dataset: Dataset, n_anchors: int, random_state: int, report: Report
+    specs: Sequence[SweptVision], dataset: Dataset, n_anchors: int, random_state: int, report: Progress
 ) -> dict[str, float]:
     """Test accuracies of two networks that share `n_anchors` random training pictures.
 
@@ -322,7 +322,7 @@ class SimilarityPerformance(Study):
         chosen = np.random.default_rng(0).permutation(len(runs))[: options["n_runs"]]
         return [{"data": options["data"], **runs[number]} for number in chosen]
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         data = settings["data"]
         dataset, encoder = load_dataset(_DATA[data], store), _encoder(settings)
         reference = {"data": data, **_REFERENCES[data]}
@@ -411,7 +411,7 @@ def _encoder(settings: Settings) -> TrainedEncoder:
 
 
 def _measured(
-    encoder, dataset, data: str, report: Report, reference: dict[str, np.ndarray] | None
+    encoder, dataset, data: str, report: Progress, reference: dict[str, np.ndarray] | None
 ) -> RunResult:
     rows, anchors = _rows_and_anchors(dataset, data)
     no_anchor = ~np.isin(rows, anchors)
@@ -562,7 +562,7 @@ class RescaledRows(Study):
 
     shared, varied = "data spaces", {"network": "networks"}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         if settings["spaces"]:
             space, test_ids = word_pair(settings["spaces"], store).source, ()
         else:
@@ -627,7 +627,7 @@ class RescaledLayers(Study):
         n_train, n_alphas = (1000, 13) if options["network"] == "digits" else (400, 9)
         return [{**options, "n_train": n_train, "n_alphas": n_alphas, "span": 16.0, "random_state": 0}]
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         network = settings["network"]
         encoder = SmallVision("vit") if network == "digits" else MiniLM((6,))
         return RunResult(rescaled_layers(network, encoder, settings, store, report))
@@ -805,7 +805,7 @@ def _fit(network: str, X: np.ndarray, targets: np.ndarray, random_state: int) ->
 
 
 def rescaled_layers(
-    data: str, encoder: Encoder, settings: Settings, store: Store, report: Report
+    data: str, encoder: Encoder, settings: Settings, store: Store, report: Progress
 ) -> dict[str, Any]:
     """Train a plain ReLU head on the network's encodings, then rescale the output of one layer at a time.
 
@@ -957,7 +957,7 @@ class RowLengths(Study):
             for number in range(count)
         ]
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         if settings["spaces"]:
             pair = word_pair(settings["spaces"], store)
             spaces = [pair.source, pair.target]

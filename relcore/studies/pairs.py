@@ -26,7 +26,7 @@ from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Ground, Migrati
 from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors, optimise_anchors
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.digest import digest_of
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.studies.study import (
@@ -105,7 +105,7 @@ class SeedCount(Study):
         runs = grid(options, "spaces", **varied)
         return [run for run in runs if run["seeds"] or run["method"] == "self-learning"]
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         report(0, 1, f"{settings['seeds']} seeds, {settings['rows']} rows")
         measured = _translated if settings["spaces"] == "english-french" else _hidden
         result, share, hidden = measured(settings, store, report)
@@ -151,7 +151,7 @@ def _reached(table: pd.DataFrame) -> dict[int, Estimate]:
     return {int(seeds): share(part.found >= ENOUGH) for seeds, part in table.groupby("seeds")}
 
 
-def _hidden(settings: Settings, store: Store, report: Report) -> tuple[BootstrapResult, float, int]:
+def _hidden(settings: Settings, store: Store, report: Progress) -> tuple[BootstrapResult, float, int]:
     pair = word_pair((), store)
     sizes = {"n_anchors": _ANCHORS, "n_seeds": settings["seeds"], "rows": settings["rows"]}
     spec = BootstrapSpec(settings["method"], **sizes, random_state=settings["random_state"], **_LITERAL)
@@ -159,7 +159,7 @@ def _hidden(settings: Settings, store: Store, report: Report) -> tuple[Bootstrap
     return outcome.result, outcome.share, _ANCHORS - settings["seeds"]
 
 
-def _translated(settings: Settings, store: Store, report: Report) -> tuple[BootstrapResult, float, int]:
+def _translated(settings: Settings, store: Store, report: Progress) -> tuple[BootstrapResult, float, int]:
     corpora = (in_data_folder("corpora", f"{language}.txt.xz") for language in ("english", "french"))
     english, french = (most_frequent(corpus_words(path, store, report), settings["rows"]) for path in corpora)
     listed = swadesh_pairs(in_data_folder("swadesh", "en"), in_data_folder("swadesh", "fr"))
@@ -210,7 +210,7 @@ class AnchorOptimisation(Study):
     )
     varied: ClassVar = {"pair": "pairs", "rows": "rows", "seeds": "seeds"}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         name, n, n_seeds = settings["pair"], settings["rows"], settings["seeds"]
         rng = np.random.default_rng((settings["random_state"], n, n_seeds))
         spaces = _row_by_row(name.removesuffix(_CENTRED), store, report)
@@ -297,7 +297,7 @@ def _fewest_seeds(table: pd.DataFrame) -> str:
     return str(enough[enough].index.min()) if enough.any() else _NEVER
 
 
-def _row_by_row(name: str, store: Store, report: Report) -> list[LatentSpace]:
+def _row_by_row(name: str, store: Store, report: Progress) -> list[LatentSpace]:
     """Two spaces, row i of one with row i of the other; of "unrelated" ones these have nothing in common."""
     if name == "digits":
         encoders = SmallVision("mlp"), SmallVision("cnn")
@@ -331,7 +331,7 @@ def cranfield_folder() -> Path | None:
     return folder if folder and folder.is_dir() else None
 
 
-def cranfield(new: str, old: str, store: Store, report: Report = silent) -> Material:
+def cranfield(new: str, old: str, store: Store, report: Progress = silent) -> Material:
     """Abstracts and questions by two of `MODELS`, and the judgements; two abstracts without text are left
     out.
 
@@ -360,7 +360,7 @@ def _encoder(name: str) -> Encoder:
 
 
 def _queries(
-    documents: Dataset, queries: Dataset, encoder: Encoder, store: Store, report: Report
+    documents: Dataset, queries: Dataset, encoder: Encoder, store: Store, report: Progress
 ) -> LatentSpace:
     key = digest_of("cranfield queries", documents.digest, queries.digest, encoder)
     if (entry := store.get(key)) is not None:
@@ -425,7 +425,7 @@ class MigrationQuality(Study):
         models = [f"{new} → {old}" for new, old in permutations(_BY_DATA[options["data"]], 2)]
         return grid(options, "data", models=models, pairs=options["pairs"])
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         report(0, 4, "encoding")
         new, old = settings["models"].split(" → ")
         material, state = material_of(settings["data"], new, old, store, report), settings["random_state"]
@@ -483,7 +483,7 @@ class MigrationQuality(Study):
         )
 
 
-def material_of(data: str, new: str, old: str, store: Store, report: Report) -> Material:
+def material_of(data: str, new: str, old: str, store: Store, report: Progress) -> Material:
     if data == "cranfield":
         return cranfield(new, old, store, report)
     sentences = {"tfidf": OLD, "minilm": NEW}

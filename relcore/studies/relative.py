@@ -18,7 +18,7 @@ from relcore.represent.anchors import mixtures, select_anchors
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import RelativeProjection, mean_row, unit_rows
 from relcore.represent.translation import Affine, Procrustes
-from relcore.runs.progress import Report
+from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.comparison import (
     LIVE_QUERIES,
@@ -128,7 +128,7 @@ class AnchorChoice(Study):
         picked = {"n_anchors": len(anchors), "choice": "picked", "anchors": anchors, "random_state": 0}
         return runs + [{**runs[0], **picked}] * bool(anchors)
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         if settings["data"] == "words":
             return self._words(settings, store)
         spaces, state = labelled_spaces(settings["data"], store, report), settings["random_state"]
@@ -252,7 +252,7 @@ class AnchorCount(Study):
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         return grid(options, "data", n_anchors=_COARSE if options["grid"] == "coarse" else _PAPER)
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         spaces = labelled_spaces(settings["data"], store, report)
         report(0, 1, f"{settings['n_anchors']} anchors")
         spec = StitchSpec(
@@ -313,7 +313,7 @@ class AnchorInfluence(Study):
         spaces = list(options["spaces"])
         return [{"spaces": spaces, "n_anchors": len(anchors), "anchors": anchors, "random_state": 0}]
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         pair = word_pair(settings["spaces"], store)
         anchors = settings.get("anchors") or random_anchors(settings, pair)
         rows = pair.source.rows(anchors)
@@ -527,7 +527,7 @@ class MethodMap(Study):
             runs += grid({**options, "data": data}, "data", **varied, ratio=ratios)
         return runs
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         data, state = settings["data"], settings["random_state"]
         if data == "mixture":
             pair = mixture_pair(settings["condition"], settings["noise"], state)
@@ -708,7 +708,7 @@ class Quantisation(Study):
 
     shared, varied = "n_anchors clusters", {"data": "data", "t": _THRESHOLDS}
 
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         data, state = settings["data"], settings["random_state"]
         spaces = studied_spaces(data, store, report)
         split = studied_split(data, spaces[0], settings["n_anchors"], state, _ROWS)

@@ -36,7 +36,7 @@ from relcore.represent.anchors import select_anchors
 from relcore.runs.digest import digest_of, plugins_in
 from relcore.runs.entries import Entry, FinishedGroup
 from relcore.runs.jobs import Engine, Job
-from relcore.runs.progress import Context, Expected, Report, expect, note_pace
+from relcore.runs.progress import Context, Expected, Progress, expect, note_pace
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
 from relcore.spaces.space import LatentSpace, Match, Split, match, row_keys
@@ -344,7 +344,7 @@ class Study(ABC):
         return grid(options, self.shared, **chosen)
 
     @abstractmethod
-    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         """One run; equal settings give an equal result."""
 
     def seconds(self, settings: Settings) -> float:
@@ -454,7 +454,7 @@ def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None
         _run(study, settings, context.store, context.report)
 
 
-def finished_run(study: Study, settings: Settings, store: Store, report: Report) -> Entry:
+def finished_run(study: Study, settings: Settings, store: Store, report: Progress) -> Entry:
     """A run that another one needs, from the store, else computed now and kept."""
     key = run_key(study, settings)
     if (entry := store.get(key)) is not None:
@@ -463,7 +463,7 @@ def finished_run(study: Study, settings: Settings, store: Store, report: Report)
     return store.get(key)
 
 
-def _run(study: Study, settings: Settings, store: Store, report: Report) -> None:
+def _run(study: Study, settings: Settings, store: Store, report: Progress) -> None:
     began = time.perf_counter()
     result = study.measure(settings, store, report)
     facts = {
@@ -565,7 +565,7 @@ class StudyRuns:
             bool(states["cancelled"]),
         )
 
-    def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:
+    def wait(self, engine: Engine, pause: float = 0.2, report: Progress | None = None) -> Standing:
         while True:
             standing = self.standing(engine)
             if report:
@@ -574,7 +574,7 @@ class StudyRuns:
                 return standing
             time.sleep(pause)
 
-    def finish(self, engine: Engine, report: Report | None = None) -> pd.DataFrame:
+    def finish(self, engine: Engine, report: Progress | None = None) -> pd.DataFrame:
         """Compute what is missing; `table` of the whole. Raises a SpaceError if a run fails; call again to
         resume.
         """
@@ -694,7 +694,7 @@ def encoders_of(data: str) -> tuple[Encoder, ...]:
     return TfidfSvd(), MiniLM((2, 4, 6))
 
 
-def labelled_spaces(data: str, store: Store, report: Report) -> list[LatentSpace]:
+def labelled_spaces(data: str, store: Store, report: Progress) -> list[LatentSpace]:
     encoders, dataset = encoders_of(data), dataset_of(data)
     return [space for encoder in encoders for space in encode(dataset, encoder, store, report)]
 
@@ -745,7 +745,7 @@ def random_anchors(settings: Settings, pair: Match) -> list[str]:
     return select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"]).tolist()
 
 
-def studied_spaces(data: str, store: Store, report: Report) -> list[LatentSpace]:
+def studied_spaces(data: str, store: Store, report: Progress) -> list[LatentSpace]:
     if data == "words":
         pair = word_pair((), store)
         return [pair.source, pair.target]

@@ -13,7 +13,7 @@ from relcore.base.settings import check
 from relcore.catalog.catalog import SpaceSpec, load_encoding, put_space, unscored_ids
 from relcore.runs.digest import StoreError, digest_of, plugins_in
 from relcore.runs.entries import Entry
-from relcore.runs.progress import Context, Report, silent
+from relcore.runs.progress import Context, Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 
@@ -51,7 +51,7 @@ class Task(ABC, Generic[Result]):
         """Roughly how long it takes on two cores."""
 
     @abstractmethod
-    def run(self, spaces: Sequence[LatentSpace], store: Store, report: Report = silent) -> Result:
+    def run(self, spaces: Sequence[LatentSpace], store: Store, report: Progress = silent) -> Result:
         """Compute it; `report` is called as ``report(done, total, message)``. Raises SpaceError for unfit
         spaces or settings.
         """
@@ -80,7 +80,7 @@ class Task(ABC, Generic[Result]):
         store: Store,
         spaces: Sequence[LatentSpace],
         unsaved: Callable[[str], None],
-        report: Report = silent,
+        report: Progress = silent,
     ) -> Result:
         """Run in place, and save the result, or call `unsaved` with the reason why it cannot be."""
         arrays, facts = records.pack(self.run(spaces, store, report))

@@ -29,7 +29,7 @@ from relcore.represent.heads import fit_head
 from relcore.represent.similarity import matrix, mean_row, need_finite, unit_rows
 from relcore.represent.translation import nearest_rotation
 from relcore.runs import entries
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.device import one_thread_products
 from relcore.scores.neighbours import Neighbours, nearest_directions
@@ -386,7 +386,7 @@ class UniverseSpec(Task[Universe]):
         return 0.2 + (n * total**2 + 10 * total**2 * wide) / 4e10 + pairs * (0.01 + wide / 2e4)
 
     def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Universe:
         """
         Raises

@@ -9,7 +9,7 @@ from typing import Self
 
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
-from relcore.runs.progress import Report, silent
+from relcore.runs.progress import Progress, silent
 from relcore.stores.index import StoredRows, StorePlace, Target, VectorIndex, need_new, need_width, no_secrets
 
 
@@ -93,7 +93,7 @@ class Database(VectorIndex):
 
     @classmethod
     def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Report = silent
+        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
         with cls._for_writing(place, target) as (index, is_there):
             if not is_there:
