@@ -23,6 +23,7 @@ PACKAGES = ("app", "pages", "relcore")
 # The folders of relcore from the bottom up: each imports only from those before it and from itself.
 FLOORS = (
     "base",
+    "engine",
     "spaces",
     "runs",
     "represent",

@@ -1,0 +1,452 @@
+"""Where numbers are computed: one choice for the process, and the operations that NumPy and torch name
+differently.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from importlib.util import find_spec
+from threading import Event, Lock
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.base.libraries import extra
+
+Array = Any  # a NumPy array, or a tensor on the device
+T = TypeVar("T")
+
+VARIABLE = "RELSCOPE_DEVICE"
+DEVICE_HELP = "auto (a GPU where there is one), cpu, cuda, or one of several GPUs: cuda:1"
+_NAME = re.compile(r"auto|cpu|torch|cuda(:\d+)?")
+
+
+def chosen() -> str:
+    """The device that the user chose, by `use_device` or by RELSCOPE_DEVICE; else "auto".
+
+    Raises
+    ------
+    SpaceError
+        RELSCOPE_DEVICE names no device.
+    """
+    return _checked(os.environ.get(VARIABLE) or "auto", VARIABLE)
+
+
+class use_device:
+    """Compute on a device from now on, or in a `with` block: "auto", "cpu", "cuda", "cuda:1", or "torch",
+    which is torch on the CPU, to test the path of a GPU.
+
+    Raises
+    ------
+    SpaceError
+        An unknown name.
+
+    Examples
+    --------
+    >>> from relcore.engine.device import chosen, use_device
+    >>> with use_device("cpu"):
+    ...     chosen()
+    'cpu'
+    """
+
+    def __init__(self, name: str) -> None:
+        # The choice is the environment variable itself, so that processes started later have it, too.
+        self._before = os.environ.get(VARIABLE)
+        os.environ[VARIABLE] = _checked(name, "device")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = self._before
+
+
+def _checked(name: str, what: str) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise SpaceError(
+            f"{what}: expected 'auto', 'cpu', 'torch', 'cuda' or 'cuda:1', got {name!r:.40}; choose one"
+        )
+    return name
+
+
+def resolve(name: str | None = None) -> str:
+    """The device that a name means on this machine, by default the chosen one: "cpu", "torch", "cuda" or
+    "cuda:1".
+
+    Raises
+    ------
+    SpaceError
+        An unknown name; a GPU that this machine lacks.
+    """
+    name = chosen() if name is None else _checked(name, "device")
+    if name == "auto":
+        return "cuda" if has_gpu() else "cpu"
+    if name.startswith("cuda"):
+        with extra():
+            import torch
+
+        n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if int(name.partition(":")[2] or 0) >= n_gpus:
+            got = "PyTorch finds none" if not n_gpus else f"PyTorch finds {n_gpus}, cuda:0 … {n_gpus - 1}"
+            raise SpaceError(f"device: expected a GPU for {name!r}, but {got}; use 'auto' or 'cpu'")
+    return name
+
+
+def torch_name(name: str | None = None) -> str:
+    """What torch calls the device of a name, for networks: "cpu", "cuda" or "cuda:1"."""
+    name = resolve(name)
+    return "cpu" if name == "torch" else name
+
+
+def described() -> str:
+    """The chosen device in words, for --version and the session: ``"cpu"``, ``"cuda (NVIDIA H100)"``."""
+    name = resolve()
+    return f"{name} ({gpu_name(name)})" if name.startswith("cuda") else name
+
+
+def gpu_name(name: str = "cuda") -> str:
+    import torch
+
+    return torch.cuda.get_device_name(torch.device(name))
+
+
+@lru_cache(maxsize=1)
+def has_gpu() -> bool:
+    """Whether torch can use a GPU here."""
+    # torch takes seconds to import, so it is asked only where the driver's library is: in a container and in
+    # WSL, too, which have no /proc/driver/nvidia. The answer does not depend on what was imported before.
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    if not find_spec("torch"):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+# The devices. Their blocks are as large as is good for them: a CPU's fit its cache, a GPU's keep it busy.
+
+
+class NumpyDevice:
+    """Blocks in memory. Buffers are reused from block to block: new memory costs as much as a product. A
+    result in a named buffer holds until the next one of that name.
+    """
+
+    name = "cpu"
+    block_rows = 8192  # of a pass over all rows
+    search_rows = 4096  # the products of 600 queries with as many rows are 10 MB, which stay in cache
+    threads: int | None = None  # as many as BLAS has
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, np.ndarray] = {}
+
+    def buffer(self, name: str, n_rows: int, width: int) -> np.ndarray:
+        """Memory for (n_rows, width) float32."""
+        held = self._buffers.get(name)
+        if held is None or held.size < n_rows * width:
+            self._buffers[name] = held = np.empty(n_rows * width, dtype=np.float32)
+        return held[: n_rows * width].reshape(n_rows, width)
+
+    def alike(self) -> NumpyDevice:
+        """The same device with buffers of its own, for another thread."""
+        return NumpyDevice()
+
+    def exact(self) -> AbstractContextManager:
+        """While it lasts, products keep all digits of float32."""
+        return nullcontext()
+
+    def rows_at_once(self, most: int, row_bytes: int) -> int:
+        """Rows of a block, where `most` are best, and a row with all that is made of it takes `row_bytes`."""
+        return most
+
+    def put(self, array: np.ndarray) -> Array:
+        return array
+
+    def get(self, array: Array) -> np.ndarray:
+        return array
+
+    def rows(self, X: np.ndarray) -> Array:
+        """Rows (m, d) of any real type as float32 on the device; also mapped from a file."""
+        return np.asarray(X, dtype=np.float32)
+
+    def centred(self, rows: Array, mean: Array, name: str) -> Array:
+        """Rows less a mean row, in the named buffer."""
+        return np.subtract(rows, mean, out=self.buffer(name, *rows.shape), casting="same_kind")
+
+    def product(self, rows: Array, matrix: Array, name: str) -> Array:
+        return np.matmul(rows, matrix, out=self.buffer(name, rows.shape[0], matrix.shape[1]))
+
+    def stretched(self, rows: Array, factors: Array, name: str) -> Array:
+        return np.multiply(rows, factors, out=self.buffer(name, *rows.shape))
+
+    def paired(self, first: Array, second: Array) -> Array:
+        """Inner product of each row with the other's, (m,)."""
+        return np.vecdot(first, second)
+
+    def double(self, array: Array) -> Array:
+        return array.astype(np.float64)
+
+
+class TorchDevice:
+    """The methods of `NumpyDevice` for tensors, on a GPU or, to test the same path, on the CPU.
+
+    Matrix products within `exact` keep all digits of float32: TF32 and autocast are off, and afterwards as
+    they were. `part` divides the size of blocks, after the memory ran out with larger ones.
+    """
+
+    threads = 2  # one copies rows while the other's are computed
+
+    def __init__(self, name: str = "cuda", part: int = 1) -> None:
+        with extra():
+            import torch
+
+        self._torch, self.name, self._part = torch, name, part
+        self.torch_name = "cpu" if name == "torch" else name
+        self.block_rows, self.search_rows = (8192, 4096) if name == "torch" else (1 << 18, 1 << 17)
+
+    def alike(self) -> TorchDevice:
+        return self
+
+    def exact(self) -> AbstractContextManager:
+        return full_precision(self._torch, self.torch_name.partition(":")[0])
+
+    def rows_at_once(self, most: int, row_bytes: int) -> int:
+        if self.name == "torch":
+            return max(1, most // self._part)
+        cuda = self._torch.cuda
+        free = cuda.mem_get_info(self.torch_name)[0]
+        # What torch holds in its cache is free for our blocks, too.
+        free += cuda.memory_reserved(self.torch_name) - cuda.memory_allocated(self.torch_name)
+        fitting = free // (2 * self.threads * row_bytes)
+        return max(256, min(most, fitting) // self._part)
+
+    def put(self, array: np.ndarray) -> Array:
+        tensor = self._torch.from_numpy(np.ascontiguousarray(array))
+        if self.torch_name == "cpu":
+            return tensor
+        # Pinned memory is copied six times as fast; small arrays are not worth the pinning.
+        if tensor.nbytes > 1 << 20:
+            return tensor.pin_memory().to(self.torch_name, non_blocking=True)
+        return tensor.to(self.torch_name)
+
+    def get(self, array: Array) -> np.ndarray:
+        return array.cpu().numpy()
+
+    def rows(self, X: np.ndarray) -> Array:
+        # Half precision is copied as it is. Rare: types that torch lacks, as of another byte order.
+        kept = X.dtype in (np.float16, np.float32) and X.dtype.isnative
+        # A copy, because a mapped file is read-only, which torch does not take.
+        return self.put(np.array(X) if kept else np.array(X, dtype=np.float32)).float()
+
+    def centred(self, rows: Array, mean: Array, name: str) -> Array:
+        return (rows - mean).float()
+
+    def product(self, rows: Array, matrix: Array, name: str) -> Array:
+        return rows @ matrix
+
+    def stretched(self, rows: Array, factors: Array, name: str) -> Array:
+        return rows * factors
+
+    def paired(self, first: Array, second: Array) -> Array:
+        return self._torch.linalg.vecdot(first, second)
+
+    def double(self, array: Array) -> Array:
+        return array.to(self._torch.float64, copy=True)
+
+    def smaller(self) -> TorchDevice:
+        """The same device with blocks of half the size, and what torch holds in its cache given back."""
+        if self.torch_name != "cpu":
+            self._torch.cuda.empty_cache()
+        return TorchDevice(self.name, 2 * self._part)
+
+
+Device = NumpyDevice | TorchDevice
+
+
+def device_of(name: str | None = None) -> Device:
+    """The device of a name, by default the chosen one."""
+    name = resolve(name)
+    return NumpyDevice() if name == "cpu" else TorchDevice(name)
+
+
+# Out of memory.
+
+_HALVINGS = 3
+SMALLER = "the memory of the GPU ran out, so its blocks are made smaller; end what else uses the GPU"
+OUT_OF_MEMORY = (
+    "the memory of the GPU ran out, so the rest is computed on the CPU, with the same scores; end what else"
+    " uses the GPU, or choose device='cpu'"
+)
+_MEMORY_ERRORS = (
+    "out of memory",  # also of AcceleratorError, when another process takes what was free
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUBLAS_STATUS_NOT_INITIALIZED",  # cuBLAS allocates its workspace when it is first used
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_NOT_INITIALIZED",
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether torch raised it because the device's memory is full."""
+    return type(error).__name__ == "OutOfMemoryError" or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _MEMORY_ERRORS)
+    )
+
+
+def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
+    """What the work gives on a device, by default the chosen one.
+
+    Where the memory of a GPU runs out, the work is done again with smaller blocks, and at last on the CPU,
+    which a warning says.
+    """
+    where = device_of(device)
+    for halving in range(_HALVINGS + 1):
+        try:
+            return work(where)
+        except RuntimeError as error:
+            if isinstance(where, NumpyDevice) or not is_out_of_memory(error):
+                raise
+        # Outside of the except clause, whose traceback keeps the tensors alive.
+        if halving < _HALVINGS:
+            warnings.warn(SMALLER, stacklevel=3)
+            where = where.smaller()
+    warnings.warn(OUT_OF_MEMORY, stacklevel=3)
+    return work(NumpyDevice())
+
+
+# Precision. It belongs to the process: the first thread that enters sets it, the last one restores it.
+
+_precision_lock = Lock()
+_precise = 0
+_before: Any = None
+
+
+@contextmanager
+def full_precision(torch: Any, kind: str) -> Iterator[None]:
+    """While it lasts, no TF32, no bfloat16 and no autocast in products and convolutions on this kind of
+    device.
+    """
+    global _precise, _before
+    with _precision_lock:
+        if not _precise:
+            _before = _precision(torch)
+            _set_precision(torch, "highest" if isinstance(_before[0], str) else ("ieee", "ieee"), False)
+        _precise += 1
+    try:
+        with torch.autocast(kind, enabled=False):
+            yield
+    finally:
+        with _precision_lock:
+            _precise -= 1
+            if not _precise:
+                _set_precision(torch, *_before)
+
+
+def _precision(torch: Any) -> tuple[str | tuple[str, str], bool]:
+    """Of products by cuBLAS and on the CPU, one word in torch 2.8; whether convolutions use TF32."""
+    matmul, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn.allow_tf32
+    if not hasattr(matmul, "fp32_precision"):
+        return torch.get_float32_matmul_precision(), convolutions
+    return (matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision), convolutions
+
+
+def _set_precision(torch: Any, products: str | tuple[str, str], convolutions: bool) -> None:
+    torch.backends.cudnn.allow_tf32 = convolutions
+    if isinstance(products, str):
+        torch.set_float32_matmul_precision(products)
+    else:
+        torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision = products
+
+
+# One thread of BLAS for each block, and as many blocks at a time as BLAS has threads, so that the steps
+# between two products use all cores, too. The setting belongs to the process and is put back after the last
+# pass.
+
+_lock = Lock()
+_users: dict[int, int] = {}  # number of threads before → passes at work
+_limits: list[Any] = []
+
+
+def in_threads(
+    parts: Sequence[Any],
+    make: Callable[[], T],
+    add: Callable[[T, Any], None],
+    done: Callable[[int, int], None] = lambda n_done, n: None,
+    most: int | None = None,
+) -> T:
+    """The merged result of all parts: each thread has what `make` returns, to which `add` adds a fixed share
+    of the parts, in order; at the end they are merged by `merge`.
+
+    `done(parts, all)` is called in the caller's thread, from time to time. An exception in any thread ends
+    all. There are at most `most` threads.
+    """
+    stopped = Event()
+
+    def work(turn: int, n_threads: int) -> T:
+        result = make()
+        try:
+            for place in range(turn, len(parts), n_threads):
+                if stopped.is_set():
+                    break
+                if not turn:
+                    done(place, len(parts))
+                add(result, parts[place])
+        except BaseException:
+            stopped.set()
+            raise
+        return result
+
+    with one_thread_products() as available:
+        n_threads = max(1, min(available, len(parts), most or available))
+        with ThreadPoolExecutor(n_threads) as pool:
+            others = [pool.submit(work, turn, n_threads) for turn in range(1, n_threads)]
+            first = work(0, n_threads)
+            for other in others:
+                first.merge(other.result())
+    done(len(parts), len(parts))
+    return first
+
+
+@lru_cache(maxsize=1)
+def _blas(n_modules: int) -> Any:
+    """The libraries of BLAS that this process has loaded: looked for again, which takes milliseconds,
+    after further imports.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def one_thread_products() -> Iterator[int]:
+    """While it lasts, a matrix product runs in one thread; gives the number of threads that it had."""
+    with _lock:
+        if not _users:
+            controller = _blas(len(sys.modules))
+            usual = max((library["num_threads"] for library in controller.info()), default=1)
+            _limits.append(controller.limit(limits=1))
+            _users[usual] = 0
+        (usual,) = _users
+        _users[usual] += 1
+    try:
+        yield usual
+    finally:
+        with _lock:
+            _users[usual] -= 1
+            if not _users[usual]:
+                _users.clear()
+                _limits.pop().restore_original_limits()
