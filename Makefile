@@ -19,7 +19,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dis
 app: $(INSTALLED)
 	@$(BIN)/python -m relcore app --port $(PORT) $(if $(SHARE),--share)
 
-# make test ARGS="tests/relcore/metrics" for less; WORKERS=0 runs all in one process.
+# make test ARGS="tests/relcore/scores" for less; WORKERS=0 runs all in one process.
 test: $(INSTALLED)
 	@$(PYTEST) -m "not slow" $(ARGS)
 

@@ -30,9 +30,9 @@ from relcore.migrate.adapters import card_of
 from relcore.sharded.space import ShardedSpace
 from relcore.stores.index import open_index, parse_place
 from tests.faults import victims
-from tests.relcore.indexes.stores import whole
 from tests.relcore.migrate.adapters import NEW, Made, pairs
 from tests.relcore.sharded.folders import write_npy
+from tests.relcore.stores.stores import whole
 from tests.waiting import until
 
 SEED, N, FEW, MANY = 12, 6_000, 400, int(os.environ.get("RELSCOPE_TEST_KILLS", "2"))

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from tests.hostile.cases import Case, hole, places, rows, space, spoiled
-from tests.relcore.sources.h5ad import CELLS, COUNTS, TYPES, VECTORS, write
+from tests.relcore.files.h5ad import CELLS, COUNTS, TYPES, VECTORS, write
 
 FILE = "cells.h5ad"
 

@@ -7,8 +7,8 @@ from relcore.cli import main
 from relcore.migrate import adapters as adapter_file
 from relcore.migrate.adapters import CardScore, card_of
 from relcore.stores.index import open_index, parse_place
-from tests.relcore.indexes.stores import made, written
 from tests.relcore.migrate.adapters import Made, pairs
+from tests.relcore.stores.stores import made, written
 
 
 @pytest.fixture

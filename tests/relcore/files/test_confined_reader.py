@@ -17,8 +17,8 @@ from relcore.files import confined
 from relcore.files.confined_process import landlock_version, refuses_calls
 from relcore.files.reading import column_roles, descriptions_of, load_space, shape_of
 from tests.relcore.files import calls, pickled
-from tests.relcore.sources.test_files import write_every_format
-from tests.relcore.sources.test_on_disk import is_map
+from tests.relcore.files.test_formats import write_every_format
+from tests.relcore.files.test_on_disk import is_map
 
 landlock = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
 seccomp = pytest.mark.skipif(not refuses_calls(), reason="this system has no seccomp filters")

@@ -14,8 +14,8 @@ from relcore.migrate.adapters import InPlaceProcrustesAdapter, WhitenedRelativeA
 from relcore.migrate.runbook import shadow
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import StorePlace, Target, write_index
-from tests.relcore.indexes.stores import StoredRows, in_blocks
 from tests.relcore.migrate.planted import migration_spaces
+from tests.relcore.stores.stores import StoredRows, in_blocks
 
 K = 10
 

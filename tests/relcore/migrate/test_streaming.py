@@ -7,8 +7,8 @@ from relcore.base.errors import SpaceError
 from relcore.migrate import adapters as adapter_file
 from relcore.migrate.adapters import adapt, staging_folder
 from relcore.stores.index import StagedRows, StoredRows, StorePlace, Target, open_index, write_index
-from tests.relcore.indexes.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
 from tests.relcore.migrate.adapters import NEW, OLD, Made, pairs
+from tests.relcore.stores.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
 
 N = 40
 

@@ -17,8 +17,8 @@ from relcore.cli import main
 from relcore.passport.passport import ANCHORS, Passport, PassportCard, check, stored_dtype
 from relcore.represent.similarity import unit_rows
 from relcore.stores.index import StoredRows, StorePlace, Target, write_index
-from tests.relcore.indexes import qdrant_server
-from tests.relcore.indexes.stores import place_of
+from tests.relcore.stores import qdrant_server
+from tests.relcore.stores.stores import place_of
 
 N, D = 32, 64
 IDS = tuple(f"a sentence, number {row}" for row in range(N))

@@ -9,7 +9,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 
 from relcore.base.errors import SpaceError
 from relcore.files.reading import load_space, shape_of
-from tests.relcore.sources.h5ad import CELLS, COUNTS, TYPES, VECTORS, write
+from tests.relcore.files.h5ad import CELLS, COUNTS, TYPES, VECTORS, write
 
 
 @pytest.mark.parametrize("limit", [None, 6])

@@ -17,7 +17,7 @@ from relcore.runs.jobs import Engine, EngineError, connect, warn_of_open
 from relcore.runs.store import Store
 from tests.waiting import until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def wait_for(path):

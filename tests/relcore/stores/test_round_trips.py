@@ -14,8 +14,8 @@ from relcore.files import formats
 from relcore.files.reading import load_space
 from relcore.stores.index import StoredRows, StorePlace, Target, find_rows, load_rows, open_index, write_index
 from tests.lazily import Lazily
-from tests.relcore.indexes import qdrant_server
-from tests.relcore.indexes.stores import KINDS, WIDTH, WITH_PAYLOAD, N, ids_of, made, place_of, whole, written
+from tests.relcore.stores import qdrant_server
+from tests.relcore.stores.stores import KINDS, WIDTH, WITH_PAYLOAD, N, ids_of, made, place_of, whole, written
 
 lancedb = Lazily("lancedb")
 qdrant_client = Lazily("qdrant_client")

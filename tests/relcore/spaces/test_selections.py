@@ -12,7 +12,7 @@ from relcore import LatentSpace, load_space, read_selection, read_selections
 from relcore.base.errors import SpaceError
 from relcore.spaces.selections import SelectedRows, Selection, from_session_file, to_line
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "assets" / "examples" / "lasso_in_a_script.py"
 SPACE = LatentSpace(np.eye(4), ["a", "b", "ç\n", "d"], name="first")
 BOTH = (SelectedRows("first", SPACE.digest, (2, 0)), SelectedRows("second", "34cd", (0, None)))

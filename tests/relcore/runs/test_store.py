@@ -13,7 +13,7 @@ from relcore.base.writing import own_name
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 KEY, OTHER = "a" * 32, "b" * 32
 
 

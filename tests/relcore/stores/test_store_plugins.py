@@ -14,8 +14,8 @@ from relcore.base import names
 from relcore.base.errors import SpaceError
 from relcore.migrate.adapters import adapt
 from relcore.stores.index import StorePlace, Target, load_rows, open_index, parse_place, write_index
-from tests.relcore.indexes.elastic_server import serving
-from tests.relcore.indexes.stores import in_blocks, made, whole
+from tests.relcore.stores.elastic_server import serving
+from tests.relcore.stores.stores import in_blocks, made, whole
 
 PACKAGE = Path(__file__).parents[3] / "docs" / "stores"
 N, WIDTH = 500, 24

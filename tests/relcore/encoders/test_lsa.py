@@ -3,7 +3,7 @@
 import numpy as np
 
 from relcore.encoders.sentences import TfidfSvd
-from tests.relcore.sources.texts import rows_of, texts_dataset
+from tests.relcore.encoders.texts import rows_of, texts_dataset
 
 TEXTS = [
     "the cat sat on the mat",

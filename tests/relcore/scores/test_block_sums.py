@@ -8,6 +8,8 @@ from relcore.scores.device import NumpyDevice, device_of
 from relcore.scores.neighbours import TopRows
 from relcore.scores.passes import PassedPair, Passes, Question, RowRoles, Sums
 
+pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
+
 N, ANCHORS = 500, np.arange(20, 60)
 rng = np.random.default_rng(0)
 HIDDEN = rng.normal(size=(N, 5))

@@ -11,6 +11,8 @@ from relcore.scores.device import TorchDevice, device_of
 from relcore.scores.passes import score_forms
 from relcore.spaces.space import LatentSpace, match
 
+pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
+
 N = 600
 ROUNDING = 1e-5
 

@@ -5,6 +5,8 @@ from relcore.base.errors import SpaceError
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.scores.neighbours import neighbours_within, own_neighbours
 
+pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
+
 
 @pytest.mark.parametrize("device", ["cpu", "torch"])
 @pytest.mark.parametrize("offset", [0, 3, 300])

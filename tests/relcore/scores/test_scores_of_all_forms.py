@@ -17,7 +17,9 @@ from relcore.scores.comparison import (
 )
 from relcore.scores.passes import score_forms
 from relcore.spaces.space import GuessedIds, LatentSpace, match, without_scores
-from tests.relcore.block_scores.pairs import N, pair_of
+from tests.relcore.scores.pairs import N, pair_of
+
+pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
 
 SPEC = ProjectionSpec()
 ROUNDING = 2e-6

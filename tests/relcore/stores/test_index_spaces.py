@@ -9,7 +9,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load, need_access
 from relcore.commands.arguments import space_spec
-from tests.relcore.indexes.stores import made, written
+from tests.relcore.stores.stores import made, written
 
 
 def spec_of(place, limit=None):

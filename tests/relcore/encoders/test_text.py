@@ -10,7 +10,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.encoders.transformers import MiniLM, PretrainedText, minilm_folder
 from tests.lazily import Lazily
-from tests.relcore.sources.texts import encode
+from tests.relcore.encoders.texts import encode
 
 torch = Lazily("torch")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.encoders.sentences import PooledWords
-from tests.relcore.sources.texts import rows_of, texts_dataset
+from tests.relcore.encoders.texts import rows_of, texts_dataset
 
 VECTORS = {
     "cat": [1.0, 0, 0],

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import EXTRAS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DISTRIBUTIONS = {"ot": "POT", "umap": "umap-learn", "qdrant_client": "qdrant-client"}
 

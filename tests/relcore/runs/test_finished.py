@@ -96,7 +96,7 @@ def test_a_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
 
 
 def test_readme_and_claims_have_the_findings_of_the_finished_runs():
-    script = runpy.run_path(str(Path(__file__).parents[2] / "assets/finished/make_finished.py"))
+    script = runpy.run_path(str(Path(__file__).parents[3] / "assets/finished/make_finished.py"))
     for path, text in script["texts"]().items():
         assert path.read_text(encoding="utf-8") == text, "run make_finished.py --only-texts"
 

@@ -3,7 +3,7 @@ import pytest
 from relcore.scores import passes
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def passes_over_few_rows(monkeypatch):
-    """The spaces of these tests have few rows, whose scores would else come from matrices."""
+    """Spaces of few rows have their scores from passes over blocks, too, and not from matrices."""
     monkeypatch.setattr(passes, "FEW_ROWS", 0)

@@ -13,7 +13,7 @@ from relcore.spaces.space import match
 
 ANCHORS = tuple(f"r{row}" for row in range(0, 150, 10))
 N, D = 150, 12
-# Those of the literature have tests of their own: tests/relcore/metrics/test_measures.py.
+# Those of the literature have tests of their own: tests/relcore/scores/test_measures.py.
 METRICS = tuple(name for name in metrics_among_spaces() if "spaces" in names.METRICS[name].of)
 
 

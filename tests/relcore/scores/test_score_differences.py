@@ -13,7 +13,9 @@ from relcore.scores.comparison import (
     score_differences,
 )
 from relcore.scores.passes import SPARE, Passes, anchor_differences, score_forms
-from tests.relcore.block_scores.pairs import pair_of
+from tests.relcore.scores.pairs import pair_of
+
+pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
 
 SPEC = ProjectionSpec()
 

@@ -22,8 +22,8 @@ from relcore.stores.index import (
     parse_place,
     write_index,
 )
-from tests.relcore.indexes.qdrant_server import serving
-from tests.relcore.indexes.stores import WIDTH, N, in_blocks, made, whole, written
+from tests.relcore.stores.qdrant_server import serving
+from tests.relcore.stores.stores import WIDTH, N, in_blocks, made, whole, written
 
 
 @pytest.fixture(autouse=True)
