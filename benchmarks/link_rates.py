@@ -21,7 +21,7 @@ import pandas as pd
 
 from benchmarks.universe import captions
 from relcore.encoders.words import load_words
-from relcore.represent.linking import link_clusters, map_from_pairs
+from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.store import Store
 

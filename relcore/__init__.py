@@ -7,12 +7,12 @@ TYPE_CHECKING = False  # not from typing: until `relcore.base.stopping` listens,
 if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equal to the table below
     from typing import Any
 
-    from relcore.bootstrap.link import link as link
     from relcore.compare.notebook import show as show
     from relcore.encoders.words import load_words as load_words
     from relcore.files.reading import load_space as load_space
+    from relcore.linking.bootstrap import bootstrap_anchors as bootstrap_anchors
+    from relcore.linking.link import link as link
     from relcore.represent.anchors import select_anchors as select_anchors
-    from relcore.represent.bootstrap import bootstrap_anchors as bootstrap_anchors
     from relcore.represent.similarity import RelativeProjection as RelativeProjection
     from relcore.represent.translation import InverseRelativeProjection as InverseRelativeProjection
     from relcore.represent.translation import Procrustes as Procrustes
@@ -33,10 +33,10 @@ _MODULES = {
     "Procrustes": "represent.translation",
     "RelativeProjection": "represent.similarity",
     "Universe": "universe.universe",
-    "bootstrap_anchors": "represent.bootstrap",
+    "bootstrap_anchors": "linking.bootstrap",
     "jaccard": "scores.neighbours",
     "linear_cka": "scores.cka",
-    "link": "bootstrap.link",
+    "link": "linking.link",
     "load_space": "files.reading",
     "load_words": "encoders.words",
     "match": "spaces.space",

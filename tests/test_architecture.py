@@ -36,7 +36,7 @@ FLOORS = (
     "maps",
     "panes",
     "tasks",
-    "bootstrap",
+    "linking",
     "stitch",
     "compare",
     "universe",

@@ -24,8 +24,12 @@ from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
-from relcore.bootstrap.link import known_pairs, links_table, read_pairs
-from relcore.bootstrap.spec import (
+from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
+from relcore.catalog.row_tables import is_numbered
+from relcore.figures.export import chart_exportable
+from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, Pairs
+from relcore.linking.link import known_pairs, links_table, read_pairs
+from relcore.linking.spec import (
     FEWEST_SHARED,
     PAPER_ROWS,
     BootstrapRounds,
@@ -34,10 +38,6 @@ from relcore.bootstrap.spec import (
     Outcome,
     rounds_chart,
 )
-from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
-from relcore.catalog.row_tables import is_numbered
-from relcore.figures.export import chart_exportable
-from relcore.represent.bootstrap import LEARNING_RATE, PROMISED, Pairs
 from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace, shared_ids
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from relcore.base.names import STUDIES
-from relcore.bootstrap.spec import BootstrapSpec
 from relcore.catalog.catalog import held_out_ids, stored_encoding_spec
 from relcore.catalog.encoding import encode
 from relcore.catalog.examples import EXAMPLES, example_spaces
@@ -30,6 +29,7 @@ from relcore.compare.differences import Differences
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder
 from relcore.encoders.words import BUNDLED, load_words
+from relcore.linking.spec import BootstrapSpec
 from relcore.migrate import migration
 from relcore.migrate.migration import ThresholdChange
 from relcore.papers.runs import commit_of

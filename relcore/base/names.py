@@ -522,8 +522,8 @@ FIGURES = {
     "migration-options": Named("", ".migrate.migration:MigrationChart"),
     "threshold-change": Named("", ".migrate.migration:ThresholdScores"),
     "passport": Named("", ".passport.charts:PassportChart"),
-    "bootstrap": Named("", ".bootstrap.spec:BootstrapRounds"),
-    "bootstrap-scores": Named("", ".bootstrap.spec:BootstrapScores"),
+    "bootstrap": Named("", ".linking.spec:BootstrapRounds"),
+    "bootstrap-scores": Named("", ".linking.spec:BootstrapScores"),
 }
 
 # Figures of version 0.1.0 that a study draws now, by the study's name; "" where nothing draws them.

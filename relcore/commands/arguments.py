@@ -19,7 +19,6 @@ from relcore.base.portable import finder, with_paths
 from relcore.base.records import read_file
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines
-from relcore.bootstrap.link import CONFIRMED, known_pairs, pairs_in, read_links
 from relcore.catalog.catalog import (
     SpaceSpec,
     is_address,
@@ -34,8 +33,9 @@ from relcore.catalog.catalog import (
 from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, is_one_space, parts_of, series_of, shape_of
+from relcore.linking.bootstrap import Pairs
+from relcore.linking.link import CONFIRMED, known_pairs, pairs_in, read_links
 from relcore.represent.anchors import select_anchors
-from relcore.represent.bootstrap import Pairs
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, Match
 from relcore.stores.index import parse_place

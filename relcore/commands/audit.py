@@ -9,7 +9,6 @@ from pathlib import Path
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.settings import setting
-from relcore.bootstrap.link import LINK_FILES, known_pairs, write_links
 from relcore.commands.arguments import (
     DrawnAnchors,
     Pair,
@@ -23,6 +22,7 @@ from relcore.commands.arguments import (
 from relcore.commands.output import Lines, need_suffix, show, write_recipe
 from relcore.commands.running import computed
 from relcore.compare.audit import AuditOutcome, PairAudit
+from relcore.linking.link import LINK_FILES, known_pairs, write_links
 from relcore.spaces.space import match
 
 _MOST_LISTED = 20

@@ -9,12 +9,12 @@ from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.settings import setting, settings_of
-from relcore.bootstrap.link import LINK_FILES, known_pairs, links_table, write_links
-from relcore.bootstrap.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec, Outcome
 from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
 from relcore.commands.output import Lines, need_suffix, score_rows, show, write_recipe
 from relcore.commands.running import computed, samples
-from relcore.represent.bootstrap import Pairs
+from relcore.linking.bootstrap import Pairs
+from relcore.linking.link import LINK_FILES, known_pairs, links_table, write_links
+from relcore.linking.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec, Outcome
 from relcore.scores.comparison import score_table
 from relcore.spaces.space import LatentSpace, shared_ids
 

@@ -12,8 +12,8 @@ import pytest
 from app import jobs
 from app.workspace import Workspace, from_session_file, to_session_file
 from relcore.base.errors import SpaceError
-from relcore.bootstrap.link import read_pairs
 from relcore.catalog.catalog import load, load_encoding
+from relcore.linking.link import read_pairs
 from relcore.runs.jobs import Engine
 from relcore.runs.progress import Context
 from relcore.tasks.task import inputs_of

@@ -5,13 +5,13 @@ rows.
 import numpy as np
 import pytest
 
-from relcore.bootstrap.spec import BootstrapSpec, relative_scores
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words
-from relcore.represent import linking
-from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors, fit_held_out
+from relcore.linking import clusters
+from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, fit_held_out
+from relcore.linking.spec import BootstrapSpec, relative_scores
 from relcore.represent.similarity import unit_rows
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, represent, score_pair
@@ -54,7 +54,7 @@ def test_noise_does_not_fit_from_seeds(n, d, draws):
 @pytest.mark.parametrize("power", [0.0, 0.7])
 def test_noise_is_not_linked_without_pairs(power, monkeypatch):
     """Of a round or of the same long spectrum, where clusters are tried, and then similarities."""
-    monkeypatch.setattr(linking, "CLUSTERINGS", 8)
+    monkeypatch.setattr(clusters, "CLUSTERINGS", 8)
     for state in range(2):
         rng, spread = np.random.default_rng((1000, state)), np.arange(1, 21) ** -power
         source, target = (

@@ -44,7 +44,7 @@ def from_file(folder: Path) -> list[str]:
 
 
 def seeds(folder: Path, name: str = "seeds.txt") -> list[list[str]]:
-    from relcore.bootstrap.link import known_pairs
+    from relcore.linking.link import known_pairs
 
     return [list(pair) for pair in known_pairs(Path(name))]
 

@@ -27,9 +27,9 @@ from relcore import (
     show,
     stitch_matrix,
 )
-from relcore.bootstrap.link import Linked
+from relcore.linking.bootstrap import BootstrapResult
+from relcore.linking.link import Linked
 from relcore.panes.widget import PanesWidget
-from relcore.represent.bootstrap import BootstrapResult
 from relcore.represent.translation import Affine
 from relcore.scores.score import Null, Score
 from relcore.spaces.selections import Selection

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from relcore.base.settings import settings_of
-from relcore.bootstrap.spec import BootstrapSpec
 from relcore.cli import COMMANDS, main, parser_of
 from relcore.commands.arguments import values_of
 from relcore.compare.scoring import ExactScores
+from relcore.linking.spec import BootstrapSpec
 from relcore.migrate.migration import Migration
 
 ROOT = Path(__file__).parents[3]

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.bootstrap.link import known_pairs, link, write_links
-from relcore.bootstrap.spec import BootstrapSpec
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
+from relcore.linking.link import known_pairs, link, write_links
+from relcore.linking.spec import BootstrapSpec
 from relcore.spaces.space import LatentSpace, scored_rows
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.bootstrap.spec import BootstrapSpec
 from relcore.compare.audit import PairAudit
 from relcore.compare.differences import Differences
 from relcore.compare.scoring import AllPairs, ExactScores
 from relcore.drift.check import DriftCheck, DriftSeries
 from relcore.invert.inversion import InversionSpec, Translation, invert_pair
+from relcore.linking.spec import BootstrapSpec
 from relcore.migrate.evaluate import parts_of
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import GuessedIds, LatentSpace, match, without_scores

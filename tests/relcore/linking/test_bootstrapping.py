@@ -8,16 +8,16 @@ import pytest
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.bootstrap.spec import (
+from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_pairing, put_space, renamed_spec
+from relcore.compare.audit import PairAudit
+from relcore.compare.scene import exportable
+from relcore.linking.spec import (
     BootstrapRounds,
     BootstrapScores,
     BootstrapSpec,
     held_out_split,
     relative_scores,
 )
-from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_pairing, put_space, renamed_spec
-from relcore.compare.audit import PairAudit
-from relcore.compare.scene import exportable
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context
 from relcore.runs.store import Store

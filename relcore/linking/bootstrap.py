@@ -13,7 +13,7 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import band, short
-from relcore.represent.linking import (
+from relcore.linking.clusters import (
     FEWEST,
     PAIRED,
     ClusterFit,

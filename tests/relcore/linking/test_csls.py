@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.represent import bootstrap
-from relcore.represent.bootstrap import crowding, match_csls
+from relcore.linking import bootstrap
+from relcore.linking.bootstrap import crowding, match_csls
 from relcore.represent.similarity import unit_rows
 
 

@@ -17,7 +17,7 @@ from relcore.base.libraries import extra
 from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
 from relcore.files.formats import checked_labels
-from relcore.represent.bootstrap import BootstrapResult, Pairs, bootstrap_anchors
+from relcore.linking.bootstrap import BootstrapResult, Pairs, bootstrap_anchors
 from relcore.represent.similarity import mean_row
 from relcore.represent.translation import Affine, Procrustes
 from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, match

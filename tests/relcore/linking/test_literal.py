@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.encoders.words import load_words
-from relcore.represent import bootstrap
-from relcore.represent.bootstrap import hard_limit_assignment, optimise_anchors
+from relcore.linking import bootstrap
+from relcore.linking.bootstrap import hard_limit_assignment, optimise_anchors
 from relcore.represent.similarity import unit_rows
 from tests.lazily import Lazily
 

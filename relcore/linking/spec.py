@@ -15,7 +15,7 @@ from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
-from relcore.represent.bootstrap import (
+from relcore.linking.bootstrap import (
     LEARNING_RATE,
     MOST_ROUNDS,
     MOST_ROUNDS_UNSEEDED,
@@ -27,8 +27,8 @@ from relcore.represent.bootstrap import (
     bootstrap_anchors,
     share_found,
 )
-from relcore.represent.linking import CLUSTERED_ROWS, FEWEST
-from relcore.represent.linking import MOST_ROUNDS as LINK_ROUNDS
+from relcore.linking.clusters import CLUSTERED_ROWS, FEWEST
+from relcore.linking.clusters import MOST_ROUNDS as LINK_ROUNDS
 from relcore.represent.similarity import RelativeProjection
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
@@ -151,7 +151,7 @@ class BootstrapSpec(Task[Outcome]):
 
     kind: ClassVar[str] = "bootstrap"
     version: ClassVar[int] = 3
-    result: ClassVar[str] = "relcore.bootstrap.spec:Outcome"
+    result: ClassVar[str] = "relcore.linking.spec:Outcome"
     title: ClassVar[str] = "Link"
 
     method: str = setting(

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import quadratic_assignment
 
-from relcore.bootstrap.link import link
-from relcore.represent import bootstrap, linking
-from relcore.represent.bootstrap import bootstrap_anchors
-from relcore.represent.linking import assign, link_clusters, map_from_pairs, rotation_between
+from relcore.linking import bootstrap, clusters
+from relcore.linking.bootstrap import bootstrap_anchors
+from relcore.linking.clusters import assign, link_clusters, map_from_pairs, rotation_between
+from relcore.linking.link import link
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.spaces.space import LatentSpace
 
@@ -62,8 +62,8 @@ def test_rows_without_any_partner_are_linked():
 def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monkeypatch):
     """5,000 a side without counts were an error; here 1,000."""
     for module, name, value in (
-        (linking, "STARTS", 1),
-        (linking, "CLUSTERINGS", 8),
+        (clusters, "STARTS", 1),
+        (clusters, "CLUSTERINGS", 8),
         (bootstrap, "MOST_ROWS", 900),
     ):
         monkeypatch.setattr(module, name, value)
