@@ -23,7 +23,7 @@ from relcore.commands.arguments import (
     add,
     values_of,
 )
-from relcore.commands.output import Lines, show, write_recipe
+from relcore.commands.output import Lines, need_suffix, show, write_recipe
 from relcore.commands.running import all_computed, computed, samples
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.judging import BlindAnswers, with_answers
@@ -75,6 +75,7 @@ class MigrateOptions:
     plan: Path = setting(
         None,
         metavar="FILE.md",
+        written=True,
         help="Write a runbook: dual write, shadow queries, switch, rollback, with commands and numbers.",
     )
     shadow: str = setting(
@@ -102,6 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    need_suffix(options.plan, [".md"])
     names, given = [options.old, options.new], values_of(options, Migration)
     judged = [options.queries_old, options.queries_new, options.qrels]
     if any(judged) and not all(judged):

@@ -84,7 +84,7 @@ def test_what_is_wrong_is_one_line_with_its_place(write, refuse, text, told):
 
 @pytest.mark.parametrize(
     "line",
-    ['[compare]\nrecipe = "x.json"', '[link]\noutput = "x.csv"', '[migrate]\nexport = "x"', '[compare]\nscheduler = "tcp://h:1"',
+    ['[compare]\nrecipe = "x.json"', '[link]\noutput = "x.csv"', '[migrate]\nplan = "x.md"', '[compare]\nscheduler = "tcp://h:1"',
      '[compare]\nstore = "x"', "[app]\nshare = true", "[app]\nno-token = true", '[project]\nsave-anchors = "x"'],
 )  # fmt: skip
 def test_a_folder_does_not_decide_what_is_written_or_who_enters(write, refuse, line):

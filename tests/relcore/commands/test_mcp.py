@@ -42,7 +42,9 @@ def test_the_schema_of_a_tool_is_that_of_its_command():
 def test_no_tool_offers_to_write_a_file():
     """Every argument of every tool, against all that commands write."""
     offered = {name: set(mcp.schema_of(name)["properties"]) for name in mcp.TOOLS}
-    assert not {"output", "recipe", "export", "store", "scheduler", "format"} & set.union(*offered.values())
+    assert not {"output", "recipe", "export", "plan", "store", "scheduler", "format"} & set.union(
+        *offered.values()
+    )
     assert "verb" not in offered["passport"]
 
 

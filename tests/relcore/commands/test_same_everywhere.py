@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from relcore.cli import COMMANDS, main, parser_of
-from relcore.commands.arguments import written
 from relcore.commands.output import show
 
 ANSWER_NOTHING = {"app", "completion", "mcp"}  # they serve, or print a script
@@ -40,10 +39,6 @@ def test_options_of_one_name_are_one_option(name):
         )
         assert output.type("s3://bucket/folder") == "s3://bucket/folder"
     assert not [flag for flag in known if flag in ("-q", "-j", "--out", "--verbose", "--progress")]
-    for action in known.values():  # what is written says so
-        assert written(action) == (action.dest in ("output", "recipe", "export", "save_anchors")) or (
-            (name, action.dest) == ("figure", "recipe")
-        )
 
 
 @pytest.mark.parametrize("form", ["table", *FORMATS.values()])

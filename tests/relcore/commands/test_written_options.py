@@ -1,0 +1,70 @@
+"""Agents and relscope.toml set no option to which a command writes: each option that is not marked as written is
+given an existing file, and the command leaves it, and the folder, as they were.
+"""
+
+import contextlib
+
+import pytest
+
+from relcore.cli import COMMANDS, main, parser_of
+from relcore.commands.arguments import written
+
+FOREVER = {"app", "mcp"}  # they serve until they are stopped
+CALLS = {
+    "available": ["available"],
+    "encode": ["encode", "digits", "--encoder", "pixels", "--limit", "40"],
+    "project": ["project", "first.npz", "--anchors", "7", "-o", "made.npz"],
+    "compare": ["compare", "first.npz", "second.npz", "--anchors", "7"],
+    "audit": ["audit", "first.npz", "second.npz", "--anchors", "30"],
+    "drift": ["drift", "first.npz", "second.npz"],
+    "adapt": ["adapt", "adapter"],
+    "stitch": ["stitch", "first.npz", "second.npz", "--anchors", "12"],
+    "invert": ["invert", "first.npz", "second.npz", "--anchors", "12"],
+    "link": ["link", "first.npz", "second.npz", "--pairs", "40", "--hide"],
+    "universe": ["universe", "first.npz", "second.npz"],
+    "passport": ["passport", "check", "card.safetensors", "second.npz"],
+    "study": ["study"],
+    "migrate": ["migrate", "first.npz", "second.npz", "--no-curve"],
+    "figure": ["figure", "recipe.json", "-o", "made.csv"],
+    "config": ["config"],
+    "completion": ["completion", "bash"],
+}
+
+
+def options(name):
+    """Flag → action of what may be a path, and is neither marked nor reserved for the command line."""
+    for action in parser_of([name]).called._actions:
+        one = getattr(action, "setting", None)
+        free = action.option_strings and action.nargs != 0 and not action.choices
+        free = free and action.metavar != "VALUE"  # settings of encoders, which a spec keeps
+        if free and not (one and (one.number or one.choices)) and action.dest not in ("store", "scheduler"):
+            yield action.option_strings[-1], action
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in FOREVER])
+def test_an_unmarked_option_is_not_written_to(name, files, run, tmp_path, capsys, one_engine):
+    call = CALLS[name]
+    if name == "adapt":
+        run("migrate", *files, "--no-curve", "--export", "adapter")
+    if name == "passport":
+        run("passport", "make", "first.npz", "-o", "card.safetensors")
+    if name == "figure":
+        run("compare", *files, "--anchors", "9", "--recipe", "recipe.json")
+    assert main(call) in (0, 1), capsys.readouterr().err  # the control: without more options it does its work
+    for victim in ("victim.md", "victim.npz"):
+        (tmp_path / victim).write_bytes(b"\0 victim")
+    before = contents(tmp_path)
+    for flag, action in options(name):
+        victim = "victim.md" if str(action.metavar).endswith(".md") else "victim.npz"
+        if not written(action):
+            with contextlib.suppress(SystemExit):
+                main([*call, flag, victim])
+            assert contents(tmp_path) == before, flag
+
+
+def contents(folder):
+    """Name → bytes of all files, except results in the store and what -o of the call itself names."""
+    found = [one for one in folder.rglob("*") if one.is_file() and folder / "store" not in one.parents]
+    return {
+        str(one.relative_to(folder)): one.read_bytes() for one in found if not one.name.startswith("made.")
+    }
