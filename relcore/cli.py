@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TextIO
 from relcore import __version__
 from relcore.base import access, environment, stopping
 from relcore.base.errors import NoCommonId, SpaceError, did_you_mean
+from relcore.base.report import Report
 from relcore.base.text import harmless, visible
 from relcore.base.writing import sweep_temporary
 
@@ -80,7 +81,10 @@ def main(
             around.enter_context(in_use())
             if sys.stdout.isatty():  # no name or id may steer the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
-            code = options.run(options)
+            if isinstance(code := options.run(options), Report):
+                from relcore.commands.output import finish
+
+                code = finish(options, code)
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         stopping.at_once()

@@ -143,7 +143,9 @@ class FullPaths:
 
 @dataclass
 class Printed:
-    format: str = setting("table", choices=("table", "json", "jsonl", "csv"), help="What is printed.")
+    format: str = setting(
+        "table", choices=("table", "json", "jsonl", "csv", "markdown"), help="What is printed."
+    )
 
 
 @dataclass

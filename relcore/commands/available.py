@@ -10,10 +10,11 @@ import pandas as pd
 
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError
+from relcore.base.report import aligned
 from relcore.base.settings import setting
 from relcore.catalog.catalog import available, ignored_columns
 from relcore.commands.arguments import Printed, add, space_specs
-from relcore.commands.output import Lines, aligned, show
+from relcore.commands.output import Lines, show
 from relcore.files.columns import Choices, overview, what_loads
 from relcore.files.reading import column_roles, parts_of, shape_of
 from relcore.files.tables import TABLES

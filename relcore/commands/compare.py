@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import METRICS
+from relcore.base.names import FIGURES, METRICS
 from relcore.base.numbers import counted
+from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.commands.arguments import (
     SHARDS_HELP,
@@ -30,27 +28,23 @@ from relcore.commands.arguments import (
     spaces_of,
     values_of,
 )
-from relcore.commands.output import Bar, Lines, score_rows, show, write_recipe
+from relcore.commands.output import Bar
+from relcore.compare.reports import comparison_report
 from relcore.compare.scoring import ExactScores
 from relcore.scores.comparison import (
     LIVE_QUERIES,
     REPRESENTATIONS,
-    circumstances,
     class_labels,
     metrics_of_a_pair,
-    score_notes,
-    score_table,
 )
 from relcore.scores.neighbours import need_k
 from relcore.scores.passes import score_forms
-from relcore.scores.score import Score
+from relcore.scores.reports import scores_report
 from relcore.spaces.space import distinct_names, match
 
 if TYPE_CHECKING:
     from relcore.sharded.passes import Runner
     from relcore.sharded.space import ShardedSpace
-
-Scores = Mapping[str, Mapping[str, Score]]
 
 
 @dataclass
@@ -78,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report | None:
     n_queries = None
     if not options.exact and options.queries != "all":
         if options.neighbours != "exact":
@@ -90,8 +84,7 @@ def run(options: argparse.Namespace) -> None:
         n_queries = int(options.queries)
     metrics = _metrics(options)
     if by_shard(options, options.source, options.target):
-        _by_shard(options, n_queries)
-        return
+        return _by_shard(options, n_queries)
     settings = values_of(options, ExactScores)
     specs, spaces = spaces_of(options, (options.source, options.target))
     pair = match(*spaces)
@@ -121,25 +114,17 @@ def run(options: argparse.Namespace) -> None:
             scores = score_forms(
                 pair, forms, anchors, labels=class_labels(pair), n_queries=n_queries, **given
             )
-    if options.recipe:
-        settings["neighbours"] = settings.pop("search")
-        settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
-        settings["metrics"] = metrics
-        write_recipe(options, "scores", scores, **pair_settings(specs, pair, anchors), **settings)
-    scores = {form: by_metric for form, by_metric in scores.items() if by_metric}
-    if not scores:
+    settings["neighbours"] = settings.pop("search")
+    settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
+    settings |= {"metrics": metrics} | pair_settings(specs, pair, anchors)
+    recipe = partial(FIGURES["scores"].load(), **settings) if options.recipe else None
+    scored = {form: by_metric for form, by_metric in scores.items() if by_metric}
+    if not scored:
         raise SpaceError(
             "--metrics: expected some that these two have, whose widths or labels do not suffice"
         )
-    names = distinct_names((pair.source, pair.target))
-    head = f"{names[0]} and {names[1]}, {counted(len(anchors), 'anchor')}"
-    if pair.n_source_only or pair.n_target_only:
-        alone = f"{pair.n_source_only:,} and {pair.n_target_only:,} in one only"
-        head += f"; {counted(len(pair), 'row')} in both, left out: {alone}"
-    notes = score_notes(scores, pair, anchors)
-    facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors, "notes": notes}
-    table = score_table(scores)
-    show(options, table, _lines(head, table, scores, notes), **facts)
+    figures = {"scores": lambda: recipe().draw(scores)} if recipe else {}
+    return comparison_report(scored, pair, anchors, figures)
 
 
 def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
@@ -154,7 +139,7 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
     return names
 
 
-def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
+def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report | None:
     from relcore.commands.running import anchors_by_shard, estimated, fewer, shards
     from relcore.sharded.operations import compare_shards
 
@@ -177,22 +162,11 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> None:
 
         expected = estimated(options, run, (source, target), trial)
         if options.estimate:
-            return
+            return None
         result = compare_shards(source, target, anchors, run, projection, **settings)
-    names, table = distinct_names((source, target)), score_table(result.scores)
-    head = f"{names[0]} and {names[1]}, {counted(len(result.anchors), 'anchor')}"
-    head += f", {counted(len(source.shards), 'shard')} each"
-    notes = score_notes(result.scores)
+    names = distinct_names((source, target))
+    sentence = f"{names[0]} and {names[1]}, {counted(len(result.anchors), 'anchor')}"
+    sentence += f", {counted(len(source.shards), 'shard')} each."
     facts = {"source": names[0], "target": names[1], "n": result.n, "anchors": source.ids_of(result.anchors)}
-    facts |= {"notes": notes, "passes": run.told(), "worker_mb": run.peaks}
-    facts |= {"estimate": expected and asdict(expected)}
-    show(options, table, [*_lines(head, table, result.scores, notes), "", *run.told()], **facts)
-
-
-def _lines(head: str, table: pd.DataFrame, scores: Scores, notes: list[str]) -> Lines:
-    """The scores as the page shows them; n, k, and what the chance level is; the notes."""
-    facts = "; ".join([*circumstances(scores), "chance level: rows of one space permuted"])
-    lines = [head, "", score_rows(table), "", facts]
-    for note in notes:
-        lines += ["", f"Note: {note}"]
-    return lines
+    facts |= {"passes": run.told(), "worker_mb": run.peaks, "estimate": expected and asdict(expected)}
+    return scores_report(result.scores, sentence, facts, also=run.told())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, short
+from relcore.base.report import aligned
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.commands.arguments import (
@@ -19,7 +20,7 @@ from relcore.commands.arguments import (
     space_specs,
     values_of,
 )
-from relcore.commands.output import Lines, aligned, show, write_recipe
+from relcore.commands.output import Lines, show, write_recipe
 from relcore.commands.running import computed
 from relcore.drift.check import (
     LINES,
@@ -60,13 +61,6 @@ class DriftOptions:
     )
 
 
-@dataclass
-class Reports(Results):
-    format: str = setting(
-        "table", choices=("table", "json", "jsonl", "csv", "markdown"), help="What is printed."
-    )
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
@@ -87,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "print the default thresholds as a TOML file, and exit"
     parser.add_argument("--print-thresholds", action=_Printed, nargs=0, help=text)
-    add(parser, DriftOptions, DriftCheck, Reports, Scheduler)
+    add(parser, DriftOptions, DriftCheck, Results, Scheduler)
     parser.epilog = (
         "example:\n"
         "  relscope drift v1.npz v2.npz --gate everything-new --format markdown > drift.md\n"

@@ -10,12 +10,13 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.settings import setting, settings_of
 from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
-from relcore.commands.output import Lines, need_suffix, score_rows, show, write_recipe
+from relcore.commands.output import Lines, need_suffix, show, write_recipe
 from relcore.commands.running import computed, samples
 from relcore.linking.bootstrap import Pairs
 from relcore.linking.link import LINK_FILES, known_pairs, links_table, write_links
 from relcore.linking.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec, Outcome
 from relcore.scores.comparison import score_table
+from relcore.scores.reports import score_cells
 from relcore.spaces.space import LatentSpace, shared_ids
 
 _USUAL_SEEDS = 15
@@ -119,5 +120,5 @@ def lines_of(outcome: Outcome) -> Lines:
         tested = counted(jaccard.n, "held-out row")
         tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
         tested += f"; k = {jaccard.k}; chance level: rows of one space permuted"
-        lines += ["", score_rows(score_table(outcome.scores)), "", tested]
+        lines += ["", score_cells(score_table(outcome.scores)), "", tested]
     return lines

@@ -9,100 +9,60 @@ import sys
 import time
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FIGURES
-from relcore.base.numbers import band, short
+from relcore.base.report import Report, Table, aligned, json_lines
 from relcore.base.text import visible
 from relcore.base.writing import replacing, write
 from relcore.files.arrays import packed_texts
 from relcore.spaces.space import LatentSpace
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Lines = list[str | Sequence[Sequence[str]]]  # a list of rows is a table, the first row its head
 SPACE_KINDS = (".npz", ".safetensors", ".parquet")
-_NUMBER = set("0123456789.,−-–±∞… ")
 _WIDTH = 20  # of a bar
 _ERASE = "\r\x1b[2K"  # the line
 _EVERY = 30.0  # seconds between lines where there is no terminal
 
 
+def finish(options: argparse.Namespace, report: Report) -> int:
+    """Write the recipe, print the report, and return the exit code: 1 after an alarm."""
+    figures = [*report.figures.values()]
+    if getattr(options, "recipe", None) and figures:
+        write(options.recipe, figures[0]().bytes("json", full_paths=options.full_paths))
+    written = getattr(options, "output", None)
+    rows = next((table.rows for table in report.tables if table.rows is not None), None)
+    if options.format == "json":
+        record = report.record() | ({"output": str(written)} if written else {})
+        text = json.dumps(record, indent=2, ensure_ascii=False)
+    elif options.format in ("csv", "jsonl") and rows is not None:
+        lined = options.format == "jsonl"
+        text = json_lines(rows) if lined else rows.to_csv(index=False, lineterminator="\n")
+    elif options.format == "markdown":
+        text = report.markdown()
+    else:
+        text = "\n".join(filter(None, [report.text(), str(written or "")]))
+    with suppress(BrokenPipeError):  # a reader such as `head` has read enough; the exit code stays
+        print(text.removesuffix("\n"))
+    return int(bool(report.facts.get("alarm")))
+
+
 def show(
     options: argparse.Namespace, table: pd.DataFrame, lines: Lines, rows: str = "rows", **facts: Any
 ) -> None:
-    """Print a result: `facts`, the file of -o, and `table` under the name `rows`, as JSON; `table` as CSV, or
-    as a line of JSON for each row; or `lines`, the last one that file.
-    """
-    written = getattr(options, "output", None)
-    if options.format == "json":
-        record = plain(facts) | ({"output": str(written)} if written else {})
-        record |= {rows: plain(table.to_dict("records"))}
-        print(json.dumps(record, indent=2, ensure_ascii=False))
-    elif options.format == "jsonl":
-        print(json_lines(table), end="")
-    elif options.format == "csv":
-        print(table.to_csv(index=False, lineterminator="\n"), end="")
-    else:
-        for line in [*lines, *([str(written)] if written else [])]:
-            print(line if isinstance(line, str) else aligned(line))
-
-
-def json_lines(table: pd.DataFrame) -> str:
-    """A JSON object for each row, on its line, with all digits."""
-    rows = map(plain, table.to_dict("records"))
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-
-
-def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
-    """Rows of cells as a text table; the first row is the head, and columns of numbers are aligned to the
-    right.
-    """
-    cells = []
-    for head, *column in zip(*rows, strict=True):
-        side = ">" if set("".join(column)) <= _NUMBER else "<"
-        cells.append(f"{{:{side}{max(map(len, (head, *column)))}}}")
-    return "\n".join(map(str.rstrip, starmap((indent + "  ".join(cells)).format, rows)))
-
-
-def score_rows(table: pd.DataFrame) -> list[list[str]]:
-    """Rows of a `score_table`: scores with half the sampling interval, the chance level and its 95 % band,
-    and the recall of approximate neighbours.
-    """
-    approximate = "recall" in table
-    rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
-    rows[0] += ["recall, its 95 %, queries"] * approximate
-    for row in table.itertuples():
-        cells = [row.form, row.metric.split(",")[0], short(row.score)]
-        cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # NaN: all rows are queries
-        chance = [short(row.chance), band(row.null_low, row.null_high)]
-        cells += ["", ""] if pd.isna(row.chance) else chance
-        if approximate:
-            interval = band(row.recall_low, row.recall_high)
-            reached = f"{short(row.recall)}, {interval}, {row.recall_queries:.0f}"
-            cells.append("" if pd.isna(row.recall) else reached)
-        rows.append(cells)
-    return rows
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it: NumPy numbers as Python numbers, NaN as null."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float):
-        return float(value) if abs(value) < float("inf") else None  # NaN is below nothing
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    """Print a result whose lines a command writes itself."""
+    text = "\n".join(line if isinstance(line, str) else aligned(line) for line in lines)
+    finish(options, Report(text, (Table(rows, table),), facts))
 
 
 def write_recipe(options: argparse.Namespace, figure: str, result: Any, **settings: Any) -> None:

@@ -12,10 +12,11 @@ import pandas as pd
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import STUDIES
 from relcore.base.numbers import band, counted, short
+from relcore.base.report import json_lines
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
 from relcore.commands.arguments import Results, Scheduler, add, read_json
-from relcore.commands.output import Bar, Lines, json_lines, need_suffix, show, write_recipe
+from relcore.commands.output import Bar, Lines, need_suffix, show, write_recipe
 from relcore.commands.running import engine
 from relcore.runs.store import Store
 from relcore.studies.study import Study, StudyRuns, StudySpec, study_of

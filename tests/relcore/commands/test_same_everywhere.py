@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relcore.base.report import Report, Table
 from relcore.cli import COMMANDS, main, parser_of
-from relcore.commands.output import show
+from relcore.commands.output import finish
 
 ANSWER_NOTHING = {"app", "completion", "mcp"}  # they serve, or print a script
 FORMATS = {"--json": "json", "--jsonl": "jsonl", "--csv": "csv"}
@@ -43,13 +44,22 @@ def test_options_of_one_name_are_one_option(name):
 
 @pytest.mark.parametrize("form", ["table", *FORMATS.values()])
 def test_a_result_names_the_file_of_o(form, capsys):
-    table = pd.DataFrame([{"n": 3, "score": 0.1 + 0.2}])
-    show(argparse.Namespace(format=form, output="new.npz"), table, ["3 rows"], spaces=2)
+    rows = pd.DataFrame([{"n": 3, "score": 0.1 + 0.2}])
+    finish(
+        argparse.Namespace(format=form, output="new.npz"),
+        Report("3 rows", [Table("rows", rows)], {"spaces": 2}),
+    )
     out = capsys.readouterr().out
     if form == "table":
         assert out == "3 rows\nnew.npz\n"
     elif form == "json":
-        assert json.loads(out) == {"spaces": 2, "output": "new.npz", "rows": [{"n": 3, "score": 0.1 + 0.2}]}
+        assert json.loads(out) == {
+            "sentence": "3 rows",
+            "notes": [],
+            "spaces": 2,
+            "output": "new.npz",
+            "rows": [{"n": 3, "score": 0.1 + 0.2}],
+        }
     elif form == "jsonl":
         assert json.loads(out) == {"n": 3, "score": 0.1 + 0.2}
     else:

@@ -1,0 +1,201 @@
+"""Report: what a result says of itself; terminal, JSON, CSV, Markdown, notebook, app and agents show it."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import starmap
+from typing import TYPE_CHECKING, Any
+
+from relcore.base.text import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Cells = Sequence[Sequence[str]]
+_NUMBER = set("0123456789.,−-–±∞… ")
+_PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ,.+=%()/–−-±…")
+# Signs that end a cell, begin HTML or mention someone; the others begin Markdown or a link.
+_LOOKALIKES = str.maketrans({"|": "¦", "<": "‹", ">": "›", "@": "＠"})
+_MARKS = ("\\", "`", "*", "_", "[", "]", "#", "://", "www.")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a report.
+
+    Attributes
+    ----------
+    name : str
+        Its key in JSON; "" where only people read it.
+    rows : DataFrame, optional
+        What machines read, with all digits.
+    shown : rows of texts
+        What people read, the head first; empty where only machines read it.
+    title : str
+    caption : str
+        On how many rows it was computed, and what the chance level is.
+    """
+
+    name: str = ""
+    rows: pd.DataFrame | None = None
+    shown: Cells = ()
+    title: str = ""
+    caption: str = ""
+
+    def text(self) -> str:
+        """As an aligned text."""
+        return "\n".join(filter(None, (self.title, aligned(self.shown) if self.shown else "")))
+
+    def html(self) -> str:
+        parts = [f"<h4>{escape(self.title)}</h4>" * bool(self.title)]
+        if self.shown:
+            head, *rows = self.shown
+            kinds = _numeric(self.shown)
+            cells = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+            parts.append(f"<table><thead><tr>{cells}</tr></thead><tbody>")
+            for row in rows:
+                look = ('<td style="text-align: right">' if number else "<td>" for number in kinds)
+                cells = "".join(
+                    f"{td}{escape(visible(cell))}</td>" for td, cell in zip(look, row, strict=True)
+                )
+                parts.append(f"<tr>{cells}</tr>")
+            parts.append("</tbody></table>")
+        return "".join([*parts, f"<p><small>{escape(self.caption)}</small></p>" * bool(self.caption)])
+
+    def markdown(self) -> str:
+        """As a table of GitHub's Markdown, in which no cell is a link, a mention or HTML."""
+        if not self.shown:
+            return ""
+        head, *rows = self.shown
+        lines = [" | ".join(head), "|".join("---:" if number else "---" for number in _numeric(self.shown))]
+        lines += [" | ".join(map(_markdown_cell, row)) for row in rows]
+        title = [f"**{_markdown(self.title)}**", ""] if self.title else []
+        return "\n".join([*title, *(f"| {line} |" for line in lines)])
+
+
+@dataclass(frozen=True)
+class Report:
+    """A result in words and numbers.
+
+    Attributes
+    ----------
+    sentence : str
+        The result in one sentence, or a few.
+    tables : Tables
+        The first is the one that CSV holds.
+    facts : name → value
+        What JSON holds beside the tables.
+    notes : texts
+        What a reader has to know before relying on the numbers.
+    figures : name → function that draws an `Exportable`
+        The first is the one whose recipe --recipe writes, and which a notebook shows.
+    """
+
+    sentence: str = ""
+    tables: Sequence[Table] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """As lines for a terminal."""
+        parts = [self.sentence]
+        for table in self.tables:
+            parts += [table.text(), table.caption] if table.shown else []
+        return "\n\n".join(filter(None, [*parts, "\n".join(self.notes)]))
+
+    def record(self) -> dict[str, Any]:
+        """As an object of JSON: facts, the sentence, the notes, and the rows of each table by its name."""
+        record = {"sentence": self.sentence, "notes": list(self.notes), **self.facts}
+        named = {table.name: table.rows for table in self.tables if table.name and table.rows is not None}
+        return plain(record | {name: rows.to_dict("records") for name, rows in named.items()})
+
+    def markdown(self) -> str:
+        """As GitHub's Markdown for a comment; an alarm, or that there is none, is the first sign."""
+        sign = "" if "alarm" not in self.facts else "❌ " if self.facts["alarm"] else "✅ "
+        parts = [sign + _markdown(self.sentence)]
+        for table in self.tables:
+            parts += [table.markdown(), _markdown(table.caption)] if table.shown else []
+        parts.append("\n".join(f"- {_markdown(note)}" for note in self.notes))
+        return "\n\n".join(filter(None, parts)) + "\n"
+
+    def html(self) -> str:
+        """As a fragment of HTML, with the first figure as a picture."""
+        parts = [f"<p>{escape(self.sentence)}</p>" * bool(self.sentence)]
+        if picture := self._repr_png_():
+            parts.append(f'<img alt="" src="data:image/png;base64,{b64encode(picture).decode()}">')
+        parts += [table.html() for table in self.tables if table.shown]
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return f"<div>{''.join(parts)}{f'<ul>{notes}</ul>' * bool(notes)}</div>"
+
+    _repr_html_ = html
+
+    def _repr_png_(self) -> bytes | None:
+        draw = next(iter(self.figures.values()), None)
+        return draw and draw()._repr_png_()
+
+
+class Reported:
+    """A result that a notebook shows by its report."""
+
+    def report(self) -> Report:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return self.report().html()
+
+    def _repr_png_(self) -> bytes | None:
+        return self.report()._repr_png_()
+
+
+def aligned(rows: Cells, indent: str = "  ") -> str:
+    """Rows of cells as a text table; the first row is the head, and columns of numbers are aligned to the
+    right.
+    """
+    cells = []
+    for number, (head, *column) in zip(_numeric(rows), zip(*rows, strict=True), strict=True):
+        cells.append(f"{{:{'>' if number else '<'}{max(map(len, (head, *column)))}}}")
+    return "\n".join(map(str.rstrip, starmap((indent + "  ".join(cells)).format, rows)))
+
+
+def _numeric(rows: Cells) -> list[bool]:
+    """Whether each column holds only numbers."""
+    return [set("".join(column)) <= _NUMBER for _, *column in zip(*rows, strict=True)]
+
+
+def json_lines(rows: pd.DataFrame) -> str:
+    """A JSON object for each row, on its line, with all digits."""
+    records = map(plain, rows.to_dict("records"))
+    return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: NumPy numbers as Python numbers, NaN as null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return float(value) if abs(value) < float("inf") else None  # NaN is below nothing
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _markdown(text: str) -> str:
+    """Without what could begin markup or a link, or mention someone."""
+    text = visible(text).translate(_LOOKALIKES)
+    for mark in _MARKS:
+        text = text.replace(mark, f"{mark[:-1]}\\{mark[-1]}" if len(mark) > 1 else f"\\{mark}")
+    return text
+
+
+def _markdown_cell(text: str) -> str:
+    """A cell; a name with other signs than letters and digits is code."""
+    if set(text) <= _PLAIN and "www." not in text:
+        return text
+    return f"`{visible(text, 120).translate(_LOOKALIKES).replace('`', 'ˋ')}`"

@@ -1,0 +1,73 @@
+"""A report as text, JSON, Markdown and HTML; names from a file steer none of them."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.base.report import Report, Table, aligned, plain
+
+HOSTILE = "a|b <b>@bob</b> [x](http://e.x) `c` www.e.x"
+
+
+@pytest.fixture
+def report():
+    rows = pd.DataFrame({"name": ["first", HOSTILE], "score": [np.float32(0.5), float("nan")]})
+    shown = [["name", "score"], ["first", ".500"], [HOSTILE, "–"]]
+    table = Table("rows", rows, shown, "Scores", "n = 3 rows.")
+    return Report(f"Two rows of {HOSTILE}", [table], {"n": np.int64(3)}, ["A note."])
+
+
+def test_the_text_has_all_parts_in_order(report):
+    lines = report.text().splitlines()
+    assert lines[0] == report.sentence
+    assert lines[2:5] == ["Scores", f"  {'name':{len(HOSTILE)}}  score", f"  {'first':{len(HOSTILE)}}   .500"]
+    assert lines[-3:] == ["n = 3 rows.", "", "A note."]
+
+
+def test_the_record_has_all_digits(report):
+    record = report.record()
+    assert (record["n"], record["notes"]) == (3, ["A note."])
+    assert record["rows"] == [{"name": "first", "score": 0.5}, {"name": HOSTILE, "score": None}]
+
+
+def test_markdown_holds_no_link_mention_or_html(report):
+    text = report.markdown()
+    [row] = [line for line in text.splitlines() if line.startswith("| `")]
+    assert row.count("|") == 3
+    for sign in ("<b>", "@bob", "[x](", "http://", " `c", " www."):
+        assert sign not in re.sub("`[^`]*`", "", text.replace("\\`", "")) + " "
+
+
+@pytest.mark.parametrize(("alarm", "sign"), [(True, "❌"), (False, "✅")])
+def test_markdown_begins_with_the_verdict(alarm, sign):
+    assert Report("Rows changed.", facts={"alarm": alarm}).markdown() == f"{sign} Rows changed.\n"
+
+
+def test_html_escapes_what_files_hold(report):
+    html = report._repr_html_()
+    assert "<b>" not in html
+    assert html.count("<tr>") == 3
+    assert "<li>A note.</li>" in html
+
+
+def test_a_figure_is_a_picture_in_the_html():
+    class Drawn:
+        def _repr_png_(self):
+            return b"png"
+
+    report = Report("A figure.", figures={"any": Drawn})
+    assert report._repr_png_() == b"png"
+    assert 'src="data:image/png;base64,cG5n"' in report.html()
+    assert Report("None.")._repr_png_() is None
+
+
+def test_columns_of_numbers_are_aligned_to_the_right():
+    assert aligned([["a", "number"], ["x", ".5"]]) == "  a  number\n  x      .5"
+
+
+def test_plain_numbers():
+    assert plain({"a": (np.float32(0.5), float("inf"), np.bool_(True), None)}) == {
+        "a": [0.5, None, True, None]
+    }
