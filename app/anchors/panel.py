@@ -2,21 +2,141 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, session
+from app import compute, exports, messages, results, session
 from app.anchors import lists
-from app.anchors.audit import audit
 from app.glossary.card import caption
 from app.items import with_items
+from app.page_settings import segments
+from app.plain_text import plain
 from app.tables import chosen_rows
 from app.workspace import Workspace
-from relcore.base.numbers import short
+from relcore.base.names import AUDITS, METRICS
+from relcore.base.numbers import counted, short
+from relcore.compare.audit import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
+from relcore.compare.columns import centred_neighbours
 from relcore.compare.scene import Spectrum
-from relcore.represent.anchors import AnchorDiagnostics
+from relcore.represent.anchors import FEWEST, AnchorDiagnostics
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import Match, distinct_names
+
+_SHOWN_NEIGHBOURS = 6
+_STARTS_ITSELF = 5.0  # seconds
+_MOST_LISTED = 200
+
+
+def audit(workspace: Workspace, pair: Match) -> None:
+    if len(workspace.anchors) < FEWEST:
+        messages.info(f"An audit needs {FEWEST} anchors or more.", icon=":material/star:")
+        return
+    method = segments(
+        "Method",
+        AUDITS,
+        "audit.method",
+        "procrustes",
+        help=(
+            "Trimmed Procrustes rotates the source onto the target by the 60 % of the pairs that agree best;"
+            " it finds more, but needs both spaces at once. Rows of similarities correlates the similarities"
+            " of a pair to all other anchors, which each space works out by itself."
+        ),
+    )
+    specs = (workspace.source, workspace.target)
+    settings = {"projection": workspace.projection, "k": workspace.k, "convention": workspace.convention}
+    task = PairAudit(workspace.anchors, method=method, **settings)
+    outcome = results.computed(task, specs, label="Audit the pairs", unasked_seconds=_STARTS_ITSELF)
+    if outcome is None:
+        return
+    if outcome.decided:
+        st.markdown(
+            f"**{plain(outcome.headline)}** A suspect agrees as little as anchors that are mismatched on"
+            f" purpose, and less than right pairs do. On average, at most {100 * task.false_share:.0f} % of"
+            " the suspects are right pairs, unless some right pairs differ in kind from the others. Wrong"
+            " pairs that agree by chance are not found."
+        )
+    else:
+        messages.warning(outcome.headline)
+    if len(outcome.suspects):
+        _suspects(workspace, pair, outcome)
+    listed, drawn = st.columns([1.5, 1], gap="large")
+    with listed:
+        if outcome.scores:
+            _scores(outcome)
+    with drawn:
+        digests = compute.digests(specs)
+        figure = AnchorAudit(source=specs[0], target=specs[1], digests=digests, audit=task).draw(outcome)
+        exports.figure(figure, "audit.chart")
+
+
+def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
+    ids = tuple(outcome.anchors[position] for position in outcome.suspects)
+    names = distinct_names((pair.source, pair.target))
+    found = _neighbours(compute.pair_key(pair), digest_of(ids[:_MOST_LISTED]), pair, ids[:_MOST_LISTED])
+    table = pd.DataFrame(
+        {"id": list(ids[:_MOST_LISTED]), "agreement": outcome.agreement[outcome.suspects][:_MOST_LISTED]}
+    )
+    near = {f"near in {name}": column for name, column in zip(names, found, strict=True)}
+    shown, look = with_items(workspace, table.assign(**near))
+    look.setdefault("column_config", {})["agreement"] = st.column_config.NumberColumn(
+        format="%.3f", width=100
+    )
+    look["height"] = "content" if len(ids) < 9 else 340
+    chosen = tuple(
+        shown["id"].iloc[chosen_rows(shown, f"audit.table-{digest_of(ids)[:8]}", several=True, **look)]
+    )
+    with st.container(horizontal=True):
+        st.button(
+            f"Remove all {len(ids):,}" if len(ids) > 1 else "Remove it",
+            key="audit.remove-all",
+            icon=":material/delete_sweep:",
+            type="primary",
+            on_click=session.remove_suspects,
+            args=(ids,),
+            help="Removes all suspects but pinned anchors; no page scores their rows. Undo takes it back.",
+        )
+        for label, icon, call in (
+            ("Remove", ":material/delete:", session.remove_suspects),
+            ("Show in panes", ":material/visibility:", session.select),
+        ):
+            st.button(
+                f"{label} {len(chosen) or ''}",
+                key=f"audit.{label.split()[0].lower()}",
+                icon=icon,
+                disabled=not chosen,
+                on_click=call,
+                args=(chosen,),
+            )
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _neighbours(key: str, ids_key: str, _pair: Match, _ids: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    rows = _pair.source.rows(_ids)
+    order = np.argsort(rows)  # queries come in the order of the rows
+    found = centred_neighbours(_pair, rows[order], _SHOWN_NEIGHBOURS)
+    back = np.argsort(order)
+    return tuple([", ".join(_pair.ids[row] for row in lists[place]) for place in back] for lists in found)
+
+
+def _scores(outcome: AuditOutcome) -> None:
+    before, after = outcome.scores[ALL], outcome.scores.get(KEPT, {})
+    rows = []
+    for metric, score in before.items():
+        row = {"score": METRICS[metric].title, ALL: short(score)}
+        if after:
+            change = outcome.differences.get(metric)
+            row |= {KEPT: short(after[metric]), "change, 95 %": change.describe() if change else "–"}
+        rows.append(row)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
+    rows_scored = counted(next(iter(before.values())).n, "held-out row")
+    caption(
+        f"Relative scores on the same {rows_scored}, no anchor or suspect among them. The change has the"
+        " 95 % interval of the paired difference. Suspects that you remove are scored on no page."
+        if after
+        else f"Relative scores on {rows_scored}, no anchor among them."
+    )
+
 
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
 

@@ -1,31 +1,58 @@
-"""The Migrate page above its tabs: the choosers, and the verdict with its figure and table."""
+"""A migration as a whole: choosers, verdict, and what can be done after it."""
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, jobs, messages, results, session
 from app.glossary.card import caption
-from app.items import Items, items_of
-from app.plain_text import plain_html
+from app.items import Items, cut, items_of
+from app.page_settings import kept, note, noted, segments
+from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
+from app.tables import chosen_rows
 from app.widgets import setting_widget, space_labels
 from app.workspace import BUNDLED, Workspace
+from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.settings import settings_of
+from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec
+from relcore.migrate.adapters import GRAPHS, SNIPPET
 from relcore.migrate.evaluate import JudgedQuery, read_qrels
-from relcore.migrate.migration import NEIGHBOURS, Migration, MigrationChart, MigrationResult, starting_models
+from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
+from relcore.migrate.migration import (
+    AFTER,
+    NEIGHBOURS,
+    TITLES,
+    Migration,
+    MigrationChart,
+    MigrationResult,
+    ThresholdChange,
+    ThresholdScores,
+    clusters_of,
+    export_result,
+    losses_by_group,
+    printed,
+    starting_models,
+)
 from relcore.migrate.migration import TASK as EXAMPLE
+from relcore.papers.runs import commit_of
+from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
 
 KEEP: dict[str, Any] = {"persist_state": "session"}
@@ -159,7 +186,7 @@ def measured(setup: MigrateSetup) -> MigrationResult | None:
     )
 
 
-def draw(setup: MigrateSetup, result: MigrationResult) -> None:
+def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     head, rest = lead(result)
     messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
     for caution in result.cautions:
@@ -205,3 +232,323 @@ def lead(result: MigrationResult) -> tuple[str, str]:
             f" {both:.0f} %."
         )
     return head, rest
+
+
+_OPTIONS = ("re-embed", "bridge", "twice")
+_PICTURE, _LONGEST = 120, 400  # pixels; characters
+
+
+def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> MigrationResult:
+    """The result with the verdict of blind answers that have come to an end, a clear one first."""
+    ended = []
+    for option in _judgeable(result):
+        with suppress(SpaceError):  # no answers, or answers under other settings
+            state = setup.task.random_state
+            ended.append(with_answers(result, setup.old.ids, _saved_answers(setup, option), state))
+    found = [one for one in ended if one.verdict.option]
+    return max(found, key=lambda one: (one.verdict.is_clear, one.verdict.option != "keep"), default=result)
+
+
+def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
+    titles = {name: TITLES[name] for name in _judgeable(result)}
+    option = segments("Compare the old model with", titles, f"judge.option-{len(titles)}")
+    asked = questions(result, setup.old.ids, option, setup.task.random_state)
+    answers = _saved_answers(setup, option)
+    found = tally(asked, answers)
+    if not asked:
+        messages.info("Both find the same five rows for every query.", ":material/info:")
+    elif found.question is None:
+        head, _, rest = found.verdict().sentence.partition(": ")
+        messages.lead(f"<strong>{head}.</strong> {plain_html(rest[:1].upper() + rest[1:])}")
+    else:
+        so_far = f"; sign test so far: p = {short(found.p)}" if found.n_answers else ""
+        st.markdown(
+            f"**Which five rows answer the query better?** Question {found.n_answers + 1} of at most"
+            f" {found.n_answers + found.n_left}{so_far}"
+        )
+        _ask(setup, answers, found.question)
+    with st.container(horizontal=True):
+        st.button(
+            "Take back the last answer",
+            key="judge.back",
+            icon=":material/undo:",
+            disabled=not answers.answers,
+            on_click=_keep_answers,
+            args=(setup, replace(answers, answers=answers.answers[:-1])),
+        )
+        exports.download(
+            "Download the answers (JSON)",
+            json.dumps(records.to_json(answers), ensure_ascii=False),
+            "answers.json",
+            "application/json",
+            "judge.download",
+            disabled=not answers.answers,
+            help="With the same settings, relscope migrate OLD NEW --answers FILE gives their verdict.",
+        )
+    st.caption(
+        "One list is the old model's, the other that of the option above; their sides are random and stay"
+        " hidden. Queries whose lists differ most come first; those with the same five rows are left out. It"
+        f" ends after {counted(len(asked), 'question')}, or as soon as a sign test decides, whose p-value"
+        " allows for a look after each answer. Then its verdict replaces the one above. Answers are saved"
+        " with the session."
+    )
+
+
+def _ask(setup: MigrateSetup, answers: BlindAnswers, question: BlindQuestion) -> None:
+    (query,) = _items_shown(setup.items(queries=True), [question.query])
+    messages.lead(f"<strong>Query:</strong> {query}")
+    sides = [("keep", question.keep), ("other", question.other)][:: -1 if question.is_turned else 1]
+    for column, name, (_, ids) in zip(st.columns(2, border=True), ("Left", "Right"), sides, strict=True):
+        rows = "".join(f"<li>{row}</li>" for row in _items_shown(setup.items(), ids))
+        column.html(f'<strong>{name}</strong><ol class="relscope-found">{rows}</ol>')
+    says = {"Left is better": sides[0][0], "Equal": "equal", "Right is better": sides[1][0]}
+    with st.container(horizontal=True, horizontal_alignment="center"):
+        for key, (label, preferred) in enumerate(says.items(), start=1):
+            answer = Answer(question.query, question.keep, question.other, preferred)
+            st.button(
+                label,
+                key=f"judge.{key}",
+                shortcut=str(key),
+                on_click=_keep_answers,
+                args=(setup, replace(answers, answers=(*answers.answers, answer))),
+            )
+
+
+def _items_shown(items: Items | None, ids: Sequence[str]) -> list[str]:
+    """The text or picture of each id, else the id, as HTML."""
+    texts = items.texts(ids) if items else [""] * len(ids)
+    pictures = items.pictures(ids, _PICTURE) if items and items.has_pictures else [""] * len(ids)
+    lines = []
+    for name, text, picture in zip(ids, texts, pictures, strict=True):
+        image = f'<img src="{picture}" alt="Picture {plain_html(name)}">' if picture else ""
+        lines.append(image + plain_html(cut(text, _LONGEST) or ("" if picture else name)))
+    return lines
+
+
+def _judgeable(result: MigrationResult) -> list[str]:
+    return [option for option in _OPTIONS if option in result.found]
+
+
+def _answers_key(setup: MigrateSetup, option: str) -> str:
+    return f"judge.answers-{digest_of(setup.digests)[:16]}-{option}"
+
+
+def _saved_answers(setup: MigrateSetup, option: str) -> BlindAnswers:
+    """Those of this session, which may come from a saved file."""
+    with suppress(SpaceError):
+        found = records.from_json(BlindAnswers, noted(_answers_key(setup, option)) or {}, "answers")
+        if found.option == option:
+            return found
+    return BlindAnswers(option)
+
+
+def _keep_answers(setup: MigrateSetup, answers: BlindAnswers) -> None:
+    note(_answers_key(setup, answers.option), records.to_json(answers))
+
+
+_LISTED = 200
+_CODE = """from apply import corpus, queries  # the file apply.py needs NumPy and nothing else
+
+scores = queries(new_vectors) @ corpus(old_vectors).T  # cosines; search the two sides with any index"""
+
+
+def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        system = segments("Scores", AFTER, "threshold.system", "bridge")
+        threshold = kept(
+            st.number_input,
+            "Threshold of the old model",
+            -1.0,
+            1.0,
+            None,
+            0.01,
+            key="threshold.value",
+            placeholder="Ten rows per query",
+            width=240,
+            help="Rows with at least this cosine count as found. Empty: what ten rows per query reach.",
+        )
+    settings = {"migration": setup.task, "adapter": result.adapter}
+    task = ThresholdChange(**settings, system=system, threshold=threshold)
+    try:
+        outcome = results.computed(
+            task,
+            setup.specs,
+            label="Restore the threshold",
+            unasked_seconds=STARTS_ITSELF,
+            spaces=setup.spaces,
+        )
+    except SpaceError as error:
+        messages.error(error)
+        return
+    if outcome is None:
+        return
+    st.markdown(f"**{plain(outcome.describe())}**")
+    figure = ThresholdScores(spaces=setup.specs, digests=setup.digests, task=task).draw(outcome)
+    exports.figure(figure, "threshold.chart")
+    table = printed(outcome)
+    for column in table.columns[1:]:
+        table[column] = [short(value, 1 if column == "rows per query" else 3) for value in table[column]]
+    st.dataframe(table, hide_index=True, key="threshold.table")
+    st.caption(
+        f"A monotone map: isotonic regression of sorted scores, fitted on {outcome.n_fitted:,} queries and"
+        f" judged on {outcome.n_queries:,} others. Wrong decisions: of the rows that the old or the new"
+        " decision accepts, the share on which they differ. The map keeps the number of rows that pass; which"
+        " ones pass changes with the model."
+    )
+    knots = pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})
+    exports.download(
+        "Download the map (CSV)",
+        knots.to_csv(index=False, lineterminator="\n"),
+        "score-map.csv",
+        "text/csv",
+        "threshold.download",
+        help="numpy.interp(score, new, old) applies it.",
+    )
+
+
+def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None:
+    measured = [name for name in TITLES if name in result.scores]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        usual = "bridge" if result.verdict.option == "keep" else result.verdict.option
+        others = [name for name in measured if name != "keep"]
+        option = _option("Option", others, usual, "worse.option")
+        others = [name for name in measured if name != option]
+        to = _option("Compared with", others, "keep", f"worse.to-{option}")
+    table = result.worst_queries(option, to)
+    lost, won = int((table.change < 0).sum()), int((table.change > 0).sum())
+    st.markdown(
+        f"**{lost:,} of {len(table):,} queries get worse by “{TITLES[option]}” compared with “{TITLES[to]}”;"
+        f" {won:,} get better.** Select a query to see what each option finds."
+    )
+    shown = table.head(_LISTED).copy()
+    texts = _texts(setup, shown["query"], queries=True)
+    if any(texts):
+        shown.insert(1, "text", texts)
+    for column in (TITLES[to], TITLES[option], "change"):
+        shown[column] = [short(value) for value in shown[column]]
+    key = f"worse.table-{digest_of((option, to, result.queries[:50]))[:8]}"
+    if rows := chosen_rows(shown, key, height=300):
+        _one_query(setup, result, str(table["query"].iloc[rows[0]]))
+    _by_group(setup, result, option, to)
+
+
+def _option(label: str, names: list[str], usual: str, key: str) -> str:
+    first = usual if usual in names else names[0]
+    titles = {name: TITLES[name] for name in names}
+    return segments(label, titles, f"{key}-{len(names)}-{first}", first)
+
+
+def _texts(setup: MigrateSetup, ids, queries: bool = False) -> list[str]:
+    items = setup.items(queries)
+    return items.texts(list(ids)) if items is not None and items.has_texts else [""] * len(ids)
+
+
+def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None:
+    place, old = result.queries.index(query), setup.old
+    relevant = set(result.relevant_row[result.relevant_query == place].tolist())
+    columns = {}
+    for option, lists in result.found.items():
+        rows = lists[place][lists[place] >= 0]
+        columns[TITLES[option]] = pd.Series(
+            [
+                f"{'✓' if row in relevant else '·'} {text or old.ids[row]}"
+                for row, text in zip(rows, _texts(setup, old.ids[rows]), strict=True)
+            ],
+            dtype=object,
+        )
+    table = pd.DataFrame(columns).fillna("")
+    narrow = {name: st.column_config.TextColumn(width=260) for name in table.columns}
+    st.dataframe(table, hide_index=True, key="worse.found", column_config=narrow)
+    st.caption(f"✓ marks relevant rows; there are {len(relevant):,}.")
+
+
+def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str) -> None:
+    rows, labels = setup.old.index.get_indexer(pd.Index(result.queries, dtype=object)), setup.old.labels
+    if (rows < 0).any():
+        return
+    groups = _clusters(setup.old.digest, digest_of(rows), setup, rows) if labels is None else labels[rows]
+    table = losses_by_group(np.asarray(result.scores[option], np.float64) - result.scores[to], groups)
+    if table.empty:
+        return
+    st.markdown(f"### By {'cluster' if labels is None else 'class'}")
+    worst = table[table.p < 0.05]
+    if len(worst):
+        messages.warning(f"{', '.join(worst.group)}: worse than random groups of queries of the same size.")
+    shown = pd.DataFrame(
+        {
+            "group": table.group,
+            "queries": table.queries,
+            "mean change": [signed(value) for value in table.change],
+            "random groups of that size, 95 %": [
+                band(*ends) for ends in zip(table.low, table.high, strict=True)
+            ],
+            "p": [short(value) for value in table.p],
+        }
+    )
+    st.dataframe(shown, hide_index=True, key="worse.groups")
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray) -> np.ndarray:
+    return clusters_of(_setup.old.vectors[_rows], _setup.old.ids[_rows])
+
+
+def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
+    st.markdown(
+        f"**{ADAPTERS[result.adapter].title}**, fitted on {result.n_pairs:,} pairs: maps"
+        f" {setup.new.dimension:,}-dimensional new queries to the space in which the"
+        f" {setup.old.dimension:,}-dimensional old vectors are searched."
+    )
+    exports.download(
+        "Download the adapter (ZIP)",
+        lambda: archive(setup, result),
+        "adapter.zip",
+        "application/zip",
+        "export-adapter.zip",
+        type="primary",
+    )
+    st.caption(
+        "adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with"
+        f" intervals, date and commit. {SNIPPET} applies it with NumPy alone. {' and '.join(GRAPHS.values())}"
+        " are the same as ONNX, where the package onnx is installed."
+    )
+    st.code(_CODE, language="python")
+
+
+def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
+    new, old = setup.new, setup.old
+    rows = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
+    with temporary() as folder, io.BytesIO() as file:
+        paths = export_result(result, rows, (new.name, old.name), Path(folder) / "adapter", commit_of())
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+            for path in paths:
+                packed.writestr(zipfile.ZipInfo(path.name, (2026, 1, 1, 0, 0, 0)), path.read_bytes())
+        return file.getvalue()
+
+
+_AFTER = {
+    "Judge here, blind": judge_blind,
+    "Thresholds": thresholds,
+    "Queries that get worse": queries_that_get_worse,
+    "Export adapter": export_adapter,
+}
+
+
+def draw(workspace: Workspace) -> None:
+    setup = result = None
+    try:
+        setup = choose(workspace)
+        result = measured(setup) if setup else None
+    except SpaceError as error:
+        messages.error(error)
+        st.caption("Choose other vectors or settings above. Load your own by Data, at the top left.")
+    if result is None:
+        return
+    unjudged, result = result.relevance == NEIGHBOURS, with_blind_verdict(setup, result)
+    show_verdict(setup, result)
+    for name, part in _AFTER.items():
+        # without judgements, to judge is the next step
+        look = {"expanded": unjudged and part is judge_blind, "key": f"migrate.{name}"}
+        with st.expander(name, on_change="rerun", **look) as opened:
+            if opened.open:
+                part(setup, result)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -18,6 +17,8 @@ from app.encode import jobs as encoding_jobs
 from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_name
+from app.stitch import try_it
+from app.stitch.try_it import StitchSetup, load_spaces, shared_rows
 from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -33,12 +34,10 @@ from relcore.stitch.stitching import (
     SHOWN,
     SharedRows,
     StitchConfusion,
-    Stitching,
     StitchMatrix,
     StitchResult,
     StitchSpec,
     gaps,
-    share_rows,
     short_names,
     split_rows,
     stitch_matrices,
@@ -52,34 +51,6 @@ MOST_ENCODERS = 6  # by default: thirty pairs can still be read
 _OWN, _SESSION = "own", "this session's"
 _PAIR = "stitch.pair"
 _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")
-
-
-@dataclass(frozen=True)
-class StitchSetup:
-    specs: tuple[SpaceSpec, ...]
-    spec: StitchSpec
-
-    @property
-    def recipe(self) -> dict[str, Any]:
-        return {"spaces": self.specs, "digests": compute.digests(self.specs), "stitching": self.spec}
-
-
-def _spaces(specs: Sequence[SpaceSpec]) -> list[LatentSpace]:
-    return [compute.load_space(spec) for spec in specs]
-
-
-@compute.cached(4)
-def _shared(order: tuple[str, ...], *spaces: LatentSpace) -> SharedRows:
-    return share_rows(spaces, order)
-
-
-def fitted(setup: StitchSetup) -> Stitching:
-    return _fitted(setup, *_spaces(setup.specs))
-
-
-@compute.cached(6, "Fitting every head …")
-def _fitted(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
-    return Stitching(_shared(setup.spec.order, *spaces), setup.spec, setup.spec.random_states[0])
 
 
 def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
@@ -147,7 +118,7 @@ def _encode(example: Example) -> None:
 
 def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
     """The largest group of spaces that share rows and labels, then the one with the most rows."""
-    spaces = dict(zip(specs, _spaces(specs), strict=True))
+    spaces = dict(zip(specs, load_spaces(specs), strict=True))
     families = [
         [other for other in specs if other == spec or _alike(spaces[spec], spaces[other])] for spec in specs
     ]
@@ -195,13 +166,13 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
     if len(specs) < 2 or not chosen:
         return None
     methods = tuple(name for name in METHODS if name in chosen)
-    return _settings(workspace, specs, methods, _shared((), *_spaces(specs)))
+    return _settings(workspace, specs, methods, shared_rows((), *load_spaces(specs)))
 
 
 def _settings(
     workspace: Workspace, specs: tuple[SpaceSpec, ...], methods: tuple[str, ...], rows: SharedRows
 ) -> StitchSetup:
-    test_ids, place = held_out_ids(specs, _spaces(specs), rows.ids), digest_of(specs)[:8]
+    test_ids, place = held_out_ids(specs, load_spaces(specs), rows.ids), digest_of(specs)[:8]
     n_rows = len(rows.targets)
     n_train = n_rows - len(test_ids) if test_ids else int(0.8 * n_rows)
     has_counts = rows.spaces[0].counts is not None
@@ -457,8 +428,6 @@ def _summary(result: StitchResult, metric: str) -> None:
 
 
 def page(workspace: Workspace) -> None:
-    from app.stitch import try_it  # it stands on this module
-
     setup, details = choose(workspace)
     draw(setup, details)
     if setup is not None:

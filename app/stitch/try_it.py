@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
-from app import exports, messages
+from app import compute, exports, messages
 from app.components.drawing_pad import drawing_pad
 from app.jobs import engine
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html, plain_name
-from app.stitch.panel import StitchSetup, fitted
 from app.widgets import space_name
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
@@ -27,7 +26,8 @@ from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.encoders.images import decode_image, look_of, made_like, png_thumbnail
 from relcore.figures.charts import Matrices, name_of
 from relcore.figures.style import Theme, text_on
-from relcore.stitch.stitching import Stitching
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.stitching import SharedRows, Stitching, StitchSpec, share_rows
 from relcore.stitch.try_it import (
     Answers,
     ItemEncoder,
@@ -45,6 +45,34 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 160  # pixels of a picture's longer side
+
+
+@dataclass(frozen=True)
+class StitchSetup:
+    specs: tuple[SpaceSpec, ...]
+    spec: StitchSpec
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        return {"spaces": self.specs, "digests": compute.digests(self.specs), "stitching": self.spec}
+
+
+def load_spaces(specs: Sequence[SpaceSpec]) -> list[LatentSpace]:
+    return [compute.load_space(spec) for spec in specs]
+
+
+@compute.cached(4)
+def shared_rows(order: tuple[str, ...], *spaces: LatentSpace) -> SharedRows:
+    return share_rows(spaces, order)
+
+
+def fitted(setup: StitchSetup) -> Stitching:
+    return _fitted(setup, *load_spaces(setup.specs))
+
+
+@compute.cached(6, "Fitting every head …")
+def _fitted(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
+    return Stitching(shared_rows(setup.spec.order, *spaces), setup.spec, setup.spec.random_states[0])
 
 
 @dataclass(frozen=True, eq=False)

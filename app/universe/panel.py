@@ -14,24 +14,258 @@ import streamlit as st
 from numpy.lib.format import write_array
 
 from app import compute, exports, jobs, messages, results, session, sharing
+from app.glossary.card import caption
+from app.invert.panel import numbers
 from app.page_settings import kept, segments
 from app.places import DATA, EXPLORE, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
-from app.universe import methods, similarity
-from app.widgets import several_spaces
+from app.widgets import several_spaces, space_labels, space_name
 from app.workspace import Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec
+from relcore.base.names import METRICS
+from relcore.base.numbers import counted, general, short
+from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.compare.scene import PairMap
+from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.figures.export import Exportable
+from relcore.invert.inversion import (
+    METHODS,
+    Translation,
+    TranslationResult,
+    TranslationSpec,
+    TranslationTable,
+)
+from relcore.invert.inversion import METRICS as TRANSLATION_SCORES
+from relcore.represent.methods import MethodSettings
 from relcore.represent.similarity import unit_rows
 from relcore.scores.neighbours import nearest_directions
+from relcore.scores.pair_scores import PairScores
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import short_names
 from relcore.universe.charts import CHARTS, UniverseChart, charts_of
 from relcore.universe.universe import MOST_SPACES, SUFFIX, Universe, UniverseSpec
+
+OPENS = "relscope.universe-opens"
+
+
+def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
+    """Scores that need no common space, such as CKA, of these spaces."""
+    spaces = [compute.load_space(spec) for spec in specs]
+    known, keep = (
+        {name for name in METRICS.working() if METRICS[name].installed},
+        {"persist_state": "session"},
+    )
+    titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
+    choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    picture = st.container()
+    with choosers:
+        metric = st.selectbox(
+            "Score",
+            list(titles),
+            format_func=titles.get,
+            help="; ".join(f"{titles[name]}: {METRICS[name].help}" for name in titles),
+            width=280,
+            key="all-pairs.metric",
+            **keep,
+        )
+        grouped = st.toggle(
+            "Group similar spaces",
+            key="all-pairs.grouped",
+            help="Orders the spaces by average-linkage clustering of 1 − score, so that similar ones meet.",
+            **keep,
+        )
+    settings = {
+        "anchors": workspace.anchors,
+        "projection": workspace.projection,
+        "k": workspace.k,
+        "n_queries": compute.LIVE_QUERIES,
+    }
+    with picture:
+        if "anchors" in METRICS[metric].needs and not workspace.anchors:
+            messages.no_anchors()
+            return
+        label = f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}"
+        result = results.computed(
+            AllPairs.of(metric, **settings), specs, label=label, spaces=spaces, slower=2.0
+        )
+        if result is None:
+            return
+        _heat_map(workspace, dict(zip(result.names, specs, strict=True)), result, grouped)
+    caption(_circumstances(result))
+    digests = tuple(space.digest for space in spaces)
+    recipe = PairMap(tuple(specs), digests, grouped=grouped, metric=metric, **settings)
+    exports.export_bar(recipe.draw(result), "all-pairs")
+
+
+def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairScores, grouped: bool) -> None:
+    from relcore.figures.screen import matrices_figure
+
+    shown, pair = result.grouped() if grouped else result, (workspace.source, workspace.target)
+    names = {spec: name for name, spec in by_name.items()}
+    framed = tuple(names.get(spec, "") for spec in pair)
+    figure = matrices_figure(pair_matrices(shown, framed), exports.theme(), width=760)
+    drawn = [by_name[name] for name in shown.names]
+
+    def pick(points: Sequence[Mapping[str, Any]]) -> None:
+        if chosen := pair_of(points, drawn):
+            session.guarded(compare, *chosen)
+
+    # The key names the pair, because Streamlit ignores a second click on a selected cell.
+    exports.chart(figure, f"all-pairs.map-{results.place_of(pair)}", picked=pick)
+
+
+def compare(source: SpaceSpec, target: SpaceSpec) -> None:
+    """Open Explore with this pair, in the next run; spaces of an example join the session."""
+    spaces = session.workspace().spaces
+    new = tuple(spec for spec in (source, target) if spec not in spaces)
+    step = f"compare {space_name(source)} and {space_name(target)}"
+    session.edit(step, spaces=(*spaces, *new), source=source, target=target)
+    st.session_state[OPENS] = True
+
+
+def pair_of(
+    points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]
+) -> tuple[SpaceSpec, SpaceSpec] | None:
+    """The two spaces of the clicked cell; None for a space with itself or without a selection."""
+    if not points:
+        return None
+    _, i, j = points[0]["customdata"]
+    return (drawn[i], drawn[j]) if i != j else None
+
+
+def _circumstances(result: PairScores) -> str:
+    n = len(result.names)
+    pairs = [result.scores[i][j] for i in range(n) for j in range(i + 1, n)]
+    scores = [score for score in pairs if score is not None]
+    if not scores:
+        return "None of these spaces can be compared with another; hover over a cell to see why."
+    counts = sorted({score.n for score in scores})
+    rows = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    some = next((score for score in scores if score.n_queries < score.n), None)
+    text = f"{rows} rows, paired by id" + (f", {some.n_queries:,} of them as queries" if some else "")
+    text += f" for their k = {scores[0].k} nearest." if scores[0].k else "."
+    if band := result.best_chance:
+        first, second, score = result.best
+        text += (
+            f" Highest score: {first} and {second}, {short(score)}. Chance level of the highest of"
+            f" {len(scores)} scores: {short(band.low)} … {short(band.high)}."
+        )
+    left_out = len(scores) < len(pairs)
+    return (
+        f"{text} Chance level: the rows of one space are permuted; hover for its 95 % band. Click a cell to"
+        " compare its row and its column in Explore."
+        + (" Hatched cells cannot be compared; hover over one to see why." if left_out else "")
+    )
+
+
+_MOST_TRANSLATED = 6  # by default: thirty pairs can still be read
+_ABOUT_METHODS = (
+    "Rows of each space are translated into every other space through the session's anchors, and compared"
+    " with the true rows there. Anchors are never scored (Maiorca et al. 2024, Tables 1 and 2)."
+)
+_METRIC_HELP = (
+    "Cosine: of recovered and true rows after centring at the target's mean. Not centred: as in the paper;"
+    " the common mean counts, so the chance level is high. Jaccard: overlap of their neighbours among the"
+    " target's rows. MRR: reciprocal rank of the true row as a neighbour of the recovered one. Accuracy: of"
+    " the target's head on recovered rows."
+)
+
+
+def compare_methods(workspace: Workspace) -> None:
+    st.caption(_ABOUT_METHODS)
+    if not workspace.anchors:
+        messages.no_anchors()
+        return
+    readable = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
+    usual = [spec for spec in readable if _has(spec, workspace.anchors)][:_MOST_TRANSLATED]
+    specs = kept(
+        st.multiselect,
+        "Spaces",
+        readable,
+        default=usual,
+        format_func=space_labels(readable).get,
+        key=f"translate.spaces-{results.place_of(readable, workspace.anchors)}",
+        placeholder="Choose two or more",
+        help="Spaces over the same ids. By default, those that contain all anchors.",
+    )
+    with st.expander("Method details", icon=":material/tune:", key="translate.details"):
+        chosen = kept(
+            st.pills,
+            "Methods",
+            list(METHODS),
+            selection_mode="multi",
+            default=list(TranslationSpec().methods),
+            format_func=METHODS.get,
+            key="translate.methods",
+            help=(
+                "Absolute: vectors unchanged. The inverse methods use each space separately; the others need"
+                " both spaces."
+            ),
+        )
+        numbers(("delta", "omega", "ridge"))
+    if len(specs) < 2 or not chosen:
+        st.info("Choose at least two spaces and one method.", icon=":material/translate:")
+        return
+    try:
+        _table(workspace, specs, tuple(name for name in METHODS if name in chosen))
+    except SpaceError as error:
+        messages.error(error)
+        st.caption("Choose other spaces here, or other anchors above.")
+
+
+def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...]) -> None:
+    chosen, ridge = workspace.inversion, workspace.projection.ridge
+    settings = MethodSettings(ridge=ridge, omega=chosen.omega, delta=chosen.delta, inverse_ridge=chosen.ridge)
+    test_ids = held_out_ids(specs, [compute.load_space(spec) for spec in specs])
+    spec = TranslationSpec(methods, workspace.k, compute.LIVE_QUERIES, test_ids=test_ids, settings=settings)
+    n_pairs = len(specs) * (len(specs) - 1)
+    label = f"Translate {counted(n_pairs, 'pair')} by {counted(len(methods), 'method')}"
+    result = results.computed(
+        Translation(workspace.anchors, spec), specs, label=label, unasked_seconds=_STARTS_ITSELF
+    )
+    if result is None:
+        return
+    titles, key = (
+        {name: TRANSLATION_SCORES[name] for name in result.metrics},
+        f"translate.metric-{len(result.metrics)}",
+    )
+    metric = segments("Score", titles, key, help=_METRIC_HELP)
+    recipe = {"spaces": tuple(specs), "digests": compute.digests(specs), "anchors": workspace.anchors}
+    figure = TranslationTable(**recipe, metric=metric, spec=spec).draw(result)
+    exports.figure(figure, f"translate.map-{metric}")
+    caption(circumstances(result, metric))
+    st.markdown("### Mean over the pairs")
+    st.dataframe(result.summary().round(3), hide_index=True, key="translate.summary")
+    st.markdown("### Every pair")
+    st.dataframe(result.wide(metric).round(3), hide_index=True, key="translate.pairs")
+
+
+def circumstances(result: TranslationResult, metric: str) -> str:
+    settings, spec = result.spec.settings, result.spec
+    ridges = f"λ = {general(settings.inverse_ridge)} (ridge), {general(settings.ridge)} (whitened)"
+    text = (
+        f"**{result.n:,}** shared rows that are not anchors, **{result.n_anchors:,}** anchors;"
+        f" δ = {general(settings.delta)}, ω = {settings.omega}, {ridges}."
+    )
+    if metric in ("jaccard", "mrr") and spec.n_queries and spec.n_queries < result.n:
+        text += f" {spec.n_queries:,} random rows are the queries, with k = {spec.k}."
+    if metric == "accuracy":
+        text += (
+            f" Heads are tested on **{result.n_test:,}** rows; on their own spaces, not stitched, their mean"
+            f" accuracy is {short(sum(result.own) / len(result.own))}."
+        )
+    elif not result.n_test:
+        text += " No accuracy: it needs a label for every shared row, and training rows of every class."
+    chance = "the most frequent class" if metric == "accuracy" else "rows permuted"
+    return f"{text} Chance level: {chance}. Dotted cells: a space into itself."
+
+
+def _has(spec: SpaceSpec, anchors: tuple[str, ...]) -> bool:
+    return bool(compute.load_space(spec).index.isin(anchors).sum() == len(anchors))
+
 
 _OWN, _FILE, _PICKED = "own", "file", "relscope.universe-picked"
 _STARTS_ITSELF = 20.0  # seconds
@@ -41,7 +275,7 @@ _OTHERS = {"similarity": "Other scores", "methods": "Methods"}
 
 
 def page(workspace: Workspace) -> None:
-    if st.session_state.pop(similarity.OPENS, False):
+    if st.session_state.pop(OPENS, False):
         go(EXPLORE)
     own = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
     titles = {_OWN: "Spaces of this session"} if len(own) >= _FEWEST else {}
@@ -75,7 +309,7 @@ def page(workspace: Workspace) -> None:
     except SpaceError as error:
         messages.error(error)
         if task:
-            similarity.draw(workspace, specs)
+            compare_scores(workspace, specs)
     return None
 
 
@@ -198,9 +432,9 @@ def _chart(
     titles = charts_of(universe) | {name: title for name, title in _OTHERS.items() if len(by_name) > 1}
     chart = segments("Show", titles, f"universe.chart-{len(titles)}", label_visibility="collapsed")
     if chart == "similarity":
-        similarity.draw(workspace, list(by_name.values()))
+        compare_scores(workspace, list(by_name.values()))
     elif chart == "methods":
-        methods.draw(workspace)
+        compare_methods(workspace)
     else:
         drawn = _drawn(recipe, chart, universe)
         picked, pair = st.session_state.get(_PICKED), (workspace.source, workspace.target)
@@ -239,7 +473,7 @@ def _pick(
     if first not in by_name:
         st.session_state[_PICKED] = second
     elif first != second:
-        session.guarded(similarity.compare, by_name[first], by_name[second])
+        session.guarded(compare, by_name[first], by_name[second])
 
 
 def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from app.migrate.page import _AFTER
+from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
 from app.workspace import Workspace
 from relcore.base.numbers import short

@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.components.small_maps import SmallMap
-from app.start import steps, story
+from app.start import story
 from relcore import load_words, match, select_anchors
 from relcore.base.numbers import percent, short
 from relcore.catalog.catalog import held_out_ids, load
@@ -80,7 +80,7 @@ def test_the_buttons_of_the_first_screen_open_places(key, place):
 
 def test_every_step_has_an_address_and_keys_lead_on_and_back():
     at = click(opened(), "start.story")
-    for number, step in enumerate(steps.STEPS[:-1], 1):
+    for number, step in enumerate(story.STEPS[:-1], 1):
         assert at.query_params["step"] == str(number)
         assert f"{number} · {step.title}" in page(at)
         assert [expander.label for expander in at.expander] == [f"Exercise: {step.question}"]
@@ -94,7 +94,7 @@ def test_every_step_has_an_address_and_keys_lead_on_and_back():
 
 def test_a_link_to_a_step_opens_it_and_changes_no_setting():
     at = opened(step="2")
-    assert f"2 · {steps.STEPS[1].title}" in page(at)
+    assert f"2 · {story.STEPS[1].title}" in page(at)
     assert at.session_state["relscope.history"].present.panes == (OWN,)
     assert "relscope-hero" in page(opened(step="77"))
 
@@ -110,7 +110,7 @@ def test_the_bars_of_a_word_are_its_coordinates_and_similarities(words):
     at = opened(step="3")
     at.selectbox(key="story.word").set_value("river")
     text = page(run(at))
-    similar = represent(words, "relative", steps.RULERS, ProjectionSpec())
+    similar = represent(words, "relative", story.RULERS, ProjectionSpec())
     row = words.source.rows(["river"])[0]
     sections = text.split('<section class="relscope-bars">')[1:]
     for section, values in zip(
@@ -148,7 +148,7 @@ def test_the_slider_scores_and_remembers(words):
         score = top1(words, "relative", anchors)
         assert f"{shown(score)} <span>of the words" in page(at)
         assert f"Measured with {score.n_queries:,} of {score.n:,} words." in page(at)
-    assert page(at).count('<i style="height:0.0%">') == len(steps.STOPS) - 2
+    assert page(at).count('<i style="height:0.0%">') == len(story.STOPS) - 2
     click(at, "story.reset")
     assert at.query_params["step"] == "1"
     at.query_params["step"] = "4"
@@ -157,9 +157,9 @@ def test_the_slider_scores_and_remembers(words):
 
 def test_each_failure_has_the_cores_score_and_what_cannot_match_is_at_chance_level(words):
     at = opened(step="5")
-    usual = tuple(select_anchors(words.source, steps.SOME, "random", random_state=0))
-    few = tuple(select_anchors(words.source, steps.FEW, "random", random_state=0))
-    crowd = lesson.crowded_anchors(words.source, "senate", steps.SOME)
+    usual = tuple(select_anchors(words.source, story.SOME, "random", random_state=0))
+    few = tuple(select_anchors(words.source, story.FEW, "random", random_state=0))
+    crowd = lesson.crowded_anchors(words.source, "senate", story.SOME)
     pairs = {
         "50 anchors": (words, usual),
         "5 anchors": (words, few),
@@ -167,7 +167,7 @@ def test_each_failure_has_the_cores_score_and_what_cannot_match_is_at_chance_lev
         "Wrong pairs": (lesson.with_wrong_pairs(words, usual), usual),
         "Unrelated data": (lesson.with_unrelated_target(words), usual),
     }
-    assert set(pairs) == set(steps.CASES)
+    assert set(pairs) == set(story.CASES)
     found = {}
     for name, (pair, anchors) in pairs.items():
         at.button_group(key="story.case").set_value(name)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from app import results
-from app.universe import panel, similarity
+from app.universe import panel
 from relcore import Universe
 from relcore.catalog.catalog import load
 from relcore.compare.scoring import AllPairs
@@ -144,7 +144,7 @@ def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):
 
 def test_a_pair_that_is_asked_for_is_shown_by_explore(make_four):
     session = make_four(linked=True)
-    session.at.session_state[similarity.OPENS] = True
+    session.at.session_state[panel.OPENS] = True
     assert "relscope-scores" in session.run().html
 
 
@@ -177,12 +177,12 @@ def test_a_cell_is_its_row_and_its_column(make_four):
     session = make_four()
     drawn = session.workspace.spaces
     cells = [{"customdata": names} for names in chart(session)["data"][-1]["customdata"]]
-    found = [similarity.pair_of([cell], drawn) for cell in cells]
+    found = [panel.pair_of([cell], drawn) for cell in cells]
     first, second, wide, stranger = session.workspace.spaces
     assert found[1] == (first, second)
     assert found[11] == (wide, stranger)
     assert [index for index, pair in enumerate(found) if pair is None] == [0, 5, 10, 15]
-    assert similarity.pair_of([], drawn) is None
+    assert panel.pair_of([], drawn) is None
 
 
 def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_place, monkeypatch):

@@ -1,6 +1,6 @@
 """Start in a real Chromium: the story by keys alone, and maps in which one word is ringed everywhere."""
 
-from app.start.steps import STEPS
+from app.start.story import STEPS
 from tests.browser.panes import settle
 
 

@@ -13,7 +13,7 @@ from app.components.drawing_pad import drawing_pad
 from app.places import CONNECT, go
 from app.plain_text import plain_html
 from app.stitch import try_it
-from app.stitch.panel import StitchSetup, fitted
+from app.stitch.try_it import StitchSetup, fitted
 from relcore.base.numbers import short
 from relcore.catalog.catalog import held_out_ids
 from relcore.catalog.examples import example_spaces
