@@ -1,8 +1,7 @@
-"""Check texts against CONTRIBUTING's glossary: `python tests/glossary.py [FILE …]`, part of `make lint`.
+"""Words that texts avoid, and what to write instead: `python tests/glossary.py [FILE …]`, part of `make lint`.
 
-The glossary's table is the only list. A text is a string literal, a docstring or a comment in Python, a line
-of Markdown, or a string of the papers' JSON; names in code (`null_low`) are not. Prints file, line, the words
-and what to write instead.
+A text is a string literal, a docstring or a comment in Python, a paragraph of Markdown, or a string of the papers'
+JSON; names in code are not. Prints file, line, the words and what to write.
 """
 
 import ast
@@ -12,109 +11,112 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-GLOSSARY = ROOT / "CONTRIBUTING.md"
-HEADING = "## Glossary"
+ALL, USERS = False, True  # everywhere, or only in what users read: not in docstrings and comments
+
+# What to write, the words to avoid (a slash means "or"), and where.
+WORDS = [
+    ("method", "ways | each way | which way | way of stitching | way out | a way,", ALL),
+    ("chance level", "null | nulls", USERS),
+    ("held-out rows", "taken for one | nor were taken", ALL),
+    (
+        "queries",
+        "rows asked | asked about | rows are/were asked | row is/was asked | all are/were asked | asked with | asks/ask/asked/asking in",
+        ALL,
+    ),
+    ("evaluate", "ask/asks/asking the head | asked of", ALL),
+    (
+        "matched rows",
+        "find/found/finds each other | find/finds itself | find themselves | find/finds their/its own | found their",
+        ALL,
+    ),
+    ("optimistic", "flatter | flatters | flattered", ALL),
+    ("resume, continue", "goes on | go on | going on | went on", ALL),
+    ("again", "once more | anew | afresh", ALL),
+    ("number of …, at most n", "so many | so much as", ALL),
+    ("one per row", "one a | a line a | a row a | a value a | a number a | a column a | row a way", ALL),
+    ("one more row", "a row more | row more | an encoder more | a cell more", ALL),
+    ("invalid, not JSON, …", "that is none | what is none | which is none | is no JSON | that are none", ALL),
+    ("on average", "in the mean", ALL),
+    ("without the network", "here and now", ALL),
+    (
+        "for screen readers, for display only",
+        "for ears | for the eye alone | before one's eyes | cannot see it",
+        ALL,
+    ),
+    ("counts as much as", "weighs as | weigh as", ALL),
+    ("zero", "naught", ALL),
+    ("is reported, is known, is determined", "be/is/are/was/were told | is/are/be said", ALL),
+    ("contains no information about", "say/says/said nothing | know/knows/knew nothing", ALL),
+    ("decimals", "behind the point", ALL),
+    ("compared with", "held against | holds us", ALL),
+    (
+        "translate",
+        "carried over | carries over | carry over | carry a space | comes through | come through",
+        ALL,
+    ),
+    ("Procrustes", "by/with/through/after/from/the procrustes", USERS),
+]
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Words not to use, and what to write; `shown` says that it applies to what users read, not to
-    docstrings and comments.
-    """
-
-    words: re.Pattern
-    write: str
-    shown: bool
-
-
-@dataclass(frozen=True)
-class Text:
-    line: int
-    text: str
-    shown: bool
-
-
-def rules(markdown: str) -> list[Rule]:
-    """A rule for each backticked phrase in the third column of the glossary; "texts" in the fourth: only
-    what users read.
-    """
-    found = []
-    for line in glossary(markdown).splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 4 and "`" in cells[2]:
-            for phrase in re.findall(r"`([^`]+)`", cells[2]):
-                a_name = cells[0].istitle() and cells[0].lower() in phrase
-                found.append(Rule(pattern(phrase, a_name), cells[0], cells[3] == "texts"))
-    return found
-
-
-def glossary(markdown: str) -> str:
-    return markdown.partition(HEADING)[2].partition("\n## ")[0]
-
-
-def pattern(phrase: str, a_name: bool = False) -> re.Pattern:
-    """Whole words, also across a line break, in any letter case unless it is a name's; a slash between
-    words means "or".
-    """
+def pattern(phrase: str, a_name: bool) -> re.Pattern:
+    """Whole words, also across a line break, in any letter case unless it is a name's."""
     words = [f"(?:{'|'.join(map(re.escape, word.split('/')))})" for word in phrase.split()]
     return re.compile(r"(?<!\w)" + r"[\s#]+".join(words) + r"(?!\w)", 0 if a_name else re.IGNORECASE)
 
 
-def texts(path: Path) -> Iterator[Text]:
+RULES = [
+    (pattern(phrase, write.istitle() and write.lower() in phrase), write, users)
+    for write, phrases, users in WORDS
+    for phrase in phrases.split(" | ")
+]
+
+
+def texts(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """The line and words of each text of a file, and whether users read it."""
     content = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        if path == GLOSSARY:
-            content = content.replace(glossary(content), "\n" * glossary(content).count("\n"))
-        yield Text(1, re.sub(r"`[^`\n]+`|(?<=\w)\.\w+", "`…`", content), True)
+        yield 1, re.sub(r"`[^`\n]+`|(?<=\w)\.\w+", "`…`", content), True
     elif path.suffix == ".json":
         for number, line in enumerate(content.splitlines(), 1):
-            yield from (
-                Text(number, json.loads(f'"{found}"'), True)
-                for found in re.findall(r'"((?:[^"\\]|\\.)*)"', line)
-            )
+            for found in re.findall(r'"((?:[^"\\]|\\.)*)"', line):
+                yield number, json.loads(f'"{found}"'), True
     else:
         yield from literals(ast.parse(content))
         for token in tokenize.generate_tokens(io.StringIO(content).readline):
             if token.type == tokenize.COMMENT:
-                yield Text(token.start[0], token.string, False)
+                yield token.start[0], token.string, False
 
 
-def literals(tree: ast.AST) -> Iterator[Text]:
+def literals(tree: ast.AST) -> Iterator[tuple[int, str, bool]]:
     """String literals and docstrings; a string that could be a name, such as a key, is not a text."""
     parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             joined = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
-            yield Text(node.lineno, "".join(joined), True)
+            yield node.lineno, "".join(joined), True
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
             name = re.fullmatch(r"[a-z0-9_.:/-]*|[A-Z]+", node.value)
-            yield from () if name else [Text(node.lineno, node.value, id(node) not in docs)]
+            yield from () if name else [(node.lineno, node.value, id(node) not in docs)]
 
 
 def files() -> list[Path]:
-    python = [
-        path
-        for root in ("app", "pages", "relcore", "benchmarks", "assets")
-        for path in (ROOT / root).rglob("*.py")
-    ]
-    return sorted([*python, *ROOT.glob("*.md"), *(ROOT / "relcore/data/papers").glob("*.json")])
+    folders = ("app", "pages", "relcore", "benchmarks", "assets")
+    python = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    papers = (ROOT / "relcore/data/papers").glob("*.json")
+    return sorted([*python, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *papers])
 
 
 def slips(paths: list[Path]) -> Iterator[str]:
-    known = rules(GLOSSARY.read_text(encoding="utf-8"))
     for path in paths:
-        for one in texts(path):
-            for rule in known:
-                for match in rule.words.finditer(one.text) if one.shown or not rule.shown else ():
-                    line = one.line + one.text.count("\n", 0, match.start())
-                    yield (
-                        f"{path.relative_to(ROOT)}:{line}: “{' '.join(match.group().split())}” → {rule.write}"
-                    )
+        for first, text, users in texts(path):
+            for words, write, users_only in RULES:
+                for match in words.finditer(text) if users or not users_only else ():
+                    line = first + text.count("\n", 0, match.start())
+                    yield f"{path.relative_to(ROOT)}:{line}: “{' '.join(match.group().split())}” → {write}"
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ with a picture.
 
 Groups: digits, sentences, bootstrap, differences, migration-example, and the names of studies; default: all
 that are there. Each is what its page computes with its default settings. The groups take 10 s to an hour of
-one core. Commit first: date and commit are written beside the results. The findings in docs/places.md and
-CLAIMS.md are then written from the runs that come with Relscope; with --only-texts nothing else is.
+one core. Commit first: date and commit are written beside the results. The findings in docs/places.md are
+then written from the runs that come with Relscope; with --only-texts nothing else is.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ from relcore.tasks.task import Task
 
 _LARGEST = 6_000_000  # bytes of a file
 _LONG = 20_000  # letters of metadata, above which an entry has a file of its own
-PLACES, CLAIMS = (Path(__file__).parents[2] / name for name in ("docs/places.md", "CLAIMS.md"))
-_HEADER = "| study | finding | date, commit |\n|---|---|---|\n"
+PLACES = Path(__file__).parents[2] / "docs" / "places.md"
 
 
 def example_keys(name: str, store: Store) -> list[str]:
@@ -149,34 +148,18 @@ def _line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def findings() -> dict[str, tuple[str, str]]:
-    """The question and conclusion of each study whose runs come with Relscope, and their date and commit."""
-    rows = {}
+def with_findings(text: str) -> str:
+    """The text of docs/places.md with the conclusion of each study that its table names."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder, finished=True)
-        for kind in STUDIES:
-            study = study_of(kind)
-            spec = StudySpec.of(study)
-            runs = StudyRuns(study, spec)
-            if not runs.missing(store):
-                conclusion = study.conclusion(spec.settings, runs.table(store)).replace("(95 %: ", "(")
-                made = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
-                rows[kind] = (
-                    f"| `{kind}`: {STUDIES[kind].help} | {conclusion} |",
-                    f" {made['date']}, {made['commit']} |",
-                )
-    return rows
+        return re.sub(r"(?m)^\| `([a-z-]+)`: .*$", lambda row: finding(row[1], store), text)
 
 
-def texts() -> dict[Path, str]:
-    """CLAIMS.md with a row for each study, and docs/places.md with the same for those that it names."""
-    rows, texts = findings(), {}
-    texts[PLACES] = re.sub(
-        r"(?m)^\| `([a-z-]+)`: .*$", lambda row: rows[row[1]][0], PLACES.read_text("utf-8")
-    )
-    before, header, rest = CLAIMS.read_text("utf-8").partition(_HEADER)
-    texts[CLAIMS] = before + header + "\n".join(map("".join, rows.values())) + rest[rest.index("\n\n") :]
-    return texts
+def finding(kind: str, store: Store) -> str:
+    study = study_of(kind)
+    spec = StudySpec.of(study)
+    conclusion = study.conclusion(spec.settings, StudyRuns(study, spec).table(store))
+    return f"| `{kind}`: {STUDIES[kind].help} | {conclusion.replace('(95 %: ', '(')} |"
 
 
 def main() -> None:
@@ -193,8 +176,7 @@ def main() -> None:
         store = Store(folder)
         for group in arguments.groups if not arguments.only_texts else ():
             write(group, keys_of(group, store), store, arguments.output, commit)
-    for path, text in texts().items():
-        path.write_text(text, encoding="utf-8")
+    PLACES.write_text(with_findings(PLACES.read_text("utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ HERE = Path(__file__).parent
 CACHE = ROOT / ".venv" / "mypy"
 MISTAKES, SURFACE = HERE / "mistakes.py", HERE / "surface.py"
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
-TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = sorted((ROOT / "docs").glob("**/*.md"))
+TEXTS = [ROOT / "README.md", *(page for page in PAGES if page.parent.name != "extend")]  # those are excerpts
 MYPY = re.compile(r"(?m)^(.+?):(\d+): error: (.*)$")
 # Of a base class in another folder the report of completeness knows nothing; other faults it names so.
 FAULTS = re.compile("missing|Type argument")
