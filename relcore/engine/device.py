@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -21,6 +22,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
+from relcore.engine.rows import Rows
 
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")
@@ -138,6 +140,11 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
+_NO_LENGTH = 2.0**-120  # squared: shorter rows have no direction
+_STAGED = 1 << 25  # bytes of pinned memory that a piece of an array goes through
+_resident: dict[tuple[int, str], Any] = {}  # arrays in memory, by identity and device, on the device
+_resident_lock = Lock()
+
 # The devices. Their blocks are as large as is good for them: a CPU's fit its cache, a GPU's keep it busy.
 
 
@@ -165,6 +172,10 @@ class NumpyDevice:
         """The same device with buffers of its own, for another thread."""
         return NumpyDevice()
 
+    def resident(self, X: Rows, block: slice) -> Array:
+        """A block of rows as float32 on the device; what is in memory is brought there as a whole, once."""
+        return self.rows(X[block])
+
     def exact(self) -> AbstractContextManager:
         """While it lasts, products keep all digits of float32."""
         return nullcontext()
@@ -186,6 +197,12 @@ class NumpyDevice:
     def centred(self, rows: Array, mean: Array, name: str) -> Array:
         """Rows less a mean row, in the named buffer."""
         return np.subtract(rows, mean, out=self.buffer(name, *rows.shape), casting="same_kind")
+
+    def unit(self, rows: Array, name: str = "unit") -> Array:
+        """Rows scaled to length 1, in the named buffer; a zero row stays zero."""
+        norms = np.sqrt(np.vecdot(rows, rows))
+        factors = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+        return np.multiply(rows, factors[:, None], out=self.buffer(name, *rows.shape))
 
     def product(self, rows: Array, matrix: Array, name: str) -> Array:
         return np.matmul(rows, matrix, out=self.buffer(name, rows.shape[0], matrix.shape[1]))
@@ -227,21 +244,24 @@ class TorchDevice:
     def rows_at_once(self, most: int, row_bytes: int) -> int:
         if self.name == "torch":
             return max(1, most // self._part)
-        cuda = self._torch.cuda
-        free = cuda.mem_get_info(self.torch_name)[0]
-        # What torch holds in its cache is free for our blocks, too.
-        free += cuda.memory_reserved(self.torch_name) - cuda.memory_allocated(self.torch_name)
-        fitting = free // (2 * self.threads * row_bytes)
+        fitting = self._free() // (2 * self.threads * row_bytes)
         return max(256, min(most, fitting) // self._part)
 
     def put(self, array: np.ndarray) -> Array:
-        tensor = self._torch.from_numpy(np.ascontiguousarray(array))
-        if self.torch_name == "cpu":
-            return tensor
-        # Pinned memory is copied six times as fast; small arrays are not worth the pinning.
-        if tensor.nbytes > 1 << 20:
-            return tensor.pin_memory().to(self.torch_name, non_blocking=True)
-        return tensor.to(self.torch_name)
+        # Copied in any case: torch takes no read-only memory, such as that of a mapped file or of a space.
+        if self.torch_name == "cpu" or array.nbytes < _STAGED:
+            return self._torch.from_numpy(np.array(array)).to(self.torch_name)
+        # Pinned memory is copied six times as fast as other memory, but takes long to get: the array goes
+        # through small pieces of it, which torch keeps for the next ones, while earlier pieces are copied.
+        kind = self._torch.from_numpy(np.empty(0, array.dtype)).dtype
+        out = self._torch.empty(array.shape, dtype=kind, device=self.torch_name)
+        size = max(1, _STAGED * len(array) // array.nbytes)
+        for start in range(0, len(array), size):
+            piece = array[start : start + size]
+            staged = self._torch.empty(piece.shape, dtype=kind, pin_memory=True)
+            staged.numpy()[...] = piece
+            out[start : start + size].copy_(staged, non_blocking=True)
+        return out
 
     def get(self, array: Array) -> np.ndarray:
         return array.cpu().numpy()
@@ -249,8 +269,32 @@ class TorchDevice:
     def rows(self, X: np.ndarray) -> Array:
         # Half precision is copied as it is. Rare: types that torch lacks, as of another byte order.
         kept = X.dtype in (np.float16, np.float32) and X.dtype.isnative
-        # A copy, because a mapped file is read-only, which torch does not take.
-        return self.put(np.array(X) if kept else np.array(X, dtype=np.float32)).float()
+        return self.put(X if kept else np.array(X, dtype=np.float32)).float()
+
+    def resident(self, X: Rows, block: slice) -> Array:
+        # Of a map the blocks are read one by one: its file may be larger than the device.
+        if not isinstance(X, np.ndarray) or isinstance(X, np.memmap) or X.nbytes > self._room():
+            return self.rows(np.asarray(X[block]))
+        key = id(X), self.torch_name
+        with _resident_lock:
+            if key not in _resident:
+                # An array that goes takes its copy on the device with it.
+                weakref.finalize(X, _resident.pop, key, None)
+                _resident[key] = self.rows(X)
+            return _resident[key][block]
+
+    def _room(self) -> float:
+        """Bytes that a space may take on the device: half of what is free, and what spaces take there now."""
+        if self.torch_name == "cpu":
+            return np.inf
+        held = sum(tensor.nbytes for (_, name), tensor in _resident.items() if name == self.torch_name)
+        return (self._free() + held) / 2
+
+    def _free(self) -> int:
+        cuda = self._torch.cuda
+        free = cuda.mem_get_info(self.torch_name)[0]
+        # What torch holds in its cache is free for our blocks, too.
+        return free + cuda.memory_reserved(self.torch_name) - cuda.memory_allocated(self.torch_name)
 
     def centred(self, rows: Array, mean: Array, name: str) -> Array:
         return (rows - mean).float()
@@ -261,6 +305,11 @@ class TorchDevice:
     def stretched(self, rows: Array, factors: Array, name: str) -> Array:
         return rows * factors
 
+    def unit(self, rows: Array, name: str = "unit") -> Array:
+        squares = self.paired(rows, rows)
+        # The smallest number that float32 can divide by: a zero row stays zero.
+        return rows * squares.clamp_min(_NO_LENGTH).rsqrt()[:, None]
+
     def paired(self, first: Array, second: Array) -> Array:
         return self._torch.linalg.vecdot(first, second)
 
@@ -268,7 +317,10 @@ class TorchDevice:
         return array.to(self._torch.float64, copy=True)
 
     def smaller(self) -> TorchDevice:
-        """The same device with blocks of half the size, and what torch holds in its cache given back."""
+        """The same device with blocks of half the size; spaces and what torch holds in its cache are given
+        back.
+        """
+        _resident.clear()
         if self.torch_name != "cpu":
             self._torch.cuda.empty_cache()
         return TorchDevice(self.name, 2 * self._part)

@@ -1,0 +1,210 @@
+"""Linear algebra on the chosen device: products of many rows by block, their moments, and solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
+from relcore.engine.rows import ROWS_PER_BLOCK, Rows, row_blocks, unit_rows
+
+_IN_CACHE = 2**17  # numbers: half a megabyte
+_FEW = 2**14  # numbers of a matrix that is solved before a GPU has it
+
+
+class Moments(NamedTuple):
+    """Of n rows X (n, d), or of pairs of rows X and Y: the means (d,) and the sum over rows of products of
+    what is centred, (d, d) or (d, d'), float64.
+    """
+
+    n: int
+    means: tuple[np.ndarray, np.ndarray]
+    products: np.ndarray
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Computations on a device, by default the one chosen when they run; NumPy arrays in and out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore.engine.engine import Engine
+    >>> rotation, values = Engine().rotation(np.diag([2.0, 1.0]))
+    >>> np.round(rotation, 6).tolist(), np.round(values, 6).tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [2.0, 1.0])
+    """
+
+    device: str | None = None
+
+    # Solvers, in float64.
+
+    def svd(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """U (n, w), S (w,) and Vᵀ (w, d) of A (n, d) = U S Vᵀ, w = min(n, d), the largest value first."""
+        return self._solved(thin_svd, lambda torch, A: torch.linalg.svd(A, full_matrices=False), A)
+
+    def eigh(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues (d,), the smallest first, and eigenvectors (d, d) of a symmetric matrix."""
+        return self._solved(np.linalg.eigh, lambda torch, A: torch.linalg.eigh(A), A)
+
+    def pinv(self, A: np.ndarray) -> np.ndarray:
+        """The pseudo-inverse (d, n) of A (n, d)."""
+        return self._solved(np.linalg.pinv, lambda torch, A: torch.linalg.pinv(A), A)
+
+    def lstsq(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """X (d, d') with the smallest ‖A X − B‖, and of these the shortest; A (n, d), B (n, d')."""
+
+        def by_torch(torch: Any, A: Any, B: Any) -> Any:
+            # On a GPU torch's own least squares need full rank. This drops what NumPy drops.
+            left, values, right = torch.linalg.svd(A, full_matrices=False)
+            real = values > torch.finfo(A.dtype).eps * max(A.shape) * values[0]
+            return right.T @ (torch.where(real, 1 / values, 0)[:, None] * (left.T @ B))
+
+        return self._solved(lambda A, B: np.linalg.lstsq(A, B, rcond=None)[0], by_torch, A, B)
+
+    def rotation(self, products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rotation or reflection R (d, d') nearest to the sum of products AᵀB of pairs of rows, which
+        minimises ‖A R − B‖, and the singular values of AᵀB (orthogonal Procrustes: Schönemann 1966).
+        """
+        left, values, right = self.svd(products)
+        return left @ right, values
+
+    def _solved(
+        self, by_numpy: Callable[..., Any], by_torch: Callable[..., Any], *matrices: np.ndarray
+    ) -> Any:
+        doubles = [np.asarray(matrix, dtype=np.float64) for matrix in matrices]
+
+        def work(where: Device) -> Any:
+            if isinstance(where, NumpyDevice):
+                return by_numpy(*doubles)
+            import torch
+
+            solved = by_torch(torch, *map(where.put, doubles))
+            return tuple(map(where.get, solved)) if isinstance(solved, tuple) else where.get(solved)
+
+        few = self.device is None and doubles[0].size <= _FEW
+        return on_device(work, "cpu" if few else self.device)
+
+    # Many rows.
+
+    def map_rows(
+        self,
+        X: Rows,
+        matrix: np.ndarray,
+        *,
+        mean: np.ndarray | None = None,
+        unit: bool = False,
+        shift: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Rows of X, less a mean row and scaled to length 1 where asked, times a matrix, plus a row: (n, d),
+        (d, k) → (n, k) float32.
+        """
+        matrix = np.asarray(matrix, dtype=np.float32)
+        out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
+
+        def work(where: Device) -> np.ndarray:
+            if isinstance(where, NumpyDevice):
+                return _map_on_cpu(X, matrix, mean, unit, shift, out)
+            basis, middle, last = (None if a is None else where.put(a) for a in (matrix, mean, shift))
+            size = where.rows_at_once(where.block_rows, 4 * (3 * X.shape[1] + 2 * matrix.shape[1]))
+            with where.exact():
+                for block in row_blocks(len(X), size):
+                    rows = where.resident(X, block)
+                    rows = rows if middle is None else (rows - middle).float()
+                    rows = where.unit(rows) if unit else rows
+                    mapped = rows @ basis
+                    out[block] = where.get(mapped if last is None else (mapped + last).float())
+            return out
+
+        return on_device(work, self.device)
+
+    def moments(self, X: Rows, Y: Rows | None = None) -> Moments:
+        """Means, and products of centred rows: Σ (x − x̄)(x − x̄)ᵀ, or Σ (x − x̄)(y − ȳ)ᵀ of pairs of rows;
+        products of blocks in float32, sums in float64.
+        """
+        sides = (X,) if Y is None else (X, Y)
+        # About the mean of a sample, which is close to that of all, float32 keeps the digits of the products.
+        step = max(1, len(X) // ROWS_PER_BLOCK)
+        centres = [np.asarray(side[::step]).mean(axis=0, dtype=np.float64) for side in sides]
+
+        def work(where: Device) -> _MomentSums:
+            size = where.rows_at_once(where.block_rows, 12 * sum(side.shape[1] for side in sides))
+            blocks = list(row_blocks(len(X), size))
+            make = lambda: _MomentSums(where.alike(), [c.astype(np.float32) for c in centres])  # noqa: E731
+            add = lambda sums, block: sums.add(sides, block)  # noqa: E731
+            return in_threads(blocks, make, add, most=where.threads)
+
+        return on_device(work, self.device).moments(len(X))
+
+
+class _MomentSums:
+    """Sums of centred rows and of their products, over the blocks that were added."""
+
+    def __init__(self, device: Device, centres: list[np.ndarray]) -> None:
+        self.device, self.host, self.centres = device, centres, [device.put(centre) for centre in centres]
+        self.sums: list[Array] | None = None
+
+    def add(self, sides: tuple[Rows, ...], block: slice) -> None:
+        with self.device.exact():
+            rows = [
+                self.device.centred(self.device.resident(side, block), centre, f"rows {number}")
+                for number, (side, centre) in enumerate(zip(sides, self.centres, strict=True))
+            ]
+            sums = [self.device.double(one.sum(0)) for one in rows]
+            sums.append(self.device.double(rows[0].T @ rows[-1]))
+            self.sums = sums if self.sums is None else [a + b for a, b in zip(self.sums, sums, strict=True)]
+
+    def merge(self, other: _MomentSums) -> None:
+        if other.sums is not None:
+            self.sums = [a + b for a, b in zip(self.sums, other.sums, strict=True)]
+
+    def moments(self, n: int) -> Moments:
+        *sums, products = map(self.device.get, self.sums)
+        products = products - np.outer(sums[0], sums[-1]) / n
+        means = [centre.astype(np.float64) + total / n for centre, total in zip(self.host, sums, strict=True)]
+        return Moments(n, (means[0], means[-1]), products)
+
+
+def thin_svd(product: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`np.linalg.svd` without full matrices, which does not converge for some matrices of low rank."""
+    try:
+        return np.linalg.svd(product, full_matrices=False)
+    except np.linalg.LinAlgError:
+        from scipy.linalg import svd
+
+        return svd(product, full_matrices=False, lapack_driver="gesvd")
+
+
+def _map_on_cpu(
+    X: Rows,
+    matrix: np.ndarray,
+    mean: np.ndarray | None,
+    unit: bool,
+    shift: np.ndarray | None,
+    out: np.ndarray,
+) -> np.ndarray:
+    # The rows are centred and scaled in one buffer, and the product of the buffer is the result: no pass over
+    # the result, and no new memory, which costs as much as a pass. Blocks are large, since a product waits
+    # for all its threads. A narrow result, as that of a map, is scaled instead of the rows.
+    width, narrow = X.shape[1], matrix.shape[1] < X.shape[1]
+    size = max(1, _IN_CACHE // width) if narrow and unit else 2 * ROWS_PER_BLOCK
+    buffer = np.empty((min(len(X), size), width), dtype=np.float32)
+    for block in row_blocks(len(X), size):
+        rows, factors = np.asarray(X[block], dtype=np.float32), None
+        part = buffer[: len(rows)]
+        if unit and not narrow:
+            rows = unit_rows(rows, mean, part)
+        elif mean is not None:
+            rows = np.subtract(rows, mean, out=part, casting="same_kind")
+        if unit and narrow:
+            norms = np.sqrt(np.vecdot(rows, rows))
+            factors = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+        np.matmul(rows, matrix, out=out[block])
+        if factors is not None:
+            out[block] *= factors[:, None]
+        if shift is not None:
+            np.add(out[block], shift, out=out[block], casting="same_kind")
+    return out

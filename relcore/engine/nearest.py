@@ -1,0 +1,308 @@
+"""The nearest rows of queries among the rows of a space: exact, in blocks, on any device."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
+from relcore.engine.rows import ROWS_PER_BLOCK, Rows, row_blocks
+
+_SAMPLED_ROWS = 64
+_SEEDING_ROWS = 64  # enough to tell one space from another
+_PRODUCTS = 2**21  # of queries with the rows of a block: 8 MB, which stay in cache
+_FEW_PRODUCTS = 2**22  # done on the CPU before a GPU has the rows
+_ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
+
+
+class Nearest(NamedTuple):
+    """Of each query the inner products with its k nearest rows, largest first, (m, k) float32, and the
+    numbers of these rows (m, k) int64.
+    """
+
+    products: np.ndarray
+    rows: np.ndarray
+
+
+def nearest(
+    queries: np.ndarray,
+    base: Rows,
+    k: int,
+    *,
+    unit: bool = True,
+    seed: int | None = None,
+    device: str | None = None,
+) -> Nearest:
+    """The k rows of `base` (n, d) with the largest inner product to each query (m, d); exact.
+
+    Parameters
+    ----------
+    unit : bool
+        Whether all rows have length 1. Where these point in nearly one direction, as those of a space far
+        from zero do, they are then ordered by their distances from a common row.
+    seed : int, optional
+        Orders equally near rows at random; without it the lower row number comes first.
+    device : str, optional
+        By default the chosen one, see `engine.device`.
+
+    Raises
+    ------
+    SpaceError
+        k above n.
+    """
+    n, m = len(base), len(queries)
+    if k > n:
+        raise SpaceError(f"k: expected at most {n}, the rows there are, got {k}; choose fewer neighbours")
+    queries = np.ascontiguousarray(queries, dtype=np.float32)
+    common = common_direction(base[:: max(1, n // _SAMPLED_ROWS)]) if unit else None
+    # The products of rows with nearly one direction differ in the last digits of float32 only. The distances
+    # of their differences from a common row order them in the same way, and are exact:
+    # |x − y|² = |x|² − 2 (x·y − |y|² / 2).
+    queries = queries if common is None else queries - common
+    if device is None and m * n <= _FEW_PRODUCTS:
+        device = "cpu"
+
+    def search(where: Device) -> TopRows:
+        size = where.rows_at_once(where.search_rows, 8 * min(m, ROWS_PER_BLOCK) + 8 * queries.shape[1])
+        if isinstance(where, NumpyDevice):
+            size = min(size, max(512, _PRODUCTS // max(1, min(m, ROWS_PER_BLOCK))))
+        wanted, middle = where.put(queries), None if common is None else where.put(common)
+
+        def add(top: TopRows | TopTensors, block: slice) -> None:
+            # Each block of rows is made, and brought to the device, once for all queries.
+            own, numbers = top.device, where.put(np.arange(block.start, block.stop))
+            with own.exact():
+                rows = own.resident(base, block)
+                if middle is not None:
+                    rows = own.centred(rows, middle, "rows")
+                for part in row_blocks(m):
+                    products = own.product(wanted[part], rows.T, "products")
+                    if middle is not None:
+                        products -= own.paired(rows, rows) / 2
+                    top.add(products, numbers, part)
+
+        blocks = list(row_blocks(n, size))
+        return in_threads(blocks, lambda: top_rows(where.alike(), m, k, seed), add, most=where.threads)
+
+    top = on_device(search, device).fetched()
+    return Nearest(top.values, top.rows)
+
+
+def nearest_within(base: Rows, queries: np.ndarray, k: int, device: str | None = None) -> np.ndarray:
+    """The k nearest rows of each of the rows `queries` (m,) of one space of unit rows (n, d), itself left
+    out: (m, k).
+
+    Raises
+    ------
+    SpaceError
+        k above n − 1.
+    """
+    need_k(k, len(base), len(base) - 1)
+    queries = np.asarray(queries)
+    # Two spaces with many equally near rows would agree because of the order of their rows, so each has an
+    # order of its own.
+    found = nearest(base[queries], base, k + 1, seed=order_seed(base[:_SEEDING_ROWS]), device=device)
+    return without_itself(queries, found.rows)
+
+
+def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced
+    it: (m, k).
+
+    Or of `values` (m, k + 1), such as the classes of these neighbours, those that belong to the rest.
+    """
+    itself = lists == queries[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return (lists if values is None else values)[~itself].reshape(len(lists), -1)
+
+
+def need_k(k: int, n: int, most: int, of: str = "") -> None:
+    """Raise a SpaceError unless k neighbours can be looked up among n rows `of` some spaces, `most` of
+    them eligible.
+    """
+    if not isinstance(k, int | np.integer) or not 1 <= k <= most:
+        raise SpaceError(
+            f"k: expected 1 … {most} for {n} rows{of}, got {k!r:.40}; choose fewer neighbours or more rows"
+        )
+
+
+def common_direction(sample: np.ndarray) -> np.ndarray | None:
+    """The mean (d,) of some unit rows (m, d) if all point in nearly one direction, else None."""
+    common = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return None if 1 - common @ common > _ALIKE else common
+
+
+def order_seed(unit: np.ndarray) -> int:
+    """What seeds the order of equally near rows: the first unit rows (m, d) of a space, so that two spaces
+    have two orders.
+    """
+    return crc32(np.ascontiguousarray(unit[:_SEEDING_ROWS]).tobytes())
+
+
+# The best rows so far. They stay on the device; the host gets them once, at the end.
+
+
+class TopRows:
+    """The k rows with the largest scores for each of q queries, nearest first, kept up to date from block to
+    block; equal scores in one fixed order.
+
+    Parameters
+    ----------
+    n_queries, k : int
+    seed : int, optional
+        Orders rows with equal scores at random; without it the lower row number comes first. Two spaces with
+        many equal rows would otherwise agree because of the order of their rows.
+    device : Device, optional
+        What makes the scores, with buffers for one thread.
+
+    Attributes
+    ----------
+    values : array (q, k) float32, −∞ where fewer rows have been seen
+    rows : array (q, k) int64, −1 there
+    """
+
+    def __init__(self, n_queries: int, k: int, seed: int | None = None, device: Device | None = None) -> None:
+        self.seed, self.device = seed, device or NumpyDevice()
+        self.values = np.full((n_queries, k), -np.inf, dtype=np.float32)
+        self.rows = np.full((n_queries, k), -1, dtype=np.int64)
+
+    def add(self, scores: np.ndarray, rows: np.ndarray, queries: slice = slice(None)) -> None:
+        """The scores (q, m) of further rows, whose numbers are `rows` (m,), for some of the queries."""
+        least, k = self.values[queries, -1], self.values.shape[1]
+        if least[0] == -np.inf and scores.shape[1] > k:
+            least = np.maximum(least, _lower_bound(scores, k))
+        which = np.flatnonzero(scores.max(axis=1) >= least)
+        if 2 * len(which) > len(scores):
+            which = np.arange(len(scores))
+        else:
+            scores, least = scores[which], least[which]
+        flat = np.flatnonzero(scores >= least[:, None])  # of one dimension it is much faster than of two
+        place, columns = np.divmod(flat, scores.shape[1])
+        self._enter((queries.start or 0) + which[place], scores[place, columns], rows[columns])
+
+    def merge(self, other: TopRows) -> None:
+        which = np.repeat(np.arange(len(other.rows)), other.rows.shape[1])
+        self._enter(which, other.values.ravel(), other.rows.ravel())
+
+    def fetched(self) -> TopRows:
+        return self
+
+    def without(self, removed: np.ndarray, queries: np.ndarray, n_fewer: int) -> TopRows:
+        """For these queries (places) the k − n_fewer nearest rows that are not `removed`, which are at most
+        n_fewer.
+        """
+        fewer = TopRows(len(queries), self.rows.shape[1] - n_fewer, self.seed)
+        staying = np.argsort(np.isin(self.rows[queries], removed), axis=1, kind="stable")
+        staying = staying[:, : fewer.rows.shape[1]]
+        fewer.rows = np.take_along_axis(self.rows[queries], staying, axis=1)
+        fewer.values = np.take_along_axis(self.values[queries], staying, axis=1)
+        return fewer
+
+    def _enter(self, which: np.ndarray, values: np.ndarray, rows: np.ndarray) -> None:
+        if not len(which):
+            return
+        k, changed = self.values.shape[1], which[np.flatnonzero(np.diff(which, prepend=-1))]
+        which = np.concatenate([which, np.repeat(changed, k)])
+        values = np.concatenate([values, self.values[changed].ravel()])
+        rows = np.concatenate([rows, self.rows[changed].ravel()])
+        order = np.lexsort((rows if self.seed is None else scrambled(rows, self.seed), -values, which))
+        first = np.searchsorted(which[order], changed)  # each query has k candidates or more
+        best = order[first[:, None] + np.arange(k)]
+        self.values[changed], self.rows[changed] = values[best], rows[best]
+
+
+def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
+    """For each query at most its k-th largest of the scores (q, m), mostly that itself: the k-th largest of
+    the largest scores of many groups of columns."""
+    groups = min(max(512, 16 * k), scores.shape[1])
+    largest = scores[:, :groups].copy()
+    for start in range(groups, scores.shape[1] - groups + 1, groups):
+        np.maximum(largest, scores[:, start : start + groups], out=largest)
+    largest.partition(groups - k, axis=1)
+    return largest[:, groups - k]
+
+
+def scrambled(rows: Array, seed: int) -> Array:
+    """A number for each row number that looks random and differs from seed to seed (SplitMix64: Steele et
+    al. 2014); of tensors with the sign turned, as they have no unsigned numbers.
+    """
+    if not isinstance(rows, np.ndarray):
+        return _scrambled_tensor(rows, seed)
+    with np.errstate(over="ignore"):
+        mixed = rows.astype(np.uint64) + np.uint64(_GOLDEN) * np.uint64(seed + 1)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_SECOND)
+        return mixed ^ (mixed >> np.uint64(31))
+
+
+_GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def _signed(number: int) -> int:
+    """A number of 64 bits as the signed one with the same bits."""
+    number %= 1 << 64
+    return number - (1 << 64 if number >> 63 else 0)
+
+
+def _scrambled_tensor(rows: Any, seed: int) -> Any:
+    mixed = rows + _signed(_GOLDEN * (seed + 1))  # int64 wraps as uint64 does
+    for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
+        # The shift of a signed number repeats its sign, which the mask takes away.
+        mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
+    return mixed ^ _signed(1 << 63)
+
+
+_MORE = 8  # candidates of a block beside k, which hold the rows that are as near as the last one
+
+
+class TopTensors:
+    """The methods of `TopRows` for scores that are tensors; nothing is copied to the host until `fetched`."""
+
+    def __init__(self, n_queries: int, k: int, seed: int | None, device: Device) -> None:
+        import torch
+
+        self._torch, self.device, self.seed = torch, device, seed
+        self.values = torch.full((n_queries, k), -torch.inf, device=device.torch_name)
+        self.rows = torch.full((n_queries, k), -1, dtype=torch.int64, device=device.torch_name)
+
+    def add(self, scores: Array, rows: Array, queries: slice = slice(None)) -> None:
+        rows = self.device.put(rows) if isinstance(rows, np.ndarray) else rows
+        k, n = self.values.shape[1], scores.shape[1]
+        values, places = self._torch.topk(scores, min(k + _MORE, n), dim=1)
+        if n > values.shape[1]:
+            # topk gives any of equal scores. Where the last candidate is as near as the k-th, rows that were
+            # not taken may come first in the fixed order: these queries are ordered as a whole.
+            tied = (values[:, -1] == values[:, k - 1]) & (values[:, -1] >= self.values[queries, -1])
+            for query in self._torch.nonzero(tied)[:, 0].tolist():
+                order = self._order(scores[query][None], rows[None])[0, : values.shape[1]]
+                values[query], places[query] = scores[query, order], order
+        self._enter(values, rows[places], queries)
+
+    def merge(self, other: TopTensors) -> None:
+        self._enter(other.values, other.rows, slice(None))
+
+    def fetched(self) -> TopRows:
+        """The best rows on the host."""
+        top = TopRows(*self.values.shape, self.seed)
+        top.values, top.rows = self.device.get(self.values), self.device.get(self.rows)
+        return top
+
+    def _enter(self, values: Array, rows: Array, queries: slice) -> None:
+        values = self._torch.cat([self.values[queries], values], dim=1)
+        rows = self._torch.cat([self.rows[queries], rows], dim=1)
+        order = self._order(values, rows)[:, : self.values.shape[1]]
+        self.values[queries], self.rows[queries] = values.gather(1, order), rows.gather(1, order)
+
+    def _order(self, values: Array, rows: Array) -> Array:
+        """The order of each line by falling values, equal ones by the fixed order of their rows."""
+        ties = rows if self.seed is None else scrambled(rows, self.seed)
+        first = ties.argsort(dim=1, stable=True)
+        return first.gather(1, values.gather(1, first).argsort(dim=1, descending=True, stable=True))
+
+
+def top_rows(device: Device, n_queries: int, k: int, seed: int | None = None) -> TopRows | TopTensors:
+    kind = TopRows if isinstance(device, NumpyDevice) else TopTensors
+    return kind(n_queries, k, seed, device)
