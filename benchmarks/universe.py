@@ -27,8 +27,9 @@ from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
+from relcore.engine.engine import thin_svd
 from relcore.represent.heads import fit_head
-from relcore.represent.similarity import thin_svd, unit_rows
+from relcore.represent.similarity import unit_rows
 from relcore.runs.store import Store
 from relcore.universe.universe import retrieval
 

@@ -24,7 +24,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.magnitude import lengths, scaled
-from relcore.represent.similarity import mean_row, row_blocks, thin_svd, unit_rows
+from relcore.engine.engine import thin_svd
+from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 from relcore.scores.neighbours import nearest_directions, neighbours_within, without_itself
 from relcore.spaces.space import LatentSpace, Match, row_hashes
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relcore.represent.similarity import mean_row, row_blocks, thin_svd, unit_rows
+from relcore.engine.engine import thin_svd
+from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
 CLUSTERED_ROWS = 5000  # at most, for each clustering others

@@ -11,12 +11,12 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import AUDITS, STRATEGIES
+from relcore.engine.engine import thin_svd
 from relcore.represent.similarity import (
     inverse_norms,
     mean_of,
     mean_row,
     project_directions,
-    thin_svd,
     unit_rows,
 )
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space

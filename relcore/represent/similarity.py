@@ -7,7 +7,7 @@ A new similarity is a subclass of `Similarity` with a `between`, and a line in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import signature
@@ -17,13 +17,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.magnitude import centred, sized, spread_and_offset
+from relcore.base.magnitude import centred, sized
 from relcore.base.names import SIMILARITIES
+from relcore.engine.rows import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, matrix, need_paired
 
-ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
 _IN_CACHE = 2**17  # numbers: half a megabyte
-_ROUNDED = 2.0**-17  # of the spread: a shift of the mean by less changes no score by more than 1e-5
 _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
 
 
@@ -198,50 +197,12 @@ def need_finite(result: np.ndarray, name: str = "X") -> None:
         raise SpaceError(f"{name}: expected finite numbers, got NaN or infinity; drop these rows")
 
 
-def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
-    """Slices that cut n rows into blocks of at most `size`."""
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
-
-
-def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """(n, d) → (d,), summed in float64: float32 sums of many rows lose digits, which matters for shifted
-    spaces. As float32, unless its rounding is a noticeable part of the spread of the rows; X is a sample of
-    these where their `mean` is given.
-    """
-    mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
-    kept, (spread, _) = mean.astype(np.float32), spread_and_offset(X, mean)
-    return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
-
-
 def mean_of(space: LatentSpace) -> np.ndarray:
     """`mean_row` of a space, (d,), read-only and kept: a pass over many rows takes as long as a search."""
     if space not in _means:
         _means[space] = mean_row(space.vectors)
         _means[space].flags.writeable = False
     return _means[space]
-
-
-def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
-    """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d)
-    float32, into `out` where it is given.
-    """
-    out = np.empty(X.shape, dtype=np.float32) if out is None else out
-    for part in row_blocks(len(X), max(1, _IN_CACHE // max(X.shape[1], 1))):
-        rows = X[part] if mean is not None else np.asarray(X[part], dtype=np.float32)
-        rows, factors = sized(rows, mean, out[part])
-        np.multiply(rows, factors[:, None], out=out[part])
-    return out
-
-
-def thin_svd(product: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`np.linalg.svd` without full matrices, which does not converge for some matrices of low rank."""
-    try:
-        return np.linalg.svd(product, full_matrices=False)
-    except np.linalg.LinAlgError:
-        from scipy.linalg import svd
-
-        return svd(product, full_matrices=False, lapack_driver="gesvd")
 
 
 def inverse_norms(rows: np.ndarray) -> np.ndarray:

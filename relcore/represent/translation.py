@@ -14,6 +14,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import brought, centred, lengths, scaled, spread_and_offset
 from relcore.base.names import DELTA, INVERSES
+from relcore.engine.engine import thin_svd
 from relcore.represent.anchors import farthest_order
 from relcore.represent.similarity import (
     Estimator,
@@ -22,7 +23,6 @@ from relcore.represent.similarity import (
     mean_row,
     need_finite,
     project_directions,
-    thin_svd,
     unit_rows,
 )
 from relcore.spaces.space import MatrixLike

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.represent.similarity import thin_svd
+from relcore.engine.engine import thin_svd
 from relcore.scores.measures import FEATURE_ROWS, SampledMetric, about_mean, by_permutation, paired_rows
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike

@@ -14,10 +14,10 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import Named
 from relcore.base.numbers import in_cell, percent, short
 from relcore.catalog.catalog import SpaceSpec
+from relcore.engine.engine import thin_svd
 from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel, MovingPoints
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.maps.views import default_view, make_view, sample_view
-from relcore.represent.similarity import thin_svd
 from relcore.scores.pair_scores import average_linkage, distances
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import short_names

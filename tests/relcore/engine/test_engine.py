@@ -1,0 +1,143 @@
+"""The engine on NumPy and on torch's CPU, against NumPy's own results; and the choice of the device."""
+
+import numpy as np
+import pytest
+
+from relcore.base.errors import SpaceError
+from relcore.engine import device as devices
+from relcore.engine.device import TorchDevice, chosen, on_device, resolve, use_device
+from relcore.engine.engine import Engine
+from relcore.engine.nearest import nearest, nearest_within
+from relcore.engine.rows import directions, unit_rows
+
+DEVICES = ("cpu", "torch")
+rng = np.random.default_rng(0)
+X = rng.standard_normal((700, 12), dtype=np.float32)
+Y = X @ rng.standard_normal((12, 9), dtype=np.float32)
+
+
+def brute(queries, base, k):
+    return np.argsort(-(queries @ base.T), axis=1, kind="stable")[:, :k]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("offset", [0, 1e4])
+def test_nearest_rows_are_those_of_all_products_also_far_from_zero(device, offset):
+    base = unit_rows(X + np.float32(offset))
+    truth = base.astype(np.float64)
+    truth /= np.linalg.norm(truth, axis=1, keepdims=True)
+    found = nearest(base[:50], base, 7, device=device)
+    assert (found.rows == brute(truth[:50], truth, 7)).mean() > 0.99  # rounding may exchange two rows
+    assert (np.diff(found.products, axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_equally_near_rows_have_one_order_in_a_space_and_another_in_another(device):
+    base = np.repeat(np.eye(4, dtype=np.float32), 100, axis=0)
+    first, again, other = (nearest(base[:1], base, 5, seed=seed, device=device).rows for seed in (1, 1, 2))
+    assert (first < 100).all()
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    np.testing.assert_array_equal(first, nearest(base[:1], base, 5, seed=1, device="cpu").rows)
+    np.testing.assert_array_equal(nearest(base[:1], base, 5, device=device).rows[0], np.arange(5))
+
+
+def test_rows_that_are_made_by_block_have_the_neighbours_of_rows_in_memory():
+    mean, queries = X.mean(axis=0), np.arange(0, 700, 9)
+    by_block = nearest_within(directions(X, mean), queries, 5)
+    np.testing.assert_array_equal(by_block, nearest_within(unit_rows(X, mean), queries, 5))
+    assert not (by_block == queries[:, None]).any()
+    with pytest.raises(SpaceError, match="k: expected 1 … 699 for 700 rows, got 700"):
+        nearest_within(unit_rows(X), queries, 700)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_solvers_are_numpys(device):
+    engine, A = Engine(device), X[:40].astype(np.float64)
+    A[:, 3] = A[:, 4]  # of lower rank
+    np.testing.assert_allclose(engine.pinv(A), np.linalg.pinv(A), atol=1e-12)
+    np.testing.assert_allclose(engine.lstsq(A, Y[:40]), np.linalg.lstsq(A, Y[:40])[0], atol=1e-12)
+    np.testing.assert_allclose(engine.eigh(A.T @ A)[0], np.linalg.eigvalsh(A.T @ A), atol=1e-12)
+    left, values, right = engine.svd(A)
+    np.testing.assert_allclose(left * values @ right, A, atol=1e-12)
+    turn = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    np.testing.assert_allclose(engine.rotation(X.T @ (X @ turn))[0], turn, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_products_of_many_rows_and_moments(device):
+    engine, mean, W = Engine(device), X.mean(axis=0), rng.normal(size=(12, 5))
+    expected = unit_rows(X, mean) @ W + 1
+    mapped = engine.map_rows(X, W, mean=mean, unit=True, shift=np.ones(5))
+    np.testing.assert_allclose(mapped, expected, atol=1e-5)
+    np.testing.assert_allclose(engine.map_rows(X, W), X @ W, atol=1e-5)
+    moments = engine.moments(X + 1000, Y)
+    centred = [side - side.mean(axis=0, dtype=np.float64) for side in (X, Y)]
+    np.testing.assert_allclose(moments.products, centred[0].T @ centred[1], atol=0.2)
+    np.testing.assert_allclose(moments.means[0], (X + 1000).mean(axis=0, dtype=np.float64), rtol=1e-7)
+
+
+def test_the_device_is_chosen_by_the_block_the_variable_or_the_machine(monkeypatch):
+    monkeypatch.delenv("RELSCOPE_DEVICE", raising=False)
+    assert chosen() == "auto"
+    monkeypatch.setenv("RELSCOPE_DEVICE", "torch")
+    assert resolve() == "torch"
+    with use_device("cpu"):
+        assert resolve() == "cpu"
+    assert resolve() == "torch"
+    with pytest.raises(SpaceError, match="device: expected 'auto', 'cpu', 'torch', 'cuda' or 'cuda:1', got"):
+        use_device("gpu")
+    monkeypatch.setenv("RELSCOPE_DEVICE", "tpu")
+    with pytest.raises(SpaceError, match="RELSCOPE_DEVICE: expected"):
+        chosen()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "CUDA out of memory. Tried to allocate 20.00 MiB",
+        "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+    ],
+)
+def test_where_memory_runs_out_blocks_are_halved_and_at_last_the_cpu_computes(error):
+    sizes = []
+
+    def work(device):
+        if isinstance(device, TorchDevice):
+            sizes.append(device.rows_at_once(8192, 1))
+            raise RuntimeError(error)
+        return "the CPU"
+
+    with pytest.warns(UserWarning, match="the memory of the GPU ran out") as told:
+        assert on_device(work, "torch") == "the CPU"
+    assert sizes == [8192, 4096, 2048, 1024]
+    texts = [str(warning.message) for warning in told]
+    assert texts == [devices.SMALLER] * 3 + [devices.OUT_OF_MEMORY]
+
+
+def test_other_errors_are_raised_as_they_are():
+    def work(device):
+        raise RuntimeError("expected a matrix")
+
+    with pytest.raises(RuntimeError, match="expected a matrix"):
+        on_device(work, "torch")
+
+
+def test_a_space_is_brought_to_the_device_once_and_each_search_is_fetched_once(monkeypatch):
+    base = unit_rows(X)
+    moved, fetched = [], []
+    monkeypatch.setattr(TorchDevice, "rows", counted(TorchDevice.rows, moved))
+    monkeypatch.setattr(TorchDevice, "get", counted(TorchDevice.get, fetched))
+    for queries in (base[:30], base[30:90]):
+        nearest(queries, base, 5, device="torch")
+    assert [array.shape for array in moved] == [base.shape]
+    assert [array.shape for array in fetched] == [(30, 5)] * 2 + [(60, 5)] * 2  # products and row numbers
+
+
+def counted(method, calls):
+    def counting(self, array, *rest):
+        calls.append(array)
+        return method(self, array, *rest)
+
+    return counting
