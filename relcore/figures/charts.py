@@ -460,17 +460,23 @@ def error_text(error: float) -> str:
 
 
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """A row per form: each metric's score with its 95 % chance band in brackets, recall, and n."""
-    cells = table.assign(cell=table.score.map("{:.3f}".format))
-    bands = zip(table.null_low.map(" [{:.3f}".format), table.null_high.map(", {:.3f}]".format), strict=True)
-    cells["cell"] += np.where(table.null_low.isna(), "", ["".join(ends) for ends in bands])
-    if "recall" in table:
-        cells["cell"] += np.where(table.recall.isna(), "", table.recall.map(", recall {:.3f}".format))
-    forms, metrics = table.form.unique(), table.metric.unique()
-    printed = cells.pivot(index="form", columns="metric", values="cell").reindex(forms)[metrics].fillna("–")
-    if "n" in table:
-        printed["n"] = [f"{int(table[table.form == form].n.iloc[0])}" for form in forms]
-    return printed.rename_axis(columns=None).reset_index(names="representation")
+    """A row for each score: its 95 % sampling interval, its chance level with the band, recall, and n."""
+
+    def texts(name: str, form: str = "{:z.3f}") -> pd.Series:
+        values = table[name] if name in table else pd.Series(np.nan, table.index)
+        return values.map(lambda value: "" if pd.isna(value) else form.format(value))
+
+    def bands(low: str, high: str) -> pd.Series:
+        return texts(low, "[{:z.3f}, ") + texts(high, "{:z.3f}]")
+
+    printed = table[["form", "metric"]].set_axis(["representation", "metric"], axis=1)
+    printed["score"], printed["95 % interval"] = texts("score"), bands("low", "high")
+    chance = texts("chance") + " " + bands("null_low", "null_high")
+    printed["chance level (95 % band)"] = chance.str.strip()
+    for name in ("recall", "n"):
+        if name in table:
+            printed[name] = texts(name, "{:.3f}" if name == "recall" else "{:.0f}")
+    return printed.replace("", "–")
 
 
 def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:

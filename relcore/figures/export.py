@@ -203,7 +203,7 @@ class Exportable:
             return self.table().to_csv(index=False, lineterminator="\n").encode()
         if kind == "tex" and self.latex:
             with extra():
-                look = {"index": False, "escape": True, "float_format": "%.3f", "na_rep": "–"}
+                look = {"index": False, "escape": True, "float_format": "{:z.3f}".format, "na_rep": "–"}
                 return harmless(self.latex().to_latex(**look)).encode()
         if (kind == "json" and recipe is None) or kind == "tex":
             raise SpaceError(

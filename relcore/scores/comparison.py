@@ -738,10 +738,29 @@ def _listed(titles: Sequence[str]) -> str:
     return f"{', '.join(names)}{' and ' * bool(names)}{last}"
 
 
+def _drawn_queries(scores: Mapping[str, Score]) -> str:
+    """``, 300 of them as queries (± …)``, for each representation where they differ; "" where all rows are
+    queries.
+    """
+    if not any(score.interval for score in scores.values()):
+        return ""
+    forms: dict[str, list[str]] = {}
+    for form, score in scores.items():
+        some = f"{score.n_queries:,} of" if score.interval else "all"
+        forms.setdefault(f"{some} {counted(score.n, 'row')}", []).append(form)
+    first = next(iter(scores.values()))
+    text = f"{first.n_queries:,} of them as queries"
+    # "of them" are the rows that the sentence begins with; absolute and held-out rows need their own numbers.
+    if any((score.n_queries, bool(score.interval)) != (first.n_queries, True) for score in scores.values()):
+        text = "queries: " + ", ".join(f"{rows} ({', '.join(named)})" for rows, named in forms.items())
+    return f", {text} (± is the 95 % sampling interval)"
+
+
 def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``; where scores read
-    neighbour lists ``Jaccard and MRR: k = 10, paper convention, 300 of them as queries (± …)``; where they
-    read a sample of the rows ``RSA: 1,000 of the rows, drawn by their ids``.
+    neighbour lists ``Jaccard and MRR: k = 10, paper convention, 300 of them as queries (± …)``, or the
+    queries of each representation; where they read a sample of the rows ``RSA: 1,000 of the rows, drawn by
+    their ids``.
     """
     absolute, others, listed, sampled = "", "", {}, {}
     for form, by_metric in scores.items():
@@ -752,15 +771,15 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
             others = others or counted(n, "held-out row")
         for name, score in by_metric.items():
             if score.k:
-                listed.setdefault((score.k, score.convention), {}).setdefault(METRICS[name].title, score)
+                titles, queries = listed.setdefault((score.k, score.convention), ({}, {}))
+                titles[METRICS[name].title] = None
+                queries[form] = score
             if score.drawn_from:
                 sampled.setdefault(score.n, {})[METRICS[name].title] = None
     rows = f"n = {others}, no anchor among them{f' (absolute: all {absolute})' * bool(absolute)}"
     parts = [rows if others else f"n = {absolute}"]
-    for (k, convention), titles in listed.items():
-        first = next(iter(titles.values()))
-        drawn = f", {first.n_queries:,} of them as queries (± is the 95 % sampling interval)"
-        parts.append(f"{_listed(titles)}: k = {k}, {convention} convention{drawn * bool(first.interval)}")
+    for (k, convention), (titles, queries) in listed.items():
+        parts.append(f"{_listed(titles)}: k = {k}, {convention} convention{_drawn_queries(queries)}")
     for n, titles in sampled.items():
         parts.append(f"{_listed(titles)}: {n:,} of the rows, drawn by their ids")
     return parts

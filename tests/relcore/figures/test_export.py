@@ -1,6 +1,7 @@
 """Export: any figure as any kind of file, and its recipe back from it."""
 
 import re
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -89,3 +90,29 @@ def test_wrong_choices_are_named(make_scene):
     for unfit in ({"a": np.float32(1)}, {"a": float("nan")}):
         with pytest.raises(SpaceError, match="values that JSON can hold"):
             scene_exportable(scene, unfit).bytes("pdf", SMALL)
+
+
+def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
+    """A chance band beside a score would be read as its interval, and no number is a negative zero."""
+    sampled = {
+        "score": 0.926,
+        "low": 0.9,
+        "high": 0.95,
+        "null_low": -0.0004,
+        "null_high": 0.002,
+        "chance": 1e-4,
+    }
+    whole = {"score": -0.0002, "low": None, "high": None, "null_low": None, "null_high": None, "chance": None}
+    table = pd.DataFrame(
+        [
+            {"metric": "MRR", "form": "relative", "n": 250, **sampled},
+            {"metric": "RSA", "form": "relative", "n": 90, **whole},
+        ]
+    )
+    drawn = scores_exportable(table, RECIPE)
+    lines = drawn.bytes("tex").decode().splitlines()
+    assert lines[2] == r"representation & metric & score & 95 \% interval & chance level (95 \% band) & n \\"
+    assert lines[4] == r"relative & MRR & 0.926 & [0.900, 0.950] & 0.000 [0.000, 0.002] & 250 \\"
+    assert lines[5] == r"relative & RSA & 0.000 & – & – & 90 \\"
+    numbers = replace(drawn, latex=lambda: pd.DataFrame({"score": [-0.0002]}))
+    assert "-0.000" not in numbers.bytes("tex").decode()

@@ -12,6 +12,7 @@ from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
+    circumstances,
     held_out,
     represent,
     score_differences,
@@ -133,3 +134,25 @@ def test_wrong_requests_are_refused(turned, form, ids, message):
         represent(turned, form, ids, SPEC)
     with pytest.raises(SpaceError, match="expected ids of 's', got 1 unknown"):
         neighbours_of(turned, "qzx")
+
+
+def test_the_sentence_below_scores_has_the_number_of_queries_of_each_representation(turned):
+    """150 rows; 90 are anchors, so that 60 are held out."""
+    anchors = tuple(turned.ids[:90])
+    split = held_out(turned, anchors)
+    scores = {
+        "absolute": score_pair(*represent(turned, "absolute", (), SPEC), held_out(turned, ()), n_queries=100),
+        "relative": score_pair(*represent(turned, "relative", anchors, SPEC), split, n_queries=100),
+    }
+    rows, listed, *_ = circumstances(scores)
+    assert rows == "n = 60 held-out rows, no anchor among them (absolute: all 150 rows)"
+    assert listed == (
+        "Jaccard and MRR: k = 10, paper convention, queries: 100 of 150 rows (absolute), all 60 rows (relative)"
+        " (± is the 95 % sampling interval)"
+    )
+    del scores["absolute"]
+    assert circumstances(scores)[1] == "Jaccard and MRR: k = 10, paper convention"
+    scores["relative"] = score_pair(*represent(turned, "relative", anchors, SPEC), split, n_queries=50)
+    assert circumstances(scores)[1] == (
+        "Jaccard and MRR: k = 10, paper convention, 50 of them as queries (± is the 95 % sampling interval)"
+    )
