@@ -15,7 +15,8 @@ from relcore.base.numbers import short
 from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
-from relcore.encoders.transformers import best_device, load_arrays, saved_arrays
+from relcore.engine.device import full_precision, torch_name
+from relcore.engine.training import load_arrays, saved_arrays
 from relcore.runs.progress import Progress
 from relcore.spaces.space import LatentSpace
 
@@ -77,14 +78,18 @@ class GraphEncoder(TrainedEncoder):
     def train(
         self, dataset: Dataset, report: Progress, watch: Callable[[np.ndarray], None] | None = None
     ) -> Trained:
-        """Train; `watch` is called with the space, (n, width), after each epoch."""
+        """Train; `watch` is called with the space, (n, width), after each epoch.
+
+        Equal settings give equal bits on a CPU. A GPU adds up the neighbours of a node in no fixed order, so
+        that they repeat to rounding only.
+        """
         import torch
         from torch.nn.functional import cross_entropy
         from torch_geometric.transforms import RandomNodeSplit
 
-        device = best_device()
+        device = torch_name()
         graph = _Graph(dataset, self.architecture)
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), full_precision(torch, device.partition(":")[0]):
             torch.manual_seed(self.split_state)
             split = RandomNodeSplit(num_val=0.1, num_test=0)(graph.data)
             training, validation = split.train_mask.to(device), split.val_mask.to(device)
@@ -132,10 +137,10 @@ class GraphEncoder(TrainedEncoder):
         graph = _Graph(dataset, self.architecture)
         with torch.random.fork_rng():  # building a network draws weights
             network = _network(self, graph)
-        device = best_device()
+        device = torch_name()
         load_arrays(network, trained.arrays).to(device)
         graph.to(device)
-        with torch.inference_mode():
+        with torch.inference_mode(), full_precision(torch, device.partition(":")[0]):
             rows = network(graph).float().cpu().numpy()
         return lambda nodes: {"": rows[np.asarray(nodes, dtype=np.int64)]}
 

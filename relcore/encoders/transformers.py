@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -20,6 +19,7 @@ from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset, hub_answers, hub_folder
 from relcore.encoders.encoder import EncodeBatch, Encoder
 from relcore.encoders.images import eight_bits
+from relcore.engine.device import full_precision, is_out_of_memory, torch_name
 from relcore.runs.progress import Progress
 
 if TYPE_CHECKING:
@@ -152,83 +152,58 @@ def _checked(folder: Path, name: str) -> Path:
 
 # Torch: a forward pass over a list in batches that fit the device.
 
-_ON_CPU = 32  # larger batches do not fit the caches
-
-
-def best_device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def saved_arrays(model: torch.nn.Module) -> dict[str, np.ndarray]:
-    return {name: tensor.cpu().numpy().copy() for name, tensor in model.state_dict().items()}
-
-
-def load_arrays(model: torch.nn.Module, arrays: Mapping[str, np.ndarray]) -> torch.nn.Module:
-    """The model in evaluation mode."""
-    import torch
-
-    model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
-    return model.eval()
+_AT_ONCE = 32  # larger batches do not fit the caches of a CPU, and of texts are padded more
 
 
 class TorchBatches:
     """Calls `forward` on batches of a list and joins the rows, without gradients, as float32 NumPy.
 
-    On a GPU the first batch is the whole list, in float16; a batch that is not finite is computed again in
-    float32. On a processor: float32, batches of 32. Out of memory, the batch size is halved.
+    Every device computes in float32, with all its digits, so that an encoding is the same everywhere up to
+    rounding. Where the memory runs out, batches are half as large.
 
     Parameters
     ----------
     forward : function
         m items → {output: tensor (m, d)}; it moves its inputs to the device.
-    half : bool
-        False for models that need float32.
+    size : int, optional
+        Items of a batch; by default 32, on a GPU the whole list.
     """
 
     def __init__(
-        self, forward: Callable[[list[Any]], dict[str, torch.Tensor]], device: str, *, half: bool = True
+        self,
+        forward: Callable[[list[Any]], dict[str, torch.Tensor]],
+        device: str,
+        size: int | None = None,
     ) -> None:
-        self.forward = forward
-        self.device = device
-        self.half = half and device == "cuda"
-        self.size: int | None = None if device == "cuda" else _ON_CPU
+        self.forward, self.device = forward, device
+        self.size = size or (_AT_ONCE if device == "cpu" else 1 << 30)
 
     def __call__(self, items: list[Any]) -> dict[str, np.ndarray]:
         import torch
 
         parts: list[dict[str, np.ndarray]] = []
-        start = 0
-        while start < len(items):
-            size = min(self.size or len(items), len(items) - start)
-            batch = items[start : start + size]
-            try:
-                rows = self._rows(batch, self.half)
-                if self.half and not all(np.isfinite(matrix).all() for matrix in rows.values()):
-                    rows = self._rows(batch, half=False)
-                parts.append(rows)
-                start += size
-            except (torch.OutOfMemoryError, RuntimeError) as error:
-                if not isinstance(error, torch.OutOfMemoryError) and "not enough memory" not in str(error):
-                    raise
-                if size == 1:
-                    raise SpaceError(
-                        f"a single item does not fit the memory of this {self.device}; choose a smaller model"
-                    ) from error
+        start, precise = 0, full_precision(torch, self.device.partition(":")[0])
+        with torch.inference_mode(), precise:
+            while start < len(items):
+                size = min(self.size, len(items) - start)
+                try:
+                    rows = self.forward(items[start : start + size])
+                    parts.append({output: tensor.float().cpu().numpy() for output, tensor in rows.items()})
+                    start += size
+                    continue
+                except RuntimeError as error:
+                    if not is_out_of_memory(error) and "not enough memory" not in str(error):
+                        raise
+                    if size == 1:
+                        raise SpaceError(
+                            f"a single item does not fit the memory of this {self.device}; choose a smaller"
+                            " model"
+                        ) from error
+                # Not in the except clause, whose traceback keeps the tensors alive.
                 self.size = size // 2
-            if self.size and self.size < size and self.device == "cuda":
-                # not in the except clause, whose traceback keeps the tensors alive
-                torch.cuda.empty_cache()
+                if self.device != "cpu":
+                    torch.cuda.empty_cache()
         return {output: np.concatenate([part[output] for part in parts]) for output in parts[0]}
-
-    def _rows(self, items: list[Any], half: bool) -> dict[str, np.ndarray]:
-        import torch
-
-        precision = torch.autocast(self.device, dtype=torch.float16) if half else nullcontext()
-        with torch.inference_mode(), precision:
-            rows = self.forward(items)
-        return {output: tensor.float().cpu().numpy() for output, tensor in rows.items()}
 
 
 # Settings of a pretrained model, and its loading.
@@ -299,7 +274,7 @@ class _PretrainedRows:
     """Items → {output: rows}, from safetensors only, without code of the model's own."""
 
     def __init__(self, spec: PretrainedEncoder, folder: Path) -> None:
-        self.spec, self.device = spec, best_device()
+        self.spec, self.device = spec, torch_name()
         self.whole = _load_transformer(spec, folder).eval().to(self.device)
         tower, features = "vision_model", "get_image_features"
         if spec.kind == "texts":
@@ -312,7 +287,8 @@ class _PretrainedRows:
             self.model = self.whole.get_encoder()
         self.pooled = self.pooled or self.model
         self.prepare = _preparer(spec, folder)
-        self.batches = TorchBatches(self._forward, self.device)
+        # Texts of a list differ in length: the fewer in a batch, the less they are padded.
+        self.batches = TorchBatches(self._forward, self.device, _AT_ONCE if spec.kind == "texts" else None)
 
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
         raise NotImplementedError
@@ -643,7 +619,7 @@ class TimmVision(Encoder):
             raise SpaceError(
                 f"model {self.model!r}: expected a timm model, got one that cannot be loaded ({error})"
             ) from error
-        device = best_device()
+        device = torch_name()
         model = model.eval().to(device)
         config = timm.data.resolve_model_data_config(model)
         transform = timm.data.create_transform(**config, is_training=False)

@@ -16,7 +16,6 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.settings import Facts, setting
-from relcore.base.torch_state import reproducible, seeded
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
 from relcore.encoders.images import mode_of, pixel_array
@@ -25,9 +24,15 @@ from relcore.encoders.transformers import (
     PretrainedText,
     PretrainedVision,
     TorchBatches,
-    best_device,
+)
+from relcore.engine.device import torch_name
+from relcore.engine.training import (
     load_arrays,
+    reproducible,
     saved_arrays,
+    seeded,
+    step_settings,
+    train_epoch,
 )
 from relcore.runs.progress import Progress
 from relcore.spaces.space import LatentSpace
@@ -54,16 +59,11 @@ class _Classifier(TrainedEncoder):
         return np.setdiff1d(np.arange(len(data)), held_out_rows(len(data)))
 
 
-def _step(
-    model: nn.ModuleDict, optimizer: torch.optim.Optimizer, images: torch.Tensor, targets: torch.Tensor
-) -> float:
-    from torch import nn
+def _loss_of(model: nn.ModuleDict, images: torch.Tensor, targets: torch.Tensor) -> Callable:
+    """The cross-entropy of a batch of row numbers."""
+    from torch.nn.functional import cross_entropy
 
-    loss = nn.functional.cross_entropy(model["head"](model["encoder"](images)), targets)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.item() * len(images)
+    return lambda batch: cross_entropy(model["head"](model["encoder"](images[batch])), targets[batch])
 
 
 # The architectures of SmallVision.
@@ -155,8 +155,8 @@ _SECONDS = {"mlp": 4.6e-5, "cnn": 1.7e-4, "residual": 4.3e-4, "vit": 3.9e-4}
 class SmallVision(_Classifier):
     """A small network with a linear head on its `width` outputs, which are the space.
 
-    Equal settings give equal networks on a machine, so a processor uses one thread. AdamW in batches of 64,
-    learning rate up to .003 and down to 0.
+    Equal settings give equal networks on one kind of device, to the last bit: see `training.reproducible`.
+    AdamW in batches of 64, learning rate up to .003 and down to 0.
     """
 
     architecture: Architecture = setting(
@@ -222,7 +222,7 @@ class SmallVision(_Classifier):
         train, held_out, classes, targets = self._split(dataset)
         rows = np.sort(np.concatenate([train, held_out]))
         mode, size, pixels = self._pixels(dataset, rows, report)
-        device, trained_on = best_device(), pixels[np.isin(rows, train)]
+        device, trained_on = torch_name(), pixels[np.isin(rows, train)]
         mean = trained_on.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64).astype(np.float32)
         deviation = trained_on.std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
         deviation = np.maximum(deviation, 1).astype(np.float32)
@@ -244,13 +244,13 @@ class SmallVision(_Classifier):
         return Trained(saved_arrays(model) | {"pixel_mean": mean, "pixel_deviation": deviation}, metadata)
 
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
-        device = best_device()
+        device = torch_name()
         encoder = self.network(trained).to(device)["encoder"]
 
         def forward(images: list) -> dict[str, torch.Tensor]:
             return {"": encoder(self.pixels(trained, images, dataset.name).to(device))}
 
-        batches = TorchBatches(forward, device, half=False)
+        batches = TorchBatches(forward, device)
 
         def encode_batch(images: list) -> dict[str, np.ndarray]:
             with reproducible(self.random_state):
@@ -293,22 +293,24 @@ class SmallVision(_Classifier):
         import torch
 
         n_batches = -(-len(train) // _BATCH)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, weight_decay=0.05)
+        device = train.device
+        settings = {"lr": _LEARNING_RATE, "weight_decay": 0.05, **step_settings(str(device))}
+        optimizer, loss_of = (
+            torch.optim.AdamW(model.parameters(), **settings),
+            _loss_of(model, images, labels),
+        )
         n_steps = self.epochs * n_batches
         n_steps += n_steps == 5  # it rises for n / 5 − 1 steps and divides by that
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2
         )
-        order = torch.Generator().manual_seed(self.random_state)
+        order = torch.Generator(device).manual_seed(self.random_state)
         losses, accuracies = [], []
         for epoch in range(1, self.epochs + 1):
             model.train()
-            total = 0.0
+            shuffled = train[torch.randperm(len(train), generator=order, device=device)]
             # Equal parts, without a remainder: batch normalisation fails on a batch of one.
-            shuffled = train[torch.randperm(len(train), generator=order).to(train.device)]
-            for batch in shuffled.tensor_split(n_batches):
-                total += _step(model, optimizer, images[batch], labels[batch])
-                schedule.step()
+            total = train_epoch(loss_of, shuffled.tensor_split(n_batches), optimizer, schedule)
             model.eval()
             with torch.inference_mode():
                 heads = (model["head"](model["encoder"](images[part])) for part in held_out.split(256))
@@ -427,7 +429,7 @@ class SweptVision(_Classifier):
         """
         import torch
 
-        parts, device = split_pictures(dataset), best_device()
+        parts, device = split_pictures(dataset), torch_name()
         size, n_classes = parts.pixels.shape[1:], int(parts.classes.max()) + 1
         images = torch.from_numpy(parts.pixels).to(device)
         kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
@@ -435,12 +437,16 @@ class SweptVision(_Classifier):
         with reproducible(self.random_state):
             targets = torch.from_numpy(parts.classes).to(device)
             model = new_network(self, size, n_classes).to(device)
-            optimizer = kinds[self.optimizer](model.parameters(), lr=self.learning_rate)
+            settings = {"lr": self.learning_rate, **step_settings(device)}
+            optimizer, loss_of = (
+                kinds[self.optimizer](model.parameters(), **settings),
+                _loss_of(model, images, targets),
+            )
+            train = torch.from_numpy(parts.train).to(device)
             for epoch in range(self.epochs):
                 model.train()
-                order, total = torch.from_numpy(parts.train)[torch.randperm(len(parts.train))], 0.0
-                for batch in order.split(_BATCH):
-                    total += _step(model, optimizer, images[batch], targets[batch])
+                order = train[torch.randperm(len(train), device=device)]
+                total = train_epoch(loss_of, order.split(_BATCH), optimizer)
                 rows = _encode(model, images)
                 with torch.inference_mode():
                     right = (model["head"](rows).argmax(dim=1) == targets).cpu().numpy()
@@ -460,7 +466,7 @@ class SweptVision(_Classifier):
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
         import torch
 
-        facts, device = trained.metadata, best_device()
+        facts, device = trained.metadata, torch_name()
         with reproducible(self.random_state):  # building a network draws weights
             model = new_network(self, facts["size"], facts["n_classes"])
         load_arrays(model, trained.arrays).to(device)

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import band, short
+from relcore.engine.device import full_precision, torch_name
 from relcore.linking.clusters import (
     FEWEST,
     PAIRED,
@@ -211,15 +212,29 @@ def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
     return np.stack([stage[0][pairs[0]], stage[1][pairs[1]]])
 
 
-class Step(NamedTuple):
-    """The mean squared error before a step; after it the unit anchors (k, d_target), their nearest target
-    rows (k,), and which of these rows the assignment gives the anchor's own source row, (k,) bool.
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A step of `optimise_anchors`. Its numbers stay on the device until they are read: there, a copy to the
+    processor takes longer than the step.
+
+    Attributes
+    ----------
+    error : float
+        The mean squared error before the step.
+    anchors : array (k, d_target)
+        The unit anchors after it.
+    nearest : array (k,)
+        Their nearest target rows.
+    returned : array (k,) of bool
+        Which of these rows the assignment gives the anchor's own source row.
     """
 
-    error: float
-    anchors: np.ndarray
-    nearest: np.ndarray
-    returned: np.ndarray
+    numbers: tuple[Any, Any, Any, Any]
+
+    error = property(lambda self: float(self.numbers[0]))
+    anchors, nearest, returned = (
+        property(lambda self, place=place: self.numbers[place].cpu().numpy()) for place in (1, 2, 3)
+    )
 
 
 STEPS = 250  # of Table 3, retrieval; stitching: 125
@@ -235,7 +250,6 @@ def optimise_anchors(
     steps: int = STEPS,
     learning_rate: float = LEARNING_RATE,
     random_state: int = 0,
-    device: str = "auto",
 ) -> Iterator[Step]:
     """Find target anchors for the source rows `anchors` (k,), of which the first have the target rows `seeds`
     (s,).
@@ -251,28 +265,31 @@ def optimise_anchors(
     with extra():
         import torch
 
-    device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    X, Y = (torch.from_numpy(np.ascontiguousarray(rows)).to(device) for rows in (source, target))
-    known, own = Y[torch.from_numpy(seeds).to(device)], torch.from_numpy(anchors).to(device)
+    device = torch_name()
+    X, Y, own, seeded = (
+        torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in (source, target, anchors, seeds)
+    )
     drawn = np.random.default_rng(random_state).normal(size=(len(anchors) - len(seeds), target.shape[1]))
-    base = torch.from_numpy(unit_rows(drawn)).to(device)
+    known, base = Y[seeded], torch.from_numpy(unit_rows(drawn)).to(device)
     tangent = torch.zeros_like(base).requires_grad_()
     optimiser = torch.optim.Adam([tangent], lr=learning_rate)
-    relative = X @ X[own].T
+    kind = device.partition(":")[0]
+    with full_precision(torch, kind):
+        relative = X @ X[own].T
     for _ in range(steps):
-        other = Y @ torch.cat([known, on_sphere(base, tangent)]).T
-        with torch.no_grad():
-            order = hard_limit_assignment(relative, other)
-        loss = torch.nn.functional.mse_loss(other, relative[order])
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        with torch.no_grad():
-            now = torch.cat([known, on_sphere(base, tangent)])
-            nearest = torch.argmax(now @ Y.T, dim=1)
-        nearest[: len(seeds)] = torch.from_numpy(seeds).to(device)  # of equal rows the seed, not its twin
-        found = (each.cpu().numpy() for each in (now, nearest, order[nearest] == own))
-        yield Step(float(loss.detach()), *found)
+        with full_precision(torch, kind):
+            other = Y @ torch.cat([known, on_sphere(base, tangent)]).T
+            with torch.no_grad():
+                order = hard_limit_assignment(relative, other)
+            loss = torch.nn.functional.mse_loss(other, relative[order])
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            with torch.no_grad():
+                now = torch.cat([known, on_sphere(base, tangent)])
+                nearest = torch.argmax(now @ Y.T, dim=1)
+        nearest[: len(seeds)] = seeded  # of equal rows the seed, not its twin
+        yield Step((loss.detach(), now, nearest, order[nearest] == own))
 
 
 def on_sphere(base, tangent):
@@ -581,14 +598,6 @@ class BootstrapResult:
         return self.pairs[: np.count_nonzero(self.precision >= self.promised)]
 
 
-class PaperSettings(TypedDict, total=False):
-    """Of `optimise_anchors`."""
-
-    steps: int
-    learning_rate: float
-    device: str
-
-
 def bootstrap_anchors(
     source: MatrixLike,
     target: MatrixLike,
@@ -602,7 +611,8 @@ def bootstrap_anchors(
     random_state: int = 0,
     truth: Mapping[str, str] | None = None,
     after: Callable[[Sequence[Round]], object] = len,
-    **settings: Unpack[PaperSettings],
+    steps: int = STEPS,
+    learning_rate: float = LEARNING_RATE,
 ) -> BootstrapResult:
     """Find the partners of source anchors in the target; only the ids of the seeds are read. Rows without
     ids have "0", "1", … as ids.
@@ -617,8 +627,9 @@ def bootstrap_anchors(
     anchors : source ids, optional
         Find the partners of these instead, mutual or not; the seeds still come first.
     method : "self-learning" or "paper"
-        "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `optimise_anchors`; `settings`
-        go to it: steps, learning_rate, device.
+        "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `optimise_anchors`.
+    steps, learning_rate : int, float
+        Of "paper".
     k : int
         Neighbours of the CSLS.
     precision : float
@@ -652,8 +663,10 @@ def bootstrap_anchors(
     source, target = as_space(source, "source"), as_space(target, "target")
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
     wanted = task.wanted(anchors, n_anchors, method)
-    run = task.self_learning if method == "self-learning" else task.paper
-    chosen, history, vectors = run(wanted, after, **settings)
+    if method == "self-learning":
+        chosen, history, vectors = task.self_learning(wanted, after)
+    else:
+        chosen, history, vectors = task.paper(wanted, after, steps, learning_rate)
     if task.refused:
         verdict, reason, held_out = task.refused
         return BootstrapResult(
@@ -786,12 +799,18 @@ class _Bootstrap:
         return None
 
     def paper(
-        self, wanted: np.ndarray, after: Callable[[Sequence[Round]], object], **settings: Any
+        self,
+        wanted: np.ndarray,
+        after: Callable[[Sequence[Round]], object],
+        steps: int,
+        learning_rate: float,
     ) -> tuple[np.ndarray, tuple[Round, ...], np.ndarray]:
         X, Y = unit_rows(self.source.vectors), unit_rows(self.target.vectors)
-        history, settings = [], settings | {"random_state": self.random_state}
+        settings = {"steps": steps, "learning_rate": learning_rate, "random_state": self.random_state}
+        history = []
         for step in optimise_anchors(X, Y, wanted, self.seeds[1], **settings):
-            history.append(Round(len(X), len(wanted), step.error, self.share_found(wanted, step.nearest)))
+            found = float("nan") if self.truth is None else self.share_found(wanted, step.nearest)
+            history.append(Round(len(X), len(wanted), step.error, found))
             after(history)
         return np.stack([wanted, step.nearest]), tuple(history), step.anchors
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from relcore.base.libraries import extra
 from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
 from relcore.files.formats import checked_labels
-from relcore.linking.bootstrap import BootstrapResult, Pairs, bootstrap_anchors
+from relcore.linking.bootstrap import PROMISED, BootstrapResult, Pairs, Round, bootstrap_anchors
 from relcore.represent.similarity import mean_row
 from relcore.represent.translation import Affine, Procrustes
 from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, match
@@ -91,7 +91,16 @@ class Linked:
 
 
 def link(
-    source: MatrixLike, target: MatrixLike, pairs: Sequence[tuple[str, str]] = (), **settings: Any
+    source: MatrixLike,
+    target: MatrixLike,
+    pairs: Sequence[tuple[str, str]] = (),
+    *,
+    precision: float = PROMISED,
+    k: int = 10,
+    random_state: int = 0,
+    method: Literal["self-learning", "paper"] = "self-learning",
+    n_anchors: int | None = None,
+    after: Callable[[Sequence[Round]], object] = len,
 ) -> Linked:
     """Find the rows of two spaces that are the same thing, from a few known pairs or from none.
 
@@ -104,8 +113,8 @@ def link(
         The ids of an array are its row numbers, as text.
     pairs : pairs of (source id, target id)
         Known pairs: none, or three and more.
-    settings
-        Those of `bootstrap_anchors`: precision, k, random_state, method, after.
+    precision, k, random_state, method, n_anchors, after
+        As in `bootstrap_anchors`; by default the known pairs are the only anchors.
 
     Raises
     ------
@@ -130,8 +139,18 @@ def link(
     [['en0', 'fr0', 'seed', 1.0], ['en1', 'fr1', 'seed', 1.0]]
     """
     first, second = as_space(source, "source"), as_space(target, "target")
-    settings = {"n_anchors": max(len(pairs), 1)} | settings
-    return Linked(first, second, bootstrap_anchors(first, second, seeds=pairs, **settings))
+    result = bootstrap_anchors(
+        first,
+        second,
+        seeds=pairs,
+        n_anchors=max(len(pairs), 1) if n_anchors is None else n_anchors,
+        method=method,
+        k=k,
+        precision=precision,
+        random_state=random_state,
+        after=after,
+    )
+    return Linked(first, second, result)
 
 
 def links_table(result: BootstrapResult) -> pd.DataFrame:

@@ -13,15 +13,18 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.libraries import extra
 from relcore.base.magnitude import lengths, scaled, scaled_rows, sized
 from relcore.base.names import HEADS
-from relcore.base.torch_state import reproducible
+from relcore.engine.device import full_precision, torch_name
+from relcore.engine.training import model_on, reproducible, step_settings, train_epoch
 from relcore.represent.similarity import mean_row, project_directions, unit_rows
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 _WIDTH = 256
 _EPOCHS = 30
 _BATCH = 128
+_READ_AT_ONCE = 2**16  # rows of a call whose answers do not depend on each other
 _LEARNING_RATE = 1e-3
 _LEAST, _MOST = 2.0**-8, 2.0**30  # the typical number in rows that a network reads as they are
 
@@ -52,11 +55,13 @@ class NetworkHead:
     of "paper" is theirs, which normalises each feature over all rows of a call.
     """
 
-    def __init__(self, model: nn.Module, device: str, needs_company: bool, exponent: int) -> None:
-        self.model, self.device, self.needs_company, self.exponent = model, device, needs_company, exponent
+    def __init__(self, model: nn.Module, needs_company: bool, exponent: int) -> None:
+        self.model, self.needs_company, self.exponent = model, needs_company, exponent
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
-        """(m, d) → (m, C) float32, rows that sum to 1; SpaceError for one row and the "paper" head."""
+        """Probability of each class for rows (m, d), (m, C) float32; SpaceError for one row and the "paper"
+        head.
+        """
         import torch
 
         if self.needs_company and len(X) < 2:
@@ -64,9 +69,11 @@ class NetworkHead:
                 "the paper head normalises over all rows of a call: expected two or more, got "
                 f"{len(X)}; choose the head 'mlp' or 'logistic'"
             )
-        rows = torch.from_numpy(np.array(network_rows(X, self.exponent))).to(self.device)
-        with torch.inference_mode():
-            return self.model(rows).softmax(dim=1).cpu().numpy()
+        rows, device = torch.from_numpy(np.array(network_rows(X, self.exponent))), torch_name()
+        parts = rows.split(len(rows) if self.needs_company else _READ_AT_ONCE)
+        precise = full_precision(torch, device.partition(":")[0])
+        with torch.inference_mode(), precise, model_on(self.model, device) as model:
+            return torch.cat([model(part.to(device)).softmax(dim=1).cpu() for part in parts]).numpy()
 
 
 Head = LogisticHead | NetworkHead
@@ -124,23 +131,25 @@ def _train(
     import torch
     from torch import nn
 
-    device, exponent = "cuda" if torch.cuda.is_available() else "cpu", network_exponent(X)
+    device, exponent = torch_name(), network_exponent(X)
     with reproducible(random_state):
         layers = [nn.LayerNorm(X.shape[1])]
         for width in (X.shape[1], _WIDTH):
             layers += [nn.Linear(width, _WIDTH), nn.SiLU(), norm(_WIDTH)]
+        # The weights are drawn on the CPU, so that they are the same on every machine.
         model = nn.Sequential(*layers, nn.Linear(_WIDTH, n_classes)).to(device)
         rows = torch.from_numpy(network_rows(X, exponent)).to(device)
         targets = torch.from_numpy(classes.astype(np.int64)).to(device)
-        optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
+        optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE, **step_settings(device))
+
+        def loss_of(batch: torch.Tensor) -> torch.Tensor:
+            return nn.functional.cross_entropy(model(rows[batch]), targets[batch])
+
         for _ in range(_EPOCHS):
-            for batch in torch.randperm(len(rows)).to(device).split(_BATCH):
-                if len(batch) > 1:  # one row has no spread to normalise by
-                    loss = nn.functional.cross_entropy(model(rows[batch]), targets[batch])
-                    optimiser.zero_grad()
-                    loss.backward()
-                    optimiser.step()
-    return NetworkHead(model.eval(), device, needs_company, exponent)
+            batches = torch.randperm(len(rows), device=device).split(_BATCH)
+            # One row has no spread to normalise by.
+            train_epoch(loss_of, (batch for batch in batches if len(batch) > 1), optimiser)
+    return NetworkHead(model.cpu().eval(), needs_company, exponent)
 
 
 def network_exponent(X: np.ndarray) -> int:

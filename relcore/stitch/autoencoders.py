@@ -13,7 +13,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.settings import check, setting
-from relcore.base.torch_state import one_thread, reproducible
+from relcore.engine.device import full_precision, torch_name
+from relcore.engine.training import model_on, one_thread, reproducible, step_settings, train_epoch
 from relcore.runs.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -67,14 +68,15 @@ class AutoencoderSpec:
 class Autoencoder:
     """A trained autoencoder, made by `fit_autoencoder`; encoder and decoder can be called separately."""
 
-    def __init__(
-        self, spec: AutoencoderSpec, parts: nn.ModuleDict, anchors: torch.Tensor, device: str
-    ) -> None:
-        self.spec, self.parts, self.anchors, self.device = spec, parts, anchors, device
+    def __init__(self, spec: AutoencoderSpec, parts: nn.ModuleDict, anchors: torch.Tensor) -> None:
+        self.spec, self.parts, self.anchors = spec, parts, anchors
 
     def encode(self, images: np.ndarray) -> np.ndarray:
         """Codes of pictures (n, height, width): (n, width), or (n, k) relative to the model's own anchors."""
-        return self._apply(lambda part: _code(self.parts, self.spec, part, self.anchors)[0], _pixels(images))
+        return self._apply(
+            lambda parts, rows: _code(parts, self.spec, rows, self.anchors.to(rows.device))[0],
+            _pixels(images),
+        )
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """Pictures (n, height, width) of codes of this or another model, 0 … 1.
@@ -89,14 +91,18 @@ class Autoencoder:
             raise SpaceError(
                 f"expected codes of width {expected}, got shape {codes.shape}; stitch models of one spec"
             )
-        return self._apply(lambda part: _draw(self.parts, part), np.asarray(codes, dtype=np.float32))[:, 0]
+        return self._apply(_draw, np.asarray(codes, dtype=np.float32))[:, 0]
 
-    def _apply(self, function: Callable[[torch.Tensor], torch.Tensor], rows: np.ndarray) -> np.ndarray:
+    def _apply(
+        self, function: Callable[[nn.ModuleDict, torch.Tensor], torch.Tensor], rows: np.ndarray
+    ) -> np.ndarray:
         import torch
 
-        with torch.inference_mode(), one_thread():
-            parts = torch.from_numpy(rows).to(self.device).split(_AT_ONCE)
-            return np.concatenate([function(part).cpu().numpy() for part in parts])
+        device = torch_name()
+        precise = full_precision(torch, device.partition(":")[0])
+        with torch.inference_mode(), one_thread(), precise, model_on(self.parts, device) as parts:
+            blocks = torch.from_numpy(rows).split(_AT_ONCE)
+            return np.concatenate([function(parts, block.to(device)).cpu().numpy() for block in blocks])
 
 
 def fit_autoencoder(
@@ -109,9 +115,8 @@ def fit_autoencoder(
     """Train on grey pictures (n, height, width) with values 0 … 1; anchors are row numbers, which absolute
     models ignore.
 
-    The loss is the mean squared error, for a VAE plus .001 times the divergence to N(0, 1). Training uses a
-    GPU if
-    there is one, else one thread, so equal settings give equal bits. `report` gets the mean loss of each
+    The loss is the mean squared error, for a VAE plus .001 times the divergence to N(0, 1). Equal settings
+    give equal bits on one kind of device (`training.reproducible`). `report` gets the mean loss of each
     epoch.
 
     Raises
@@ -132,30 +137,26 @@ def fit_autoencoder(
         raise SpaceError(
             f"anchors: expected two rows or more of 0 … {len(pixels) - 1}, got {anchor_rows.tolist()[:5]}"
         )
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = torch_name()
     with reproducible(random_state):
         parts = _parts(spec, pixels.shape[2:], len(anchor_rows)).to(device)
         rows = torch.from_numpy(pixels).to(device)
         anchors = rows[torch.from_numpy(anchor_rows)] if spec.representation != "absolute" else rows[:0]
         n_batches = max(1, len(rows) // spec.batch_size)
-        optimiser = torch.optim.AdamW(parts.parameters(), spec.learning_rate)
+        optimiser = torch.optim.AdamW(parts.parameters(), spec.learning_rate, **step_settings(device))
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimiser, partial(_warmth, n_steps=spec.epochs * n_batches)
         )
         for epoch in range(1, spec.epochs + 1):
             parts.train()
-            total = 0.0
             # Equal parts: batch normalisation cannot take a rest of one.
-            for batch in torch.randperm(len(rows)).tensor_split(n_batches):
-                loss = _loss(parts, spec, rows[batch.to(device)], anchors)
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
-                schedule.step()
-                total += loss.item() * len(batch)
+            batches = torch.randperm(len(rows), device=device).tensor_split(n_batches)
+            total = train_epoch(
+                lambda batch: _loss(parts, spec, rows[batch], anchors), batches, optimiser, schedule
+            )
             message = f"state {random_state}: epoch {epoch} of {spec.epochs}"
             report(epoch, spec.epochs, message, {"loss": total / len(rows)})
-    return Autoencoder(spec, parts.eval(), anchors, device)
+    return Autoencoder(spec, parts.cpu().eval(), anchors.cpu())
 
 
 def _warmth(step: int, n_steps: int) -> float:

@@ -13,10 +13,10 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import short
-from relcore.base.torch_state import reproducible
 from relcore.compare.scoring import AllPairs, metrics_among_spaces
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store

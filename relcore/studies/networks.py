@@ -14,7 +14,6 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import centred, lengths, scaled
 from relcore.base.numbers import counted, general, short
-from relcore.base.torch_state import reproducible
 from relcore.catalog.encoding import trained_weights
 from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
 from relcore.encoders.datasets import load_dataset
@@ -29,6 +28,7 @@ from relcore.encoders.vision import (
     open_network,
     split_pictures,
 )
+from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head, network_exponent
 from relcore.represent.similarity import inverse_norms, mean_row, project_directions, unit_rows

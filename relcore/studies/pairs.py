@@ -219,7 +219,7 @@ class AnchorOptimisation(Study):
         X, Y = (unit_rows(part, mean_row(part) if name.endswith(_CENTRED) else None) for part in (X, Y))
         order, anchors = rng.permutation(n), rng.choice(n, min(_ANCHORS, n), replace=False)
         partners = np.argsort(order)[anchors]
-        drawn = {"random_state": int(rng.integers(2**31)), "device": "cpu"} | _LITERAL
+        drawn = {"random_state": int(rng.integers(2**31))} | _LITERAL
         *_, last = optimise_anchors(X, Y[order], anchors, partners[:n_seeds], **drawn)
         values = {
             "found": float((last.nearest == partners)[n_seeds:].mean()),

@@ -34,23 +34,15 @@ def test_halving_until_it_fits_and_remembering(error):
     assert forward.sizes[-2:] == [8, 1]
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif("not torch.cuda.is_available()", reason="torch finds no CUDA device")
-def test_half_precision_and_float32_where_it_overflows():
-    generator = torch.Generator().manual_seed(0)
-    matrix = torch.randn(64, 64, generator=generator).cuda()
-    types = []
+def test_every_device_computes_in_float32():
+    """Under autocast, too, which a GPU's float16 would come from."""
+    matrix, types = torch.ones(4, 4), []
 
     def forward(items):
-        product = torch.tensor(np.stack(items), dtype=torch.float32).cuda() @ matrix
+        product = torch.tensor(items, dtype=torch.float32) @ matrix
         types.append(product.dtype)
         return {"": product}
 
-    small = [np.random.default_rng(i).normal(size=64) for i in range(100)]
-    rows = TorchBatches(forward, "cuda")(small)[""]
-    assert types == [torch.float16]
-    np.testing.assert_allclose(rows, np.stack(small) @ matrix.cpu().numpy(), atol=0.1)
-    types.clear()
-    large = TorchBatches(forward, "cuda")([row * 1e5 for row in small])[""]
-    assert types == [torch.float16, torch.float32]
-    assert np.isfinite(large).all()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        TorchBatches(forward, "cpu")([[1.0] * 4])
+    assert types == [torch.float32]

@@ -68,7 +68,7 @@ def pair(n=150, d=8):
 def test_seeds_stay_and_the_error_falls():
     X, Y = pair()
     anchors, seeds = np.arange(30), np.arange(12)
-    steps = list(optimise_anchors(X, Y, anchors, seeds, steps=60, device="cpu"))
+    steps = list(optimise_anchors(X, Y, anchors, seeds, steps=60))
     assert all(np.array_equal(step.nearest[:12], seeds) for step in steps)
     assert steps[-1].error < 0.7 * steps[0].error
     assert len(steps) == 60
@@ -96,9 +96,7 @@ def test_hidden_anchors_are_found_in_words():
         unit_rows(load_words(name, limit=600).vectors) for name in ("word2vec-novels", "fasttext-novels")
     )
     anchors = np.random.default_rng(0).permutation(len(source))[:200]
-    *_, last = optimise_anchors(
-        source, target, anchors, anchors[:15], steps=75, learning_rate=0.05, device="cpu"
-    )
+    *_, last = optimise_anchors(source, target, anchors, anchors[:15], steps=75, learning_rate=0.05)
 
     assert np.mean(last.nearest[15:] == anchors[15:]) >= 0.9
     assert last.returned[15:].mean() >= 0.9
@@ -107,7 +105,7 @@ def test_hidden_anchors_are_found_in_words():
 def test_rows_without_partners_do_not_return_to_their_anchors():
     X, Y = (unit_rows(np.random.default_rng(state).normal(size=(300, 20))) for state in (0, 1))
     anchors = np.arange(100)
-    *_, last = optimise_anchors(X, Y, anchors, anchors[:15], steps=75, learning_rate=0.05, device="cpu")
+    *_, last = optimise_anchors(X, Y, anchors, anchors[:15], steps=75, learning_rate=0.05)
     assert last.returned[15:].mean() < 0.8  # certified from .95 on
 
 
