@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +15,10 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
 from relcore.base.numbers import short
 from relcore.base.settings import setting
-from relcore.commands.arguments import SHARDS_HELP, Estimated, Printed, add, by_shard
-from relcore.commands.output import Bar, show
+from relcore.catalog.catalog import load
+from relcore.commands.arguments import SHARDS_HELP, Estimated, Printed, add, by_shard, space_spec
+from relcore.commands.output import Bar, show, write_space
+from relcore.runs.store import Store
 from relcore.stores.index import StorePlace, parse_place
 
 if TYPE_CHECKING:
@@ -41,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = f"an adapter's folder or file; {COPY!r} copies rows as they are"
     parser.add_argument("adapter", metavar="ADAPTER", help=text)
-    text = f"where the rows are: {places}; without it, show the card"
+    text = f"where the rows are: {places}, or any space; without it, show the card"
     parser.add_argument("source", metavar="SOURCE", nargs="?", help=text)
     text = "where they go, written the same way; it must be new"
     parser.add_argument("target", metavar="TARGET", nargs="?", help=text)
@@ -90,14 +94,31 @@ def run(options: argparse.Namespace) -> None:
         where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", ["", *run.told()]
     else:
         goal, n_shards = _place(options.target), ""
-        with Bar(options) as bar:
-            place = _place(options.source)
+        with Bar(options) as bar, _readable(options.source) as place:
             result = adapt(adapter, place, goal, side=side, add=options.add, report=bar.show)
         where = goal.text
     mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
     row = {"written": where, "n": result.n, "dimension": result.width, "side": side}
     line = f"{where}: {result.n:,} rows × {result.width:,}{n_shards}, {mapped}"
     show(options, pd.DataFrame([row]), [line, *passes], rows="written")
+
+
+@contextmanager
+def _readable(text: str) -> Iterator[StorePlace]:
+    """The place of the rows; a space that is no store is written as a table first, which is read in blocks.
+
+    The table's name is the space's digest, so that the same call resumes after a kill.
+    """
+    if place := parse_place(text):
+        yield place
+        return
+    space = load(space_spec(text))
+    path = Store().root / "adapting" / f"{space.digest}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():  # else a stopped run has left it, and resumes
+        write_space(space, path)
+    yield StorePlace("parquet", str(path))
+    path.unlink(missing_ok=True)
 
 
 def _place(text: str) -> StorePlace:

@@ -199,7 +199,8 @@ def _planned(
             found.rows(),
         ]
     call, bridge = _command(options.arguments), shlex.quote(str(options.export or "bridge"))
-    listed = steps(result, card, call, options.old, bridge, len(spaces[0]), goal, limits, found)
+    there = options.export is not None
+    listed = steps(result, card, call, options.old, bridge, len(spaces[0]), goal, limits, found, there)
     if options.plan:
         text = markdown(f"From {spaces[0].name} to {spaces[1].name}", listed, found)
         write(options.plan, text.encode())

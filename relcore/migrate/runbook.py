@@ -189,25 +189,35 @@ def steps(
     goal: StorePlace,
     limits: Sequence[str] = (),
     found: Shadow | None = None,
+    exported: bool = False,
 ) -> list[PlanStep]:
     """Prepare, dual write, shadow queries, switch, rollback.
 
     `call` is the command without --export, --plan and --shadow, `old` its OLD, `bridge` the folder of the
-    adapter, n the rows of OLD, `goal` the store that mapped queries search: OLD where nothing is projected.
+    adapter, which is there if it is `exported`, n the rows of OLD, `goal` the store that mapped queries
+    search: OLD where nothing is projected.
     """
     projects, bridged = goal.text != old, result.option("bridge")
     place = shlex.quote(goal.text)
     copy, size = f"relscope adapt {bridge} {shlex.quote(old)} {place} --corpus", readable(4 * n * card.width)
     score = f"; {result.metric} {short(bridged.value)} ({band(bridged.low, bridged.high)})" if bridged else ""
     said = f"It writes {n:,} rows × {card.width:,}, {size}." if projects else "No stored row changes."
-    grow = f"relscope adapt {bridge} new-documents.npy {place} --corpus --add"
-    grow = f"{copy}   # to a new name: a file takes no more rows" if goal.is_file else grow
+    grow = f"relscope adapt {bridge} new-documents.parquet {place} --corpus --add"
+    if goal.is_file:  # which takes no more rows, so all are written again under another name
+        path = Path(goal.where)
+        later = replace(goal, where=str(path.with_name(f"{path.stem}-later{path.suffix}"))).text
+        grow = (
+            f"relscope adapt {bridge} {shlex.quote(old)} {shlex.quote(later)} --corpus   # with the new rows"
+        )
+    apply = (
+        "import apply, numpy; numpy.save('mapped-queries.npy', apply.queries(numpy.load('new-queries.npy')))"
+    )
     return [
         PlanStep(
             "Prepare",
             f"{result.verdict.sentence} The adapter is {card.adapter}, learned from {card.n_pairs:,} pairs"
             f"{score}, {counted(len(result.queries), 'query', 'queries')}. {said}",
-            (f"{call} --export {bridge}", *[copy] * projects),
+            (*[f"{call} --export {bridge}"] * (not exported), *[copy] * projects),
         ),
         PlanStep(
             "Dual write",
@@ -230,7 +240,7 @@ def steps(
             f"Embed queries by the new model, map them by {bridge}/{SNIPPET}, and search {goal.text}: 1 % of"
             " the traffic, then 10 %, 50 % and all. Change thresholds of scores in the same moment."
             + "".join(f" {limit}" for limit in limits),
-            ('python -c "import apply; mapped = apply.queries(vectors)"   # NumPy alone',),
+            (f'PYTHONPATH={bridge} python -c "{apply}"   # NumPy alone',),
         ),
         PlanStep(
             "Rollback",

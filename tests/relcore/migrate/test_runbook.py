@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import faiss
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
+from relcore.commands.output import write_space
 from relcore.migrate.adapters import InPlaceProcrustesAdapter, WhitenedRelativeAdapter
 from relcore.migrate.runbook import shadow
 from relcore.spaces.space import LatentSpace
@@ -76,19 +79,35 @@ def test_unrelated_models_overlap_by_chance(tmp_path):
     assert found.overlap_old.value < 4 * found.chance
 
 
-def test_the_runbook_is_run_command_by_command(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("form", "adapter"),
+    [("lancedb", "ridge"), ("lancedb", "procrustes"), ("npz", "procrustes"), ("npy", "procrustes")],
+)
+def test_every_command_of_a_runbook_runs(form, adapter, tmp_path, monkeypatch, capsys):
+    """From a store or a file, with an adapter that searches the old rows as they are, and with others."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     (old, new, *_), _ = migration_spaces(n=600)
-    stored("lancedb", tmp_path, old.vectors.astype(np.float32), old.ids)
-    np.savez("new.npz", vectors=new.vectors, ids=new.ids.astype(str))
+    place = "lancedb:lancedb#rows" if form == "lancedb" else f"old.{form}"
+    ids = old.ids.astype(str)
+    if form == "lancedb":
+        stored(form, tmp_path, old.vectors.astype(np.float32), ids)
+    elif form == "npz":
+        np.savez(place, vectors=old.vectors, ids=ids)
+    else:
+        np.save(place, old.vectors)
+    np.save("new.npy", new.vectors)
+    np.savez("new.npz", vectors=new.vectors, ids=ids)
+    other = "new.npy" if form == "npy" else "new.npz"
     call = [
         "migrate",
-        "lancedb:lancedb#rows",
-        "new.npz",
+        place,
+        other,
         "--no-curve",
         "--pairs",
         "300",
+        "--adapter",
+        adapter,
         "--plan",
         "runbook.md",
     ]
@@ -99,13 +118,44 @@ def test_the_runbook_is_run_command_by_command(tmp_path, monkeypatch, capsys):
     page = Path("runbook.md").read_text(encoding="utf-8")
     assert re.findall(r"^## \d\. (.+)$", page, re.MULTILINE) == titles
     assert "--pairs 300" in plan[2]["commands"][0]
-    for command in (*plan[0]["commands"], *plan[2]["commands"]):
+    # What the reader of the runbook has: new documents by the old model, and queries by the new one.
+    more = LatentSpace(old.vectors[:9].astype(np.float32), [f"more {row}" for row in range(9)])
+    write_space(more, Path("new-documents.parquet"))
+    np.save("new-queries.npy", new.vectors[:9])
+    for command in (command for step in plan for command in step["commands"]):
         assert command in page
-        assert main(shlex.split(command)[1:]) == 0
-    assert "Shadow queries: 200 on 600 rows in lancedb:lancedb#rows" in capsys.readouterr().out
+        if command.startswith("relscope "):
+            assert main(shlex.split(command, comments=True)[1:]) == 0, (command, capsys.readouterr().err)
+        else:
+            run = command.replace("python -c", f"{shlex.quote(sys.executable)} -c")
+            subprocess.run(run, shell=True, check=True)
+    assert np.load("mapped-queries.npy").shape[0] == 9
+    assert "Shadow queries: 200 on 60" in capsys.readouterr().out
     page = Path("runbook.md").read_text(encoding="utf-8")
     assert re.search(r"\| recall of the store's index after mapping, k = 10 \| 1\.000 \|", page)
-    assert "latency of old queries, p50 and p95" in page
+    assert ("latency of old queries, p50 and p95" in page) == (form == "lancedb")
     np.save("other.npy", np.random.default_rng(0).normal(size=(9, 3)))
     assert main([*call, "--shadow", "other.npy"]) == 2
     assert "expected the old rows as the adapter maps them" in capsys.readouterr().err
+
+
+def test_a_runbook_does_not_export_twice(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    (old, new, *_), _ = migration_spaces(n=600)
+    np.save("old.npy", old.vectors)
+    np.save("new.npy", new.vectors)
+    call = [
+        "migrate",
+        "old.npy",
+        "new.npy",
+        "--no-curve",
+        "--export",
+        "my bridge",
+        "--plan",
+        "runbook.md",
+        "--json",
+    ]
+    assert main(call) == 0
+    commands = json.loads(capsys.readouterr().out)["plan"][0]["commands"]
+    assert not [command for command in commands if "--export" in command]
