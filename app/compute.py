@@ -236,9 +236,8 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
     n, n_scored = len(pair), n_held_out(pair, *anchors)
     if isinstance(pair.ids, GuessedIds):
         return (
-            f"Link found these {n:,} pairs, so they are not scored like known ones. Only pairs that you"
-            f" confirmed are, and scores need {LEAST_HELD_OUT} or more that are no anchors, not {n_scored}:"
-            " confirm pairs in Connect, Link."
+            f"Link found these {n:,} pairs. Only confirmed pairs are scored. Confirm at least"
+            f" {LEAST_HELD_OUT} that are not anchors (now {n_scored}) in Connect, Link."
         )
     remedy = "Removing anchors does not help: choose"
     if n > LEAST_HELD_OUT:

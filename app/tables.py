@@ -52,7 +52,7 @@ def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
 EXPLANATIONS = {
     "absolute": "the unchanged vectors",
     "relative": "similarities to the anchors",
-    "whitened": "relative, whitened by the anchors' (K + λI)^−½: ours (Svendsen et al. 2026: by all rows)",
+    "whitened": "similarities, decorrelated over the anchors (our variant)",
     "procrustes": "reference: one space rotated onto the other, uses both",
     "ground truth": "relative to all true anchors",
     "seeds": "relative to the seeds only",

@@ -82,7 +82,7 @@ _POSITIONS = {
     "whitened": ("Relative, whitened", "As relative, less what the anchors have in common."),
 }
 _SWITCH = (OWN, "absolute", "relative")
-_NO_AXES = "A map for every space: their vectors differ in length, so they share no axes."
+_NO_AXES = "A map for every space: the models have different dimensions, so they share no axes."
 
 
 def switch(workspace: Workspace, pair: Match) -> None:

@@ -38,10 +38,11 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
     """How many rows agree in the other space; "" where a stored score does not know."""
     relative, absolute = found["relative"], found["absolute"]
     if agreement := relative.get("class agreement"):
-        near, shares = "mostly near rows of their own class", [agreement, absolute.get("class agreement")]
+        near = "most neighbours in the other model are of the same class"
+        shares = [agreement, absolute.get("class agreement")]
         chance = agreement.null.mean if agreement.null else None
     else:
-        near, mrr = "their own nearest neighbour", relative["mrr"]
+        near, mrr = "are their own nearest neighbour in the other model", relative["mrr"]
         chance = 1 / mrr.n if mrr.null else None
         shares = [score and score.top1 for score in (relative["mrr"], absolute.get("mrr"))]
     if shares[0] is None:
@@ -50,19 +51,19 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
     rows = counted(len(pair), "word" if is_words else "row")
     opening = f"Both models {'know' if is_words else 'describe'} the same {rows}."
     if isinstance(pair.ids, GuessedIds):
-        n = counted(relative["mrr"].n, "pair")
-        opening = f"Link paired {rows}. Scored are {n} that you confirmed, no anchor among them."
+        n = counted(relative["mrr"].n, "confirmed pair")
+        opening = f"Link paired {rows}; {n} are scored, none of them an anchor."
     by_anchors, shared = (None if share is None else f"<b>{about}{percent(share)}</b>" for share in shares)
     by_chance = "" if chance is None else f" (by chance {percent(chance)})"
     anchors = f"similarities to {counted(len(workspace.anchors), 'anchor')}"
+    of, are = ("for ", "") if agreement else ("", " are")
     if shared is None:
-        return (
-            f"{opening} Their vectors differ in length, so they share no axes. By {anchors}, {by_anchors} of"
-            f" them are {near} in the other model{by_chance}."
-        )
+        widths = f"{pair.source.dimension:,} and {pair.target.dimension:,}"
+        opening += f" The models have {widths} dimensions, so they share no axes."
+        return f"{opening} By {anchors}, {of}{by_anchors} of them {near}{by_chance}."
     return (
-        f"{opening} In shared axes, {shared} of them are {near} in the other model; by {anchors},"
-        f" {by_anchors} are{by_chance}."
+        f"{opening} In shared axes, {of}{shared} of them {near}; by {anchors}, {of}{by_anchors}{are}"
+        f"{by_chance}."
     )
 
 
@@ -82,7 +83,7 @@ def _why_cka(found: Mapping[str, Mapping[str, Score]]) -> str:
 def _measured(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str, Score]]) -> str:
     opening = f"Two encoders, the same {counted(len(pair), 'row')}"
     if "mrr" not in found["absolute"]:
-        opening += ", different dimensions, and so no coordinates in common but those to anchors"
+        opening += "; the vectors have different lengths, so only similarities to anchors can be compared"
     if agreement := found["relative"].get("class agreement"):
         question = "does the nearest neighbour of a row in the other space have its class"
         if agreement.k > 1:

@@ -41,7 +41,7 @@ from relcore.linking.spec import (
 from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace, shared_ids
 
-_HAVE = {"none": "No pair", "few": "A few pairs", "shared": "Shared ids, hidden"}
+_HAVE = {"none": "No pair", "few": "A few pairs", "shared": "Test: hide the shared ids"}
 _TOLD = {
     "shared": "An experiment: the target is shuffled, its ids are hidden, and what is found is compared with"
     " them.",
@@ -319,7 +319,7 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
 def page(workspace: Workspace) -> None:
     caption(
         "Finds the rows of two spaces that are the same thing, from a few pairs that you know or from none;"
-        " only some rows need a partner. The links are guesses with an estimated precision."
+        " not every row needs a partner. The links are guesses with an estimated precision."
     )
     if (used := in_use(workspace)) is not None:
         tell_in_use()

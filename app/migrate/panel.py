@@ -193,7 +193,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
         messages.warning(caution)
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
-    lines, columns = [], ["option", result.metric, "95 %", "chance", "to keep", "to re-embed"]
+    lines, columns = [], ["option", result.metric, "95 %", "chance", "vs keep", "vs re-embed"]
     for option in result.options:
         gains = [
             f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–"
@@ -208,15 +208,15 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     table = pd.DataFrame(lines, columns=columns)
     st.dataframe(table.loc[:, (table != "–").any()], hide_index=True, key="migrate.table")
     queries = counted(len(result.queries), "query", "queries")
-    n, what = len(result.candidates), "held-out rows, none of them a pair"
+    n, what = len(result.candidates), "held-out rows, none of them used as a pair"
     how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
     if result.relevance == "judgements":
         what = "judged queries"
     caption(
         f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs. Adapter:"
         f" {ADAPTERS[result.adapter].title}, {how}. {result.weight_note} Intervals: over queries and draws of"
-        " the pairs, paired for differences. Chance: what is found for other queries. Curves: means of three"
-        " draws of the pairs."
+        " the pairs, paired for differences. Chance: scoring each query with another query's results. Curves:"
+        " means of three draws of the pairs."
     )
 
 

@@ -306,10 +306,11 @@ def lead(result: StitchResult, metric: str = "accuracy") -> str:
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     own, chance = (" … ".join(dict.fromkeys((ends[0], ends[-1]))) for ends in (owns, chances))
     best = able.loc[able.stitched.idxmax()]
-    reads = f"{STITCH_METRICS[metric].title} <b>{short(best.stitched)}</b> ({escape(best.method)}, the best)"
+    title = STITCH_METRICS[metric].title
     return (
-        f"A head reads the rows of another encoder with {reads}, those of its own with <b>{own}</b>; by"
-        f" chance <b>{chance}</b>. Mean of {int(table.pairs.max())} pairs by method: {scores}."
+        f"With another model's encoder, the {title} of a classifier is <b>{short(best.stitched)}</b> (best"
+        f" method: {escape(best.method)}); with its own, <b>{own}</b>; by chance <b>{chance}</b>. Mean of"
+        f" {int(table.pairs.max())} pairs by method: {scores}."
     )
 
 

@@ -220,7 +220,7 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def lines_of(result: MigrationResult) -> Lines:
-    rows = [["option", result.metric, "95 %", "chance", "change to keep, 95 %", "change to re-embed, 95 %"]]
+    rows = [["option", result.metric, "95 %", "chance", "vs keep, 95 %", "vs re-embed, 95 %"]]
     for choice in result.options:
         interval = band(choice.low, choice.high)
         cells = [result.title_of(choice.option), short(choice.value), interval, short(choice.chance)]

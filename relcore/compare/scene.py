@@ -139,7 +139,9 @@ def assemble_scene(
     anchor_rows = source.rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
     places = np.searchsorted(rows, anchor_rows)
     drawn = (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == anchor_rows)
-    notes = [f"{len(rows):,} of the {counted(len(source), 'row')} of {names[0]} and {names[1]}"]
+    every = len(rows) == len(source)
+    shown = f"{'All ' if every else f'{len(rows):,} of the '}{counted(len(source), 'row')}"
+    notes = [f"{shown} of {names[0]} and {names[1]}"]
     notes += [f"{title}: {note}" for title, (_, note) in titled.items()]
     n = len(anchor_ids)
     among = f", {drawn.sum():,} of them drawn" if drawn.sum() < n else ""

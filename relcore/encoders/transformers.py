@@ -77,8 +77,8 @@ def model_folder(name: str) -> Path:
         pass
     if shared():
         raise SpaceError(
-            f"model {name!r:.80}: expected one that was downloaded on this machine before, got another; this"
-            " app is shared, so ask whoever runs it to download this one"
+            f"model {name!r:.80} is not downloaded yet; this app is shared, so ask whoever runs it to"
+            " download it"
         )
     if not hub_answers():
         raise SpaceError(
@@ -106,7 +106,7 @@ def where_of_model(name: str) -> str:
     except SpaceError as error:
         return f"{error}."
     if shared():
-        return "This app is shared, so it opens only models that were downloaded on this machine before."
+        return "This app is shared, so it opens only models that are downloaded already."
     return (
         "There is no such folder here, so the model is looked for among those downloaded before, then on the"
         " network. Without a network an error appears within seconds."

@@ -868,8 +868,8 @@ class _Bootstrap:
         null = tuple(float(each.mean()) for each in others)
         found = HeldOut(float(every.mean()), error, null, len(every), float("nan"))
         scores = (
-            f"two fits on disjoint halves of the rows take {found.n:,} held-out rows to places with a mean"
-            f" cosine of {short(linked.agreement)}, chance level up to {short(linked.chance)}"
+            f"two independent fits agree on {found.n:,} held-out rows (cosine {short(linked.agreement)};"
+            f" chance up to {short(linked.chance)})"
         )
         if linked.agrees:
             return "fits", f"The two spaces fit each other: {scores}.", found

@@ -26,7 +26,7 @@ _MOST_DRAWN = 60  # exponent of numbers that figures can draw
 _SAMPLED_FOR_MAGNITUDE = 4096
 # Stages, as the progress of a job names them.
 AXES, NEIGHBOURS, GRAPH, EPOCHS = "axes", "nearest neighbours", "neighbour graph", "layout"
-COMPILING, OTHERS = "compiling UMAP, once in a process", "placing the other rows"
+COMPILING, OTHERS = "preparing UMAP (only the first time)", "placing the other rows"
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,10 @@ def verdict_of(
         same = float(scores["keep"].queries.mean()) >= SAME_ROWS
         return Verdict("", False, f"{FINDS_THE_SAME if same else UNJUDGED} {told}")
     option, is_clear = decide(scores, bootstrap)
-    close = f"Too close to call: nothing is clearly better than “{TITLES[option]}”, and not all clearly worse"
+    close = (
+        f"Too close to call: no option is clearly better than “{TITLES[option]}”, and at least one is not"
+        " clearly worse"
+    )
     told = MOVES[option] if is_clear else close
     parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     for name, how in _WITH.items():
@@ -118,7 +121,7 @@ MOVES = {
 }
 _WITH = {
     "bridge": "with a bridge",
-    "twice": "when both models search, the new one with weight {}",
+    "twice": "when both models search, with the new model's score counted {} ×",
     "re-embed": "with everything embedded again",
 }
 
@@ -217,9 +220,7 @@ class MigrationResult:
     def weight_note(self) -> str:
         if self.relevance == NEIGHBOURS:
             return "Both searches count 1, as nothing is judged."
-        return (
-            "The bridged search's weight, where the old one's is 1, is chosen for each query on the others."
-        )
+        return "The weight of the bridged search (the old one has 1) is tuned on the other queries."
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
         """One row per query, the greatest loss first: query, the two scores, and the change."""

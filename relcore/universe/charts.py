@@ -25,7 +25,7 @@ from relcore.tasks.recipe import Recipe, load_all
 from relcore.universe.universe import Universe, UniverseSpec, consistency
 
 CHARTS = {
-    "map": Named("Map", help="alike spaces are near each other"),
+    "map": Named("Map", help="similar models are close"),
     "tree": Named("Tree", help="the lower two spaces join, the more alike they are"),
     "accuracy": Named("Table", help="every space translated into every other"),
     "performance": Named("Performance", help="whether a space that agrees with the others performs well"),

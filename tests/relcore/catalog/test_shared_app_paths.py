@@ -110,7 +110,7 @@ def test_names_of_the_hub_lead_to_no_folder_and_fetch_nothing_unknown(shared, mo
     for name in ("secret", "uploads/other", "owner/not-on-the-list"):
         with pytest.raises(SpaceError, match="downloads only the datasets of its list"):
             load_dataset(DatasetSpec("huggingface", name))
-        with pytest.raises(SpaceError, match="downloaded on this machine before"):
+        with pytest.raises(SpaceError, match="is not downloaded yet"):
             model_folder(name)
         assert content_of_model(name) == ""
 

@@ -83,7 +83,10 @@ def test_the_sentence_has_every_number(base, bootstrap, rng):
         " nDCG@10 is "
     )
     assert f"{keep:.3f}"[1:] in told
-    assert f"{twice:.3f}"[1:] + " when both models search, the new one with weight .50 (+.050, 95 %" in told
+    assert (
+        f"{twice:.3f}"[1:] + " when both models search, with the new model's score counted .50 × (+.050, 95 %"
+        in told
+    )
     even = {
         name: QueryScores(base + noise) for name, noise in (("keep", 0), ("bridge", rng.normal(0, 0.1, Q)))
     }
