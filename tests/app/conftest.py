@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest, local_script_runner
 
@@ -19,25 +20,19 @@ from relcore.runs.progress import Context
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 
 
-@pytest.fixture(scope="session", autouse=True)
-def runs_like_those_of_a_server():
-    """Runs share their compiled pages, as a server's sessions do, and the test sleeps until the run has
-    ended.
+def _wait(runner: local_script_runner.LocalScriptRunner, timeout: float) -> None:
+    runner._script_thread.join(timeout)
+    if not runner.script_stopped():
+        _refuse(runner, timeout=0)
 
-    AppTest compiles every page again for every run, and looks a thousand times a second whether the run has
-    ended; each look takes the interpreter from the run, and a processor from the other tests.
-    """
-    pages, refuse = ScriptCache(), local_script_runner.require_widgets_deltas
 
-    def wait(runner, timeout):
-        runner._script_thread.join(timeout)
-        if not runner.script_stopped():
-            refuse(runner, timeout=0)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_script_runner, "ScriptCache", lambda: pages)
-        patch.setattr(local_script_runner, "require_widgets_deltas", wait)
-        yield
+# Runs share their compiled pages, as a server's sessions do, and a test sleeps until its run has ended. AppTest compiles
+# every page for every run, looks a thousand times a second whether the run has ended, and reads the metadata of all
+# installed packages for every session, which took a third of the time of these tests.
+_pages, _refuse = ScriptCache(), local_script_runner.require_widgets_deltas
+local_script_runner.ScriptCache = lambda: _pages
+local_script_runner.require_widgets_deltas = _wait
+manifest_scanner.scan_component_manifests = list
 
 
 @pytest.fixture(autouse=True)
