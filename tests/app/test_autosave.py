@@ -142,18 +142,10 @@ def test_uploads_stay_with_their_browser(opened, browser, monkeypatch, tmp_path,
     assert "only the session that uploaded a file opens it" in other.errors[0]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda text: text[: len(text) // 2],
-        lambda text: text.replace('"k":7', '"k":"seven"'),
-        lambda text: text.replace('"relscope":"', '"relscope":"0.0.'),
-    ],
-)
-def test_a_damaged_or_older_save_starts_a_new_session(opened, damage):
+def test_a_damaged_save_starts_a_new_session(opened):
     before = opened().change("number_input", "scores.k", 7)
     (path,) = saved_files()
-    path.write_text(damage(path.read_text()))
+    path.write_text(path.read_text().replace('"k":7', '"k":"seven"'))
     after = opened(**{name: value for name, value in query_of(before).items() if name != "k"})
     assert after.workspace.k == 10
     assert "The saved session cannot be restored, so this is a new one" in after.errors[0]

@@ -63,24 +63,14 @@ def npy(array, **options):
     return stream.getvalue()
 
 
-BAD_FILES = {
-    "truncated.npy": (npy(np.ones((50, 8)))[:-100], "truncated.npy"),
-    "pickled.npy": (npy(np.array([{"a": 1}], dtype=object), allow_pickle=True), "pickle"),
-    "ragged.csv": (b"id,x,y\na,1,2\nb,3\n", "ragged.csv"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_a_bad_file_is_told_and_does_not_get_in(make_session, name):
-    content, said = BAD_FILES[name]
+def test_a_bad_file_is_told_and_does_not_get_in(make_session):
     session = make_session().open("data")
     before = session.workspace
-    session.upload("spaces.upload", name, content)
+    session.upload("spaces.upload", "ragged.csv", b"id,x,y\na,1,2\nb,3\n")
     if not session.button(key="spaces.load-file").disabled:
         session.click("spaces.load-file")
-    errors = session.errors or [warning.value for warning in session.warning]
-    assert len(errors) == 1
-    assert said in errors[0]
+    (said,) = session.errors or [warning.value for warning in session.warning]
+    assert "ragged.csv" in said
     assert session.workspace == before
     assert session.open("explore").errors == []
 
@@ -111,11 +101,3 @@ def test_an_upload_stays_in_its_folder_whatever_its_name(tmp_path, name):
     assert path.resolve().parent.parent == tmp_path.resolve()
     assert (path.name == "x.npy") == name.endswith("x.npy")
     assert path.read_bytes() == b"abc"
-
-
-def test_a_file_that_is_no_session_is_refused_and_nothing_changes(make_session):
-    session = make_session()
-    before = session.workspace
-    session.upload("session.file", "relscope-session.json", b"\xff\xfe").click("Open the session")
-    assert "session file: " in session.errors[0]
-    assert session.workspace == before

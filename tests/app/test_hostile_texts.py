@@ -14,7 +14,6 @@ from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
 from app.anchors.panel import PARTS
 from app.places import PLACES
-from app.plain_text import plain
 from tests.app.conftest import Session
 from tests.app.hostile import FILE_MARK, MARK, hostile_workspace
 
@@ -143,10 +142,3 @@ def test_what_is_typed_and_uploaded_is_not_rendered(hostile, sent):
     )
     hostile.click("studies.open-file")
     assert found_in(sent) == []
-
-
-@pytest.mark.parametrize("text", [MARK, FILE_MARK, "<img onerror>", "$\\frac$", "**b** evil"])
-def test_a_text_that_is_not_made_plain_would_be_found(text):
-    assert rendered("Markdown.body", f"A caption: {text}")
-    assert not rendered("Markdown.body", f"A caption: {plain(text)}")
-    assert not rendered("Selectbox.options", text)

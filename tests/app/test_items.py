@@ -19,15 +19,15 @@ from relcore.catalog.encoding import encode
 from relcore.catalog.stored import encoding_key
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.pixels import PixelComponents
 from relcore.encoders.sentences import TfidfSvd
-from relcore.encoders.vision import SmallVision
 from relcore.maps.views import default_view
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from tests.app.conftest import save_space
 
 DIGITS = DatasetSpec("digits", limit=120)
-NETWORK = SmallVision("mlp", width=8, epochs=1)
+COMPONENTS = PixelComponents(n_components=8)
 ANALYSES = (TfidfSvd(n_components=8), TfidfSvd(n_components=8, max_words=300))
 
 
@@ -163,7 +163,7 @@ def test_an_encoding_and_a_file_pair_by_row_order_and_keep_their_pictures(make_s
     stranger = save_space(
         tmp_path / "stranger.npz", np.random.default_rng(0).normal(size=(120, 5)), prefix="x"
     )
-    (first,), _ = encoded(DIGITS, NETWORK)
+    (first,), _ = encoded(DIGITS, COMPONENTS)
     session = make_session(spaces=(first, stranger), source=first, target=stranger, anchors=())
     session.click("unpaired.rows")
     assert not session.errors

@@ -74,21 +74,6 @@ def test_unrelated_spaces_are_no_success(make_rotated):
     assert (wrong["anchor"] != wrong["matched to"]).all()
 
 
-def test_rows_and_known_pairs_of_an_experiment_are_chosen(make_rotated):
-    session = Session(workspace=make_rotated()).open("connect", "Bootstrap")  # as in a session of before
-    session.change("number_input", "bootstrap.rows-150-self-learning", 100).click("bootstrap.start")
-    assert not session.errors
-    (box,) = session.success
-    assert "Linked. 100.0 % of the 35 hidden anchors found" in box.value
-
-
-def test_anchors_are_known_pairs_and_nothing_is_compared(make_rotated):
-    session = Session(workspace=make_rotated()).open("connect", "Link")
-    choose(choose(session, "have", "few"), "from", "anchors").click("bootstrap.start")
-    assert "75 anchors" in session.success[0].value
-    assert "Wrong anchors" not in [one.value for one in session.at.subheader]
-
-
 @pytest.mark.parametrize("case", ["same space", "few rows"])
 def test_what_cannot_be_linked_says_why(make_rotated, tmp_path, case):
     workspace = make_rotated("q")

@@ -3,7 +3,6 @@ they share ids.
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,11 +48,6 @@ def test_two_loaded_files_become_the_pair_where_nobody_has_chosen_another(make_w
     session = Session()
     assert load(session, first) == [spec.name for spec in BUNDLED]
     assert load(session, second) == [first.stem, second.stem]
-    chosen = Session(
-        workspace=replace(session.workspace, spaces=BUNDLED, source=BUNDLED[1], target=BUNDLED[0])
-    )
-    load(chosen, first)
-    assert load(chosen, second) == [spec.name for spec in BUNDLED[::-1]]
 
 
 def test_a_file_without_ids_pairs_with_one_that_has_them_by_row_order(open_with, make_workspace, tmp_path):

@@ -31,21 +31,21 @@ SETTINGS = [
 
 def test_every_setting_is_one_step_that_can_be_undone_and_redone(make_session):
     session = make_session()
-    first = session.workspace
+    seen = [session.workspace]
     for kind, key, value, read in SETTINGS:
-        assert read(first) != value, key
+        assert read(seen[-1]) != value, key
         session.change(kind, key, value)
-        after = session.workspace
-        assert read(after) == value, key
+        assert read(session.workspace) == value, key
         assert not session.errors
+        seen.append(session.workspace)
+    for (kind, key, _, read), before in zip(reversed(SETTINGS), reversed(seen[:-1]), strict=True):
         session.click("history.undo")
-        assert session.workspace == first, key
-        assert getattr(session, kind)(key=key).value == read(first) or kind == "selectbox", key
-        session.click("history.redo")
-        assert session.workspace == after, key
-        assert getattr(session, kind)(key=key).value == value, key
-        session.click("history.undo")
+        assert session.workspace == before, key
+        assert getattr(session, kind)(key=key).value == read(before) or kind == "selectbox", key
     assert not session.can_undo
+    session.click("history.redo")
+    kind, key, value, _ = SETTINGS[0]
+    assert (session.workspace, getattr(session, kind)(key=key).value) == (seen[1], value)
 
 
 def test_source_and_target_can_be_one_space_and_agree_perfectly(make_session):

@@ -42,10 +42,3 @@ def test_explore_opens_the_words_with_the_numbers_of_their_table(page):
     open_row(page, "relative-table-1").click("papers.explore-relative-table-1")
     opened = page.session_state["relscope.history"].present
     assert (len(opened.anchors), opened.anchors_from, opened.k) == (300, "random 300 0", 10)
-
-
-def test_explore_opens_the_study_with_the_tables_settings(page):
-    open_row(page, "relative-figure-6").click("papers.explore-relative-figure-6-anchor-count")
-    assert page.session_state["research.tab"] == "Studies"
-    assert page.session_state["studies.kind"] == "anchor-count"
-    assert page.session_state["studies.anchor-count.n_states"] == 5

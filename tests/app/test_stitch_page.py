@@ -15,15 +15,9 @@ from app.stitch import panel
 from app.stitch.panel import largest_family
 from app.workspace import Workspace
 from relcore.base.numbers import short
-from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, load
-from relcore.catalog.stored import put_encoding
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.vision import SmallVision, held_out_rows
-from relcore.runs.digest import digest_of
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.runs.jobs import Engine
-from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace
-from relcore.stitch.stitching import StitchSpec, share_rows, stitch_matrix
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from tests.app.conftest import Session
 
 CLASSES = ("cat", "dog", "fox")
@@ -95,14 +89,6 @@ def test_every_number_is_the_cores(make_encoders):
     assert summary["pairs"].tolist() == ["2 of 6", *["6 of 6"] * 5]
 
 
-def test_examples_stay_beside_spaces_of_ones_own(make_encoders):
-    session = session_on(make_encoders())
-    session.change("segmented_control", "stitch.example-own", "digits")
-    assert "Mean of 12 pairs" in session.html
-    session.change("segmented_control", "stitch.example-own", "own")
-    assert "Mean of 6 pairs" in session.html
-
-
 def test_a_cell_opens_its_confusion(make_encoders):
     specs = make_encoders()
     session = session_on(specs)
@@ -125,25 +111,6 @@ def test_a_click_names_way_encoder_and_head(make_encoders):
     )
     assert panel.cell_of([{"customdata": [1, 2, 0]}], result) == ("procrustes", 2, 0)
     assert panel.cell_of([], result) is None
-
-
-def test_rows_that_no_network_was_trained_on_are_tested_on(tmp_path, monkeypatch):
-    store, specs, rng = Store(), [], np.random.default_rng(0)
-    dataset, labels = DatasetSpec("digits"), np.array(CLASSES)[np.arange(90) % 3]
-    for name in ("mlp", "cnn"):
-        space = LatentSpace(
-            rng.normal(size=(90, 6)).astype(np.float32),
-            [f"d{i}" for i in range(90)],
-            name=name,
-            labels=labels,
-        )
-        key = digest_of("test", name)
-        put_encoding(store, key, space, {})
-        specs.append(encoding_spec(dataset, SmallVision(name), "", key, f"{name} · digits"))
-    rows = share_rows([load(spec) for spec in specs])
-    assert held_out_ids(specs, [load(spec) for spec in specs], rows.ids) == tuple(
-        f"d{row}" for row in held_out_rows(90)
-    )
 
 
 def test_encoders_of_two_datasets_do_not_mix_by_default(make_encoders):

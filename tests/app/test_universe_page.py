@@ -16,7 +16,6 @@ from relcore import Universe
 from relcore.catalog.catalog import load
 from relcore.compare.scoring import AllPairs
 from relcore.spaces.space import LatentSpace
-from relcore.universe.charts import UniverseChart, moving_rows
 from relcore.universe.universe import UniverseSpec
 from tests.app.conftest import Session, save_space
 
@@ -69,13 +68,6 @@ def numbers(session: Session) -> np.ndarray:
     return np.array(
         [float(text.split()[0].replace("−", "-")) if text[0] in "−.0123456789" else np.nan for text in shown]
     ).reshape(n, n)
-
-
-def test_a_new_session_shows_an_example_at_once(make_session):
-    session = make_session().open("research", "Universe")
-    assert not session.errors
-    assert "4 spaces in one" in session.html
-    assert len(chart(session)["data"][-1]["text"]) == 4
 
 
 def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
@@ -140,28 +132,6 @@ def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):
     panel._pick([*by_name, "away"], by_name, table, "accuracy", [{"customdata": [0, 4, 0]}])
     specs = list(by_name.values())
     assert opened == [(specs[3], specs[1]), (specs[2], specs[0])]
-
-
-def test_a_pair_that_is_asked_for_is_shown_by_explore(make_four):
-    session = make_four(linked=True)
-    session.at.session_state[panel.OPENS] = True
-    assert "relscope-scores" in session.run().html
-
-
-def test_rotated_checkpoints_do_not_move_on_the_map():
-    rng, ids = np.random.default_rng(0), [f"row {i}" for i in range(200)]
-    true, spaces = rng.normal(size=(200, 16)), []
-    for i in range(4):
-        turn, _ = np.linalg.qr(rng.normal(size=(16, 16)))
-        spaces.append(LatentSpace(true @ turn, ids, name=f"step {i}"))
-    universe = Universe.fit(spaces)
-    drawn = moving_rows(universe, {space.name: space for space in spaces})
-    assert drawn.titles == ("Mean of all", "step 0", "step 1", "step 2", "step 3")
-    assert np.abs(drawn.places - drawn.places[0]).max() < 1e-3
-    assert np.ptp(drawn.places[0]) > 1
-    recipe = UniverseChart(spaces=(), chart="rows")
-    assert len(recipe.draw(universe, {}).table()) == len(universe.ids) + len(universe.test_ids)
-    assert recipe.draw(universe, {"step 0": spaces[0]}).bytes("png").startswith(b"\x89PNG")
 
 
 def test_each_score_is_the_cores(make_four):

@@ -11,7 +11,14 @@ from relcore.base.errors import NoCommonId, SpaceError
 from relcore.figures.style import LIGHT
 from relcore.represent.translation import nearest_rotation
 from relcore.runs import entries
-from relcore.universe.charts import CHARTS, UniverseChart, charts_of, map_of_spaces, tree_of_spaces
+from relcore.universe.charts import (
+    CHARTS,
+    UniverseChart,
+    charts_of,
+    map_of_spaces,
+    moving_rows,
+    tree_of_spaces,
+)
 from relcore.universe.universe import UniverseSpec, _nearest_rotation, retrieval
 
 RNG = np.random.default_rng(5)
@@ -257,3 +264,19 @@ def test_labels_tell_how_each_space_performs():
 
 def test_the_spec_is_the_key_of_its_settings():
     assert UniverseSpec().key() != UniverseSpec(correct=True).key()
+
+
+def test_rotated_checkpoints_do_not_move_on_the_map():
+    rng, ids = np.random.default_rng(0), [f"row {i}" for i in range(200)]
+    true, spaces = rng.normal(size=(200, 16)), []
+    for i in range(4):
+        turn, _ = np.linalg.qr(rng.normal(size=(16, 16)))
+        spaces.append(LatentSpace(true @ turn, ids, name=f"step {i}"))
+    universe = Universe.fit(spaces)
+    drawn = moving_rows(universe, {space.name: space for space in spaces})
+    assert drawn.titles == ("Mean of all", "step 0", "step 1", "step 2", "step 3")
+    assert np.abs(drawn.places - drawn.places[0]).max() < 1e-3
+    assert np.ptp(drawn.places[0]) > 1
+    recipe = UniverseChart(spaces=(), chart="rows")
+    assert len(recipe.draw(universe, {}).table()) == len(universe.ids) + len(universe.test_ids)
+    assert recipe.draw(universe, {"step 0": spaces[0]}).bytes("png").startswith(b"\x89PNG")
