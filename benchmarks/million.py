@@ -28,7 +28,7 @@ from relcore.stores.index import BLOCK, Place
 
 RESULTS = Path(__file__).parent / "million.md"
 N, D, PAIRS = 1_000_000, 384, 1_000
-GOALS = ("npy", "parquet", "faiss", "lancedb")  # a million points are beyond Qdrant's embedded mode
+GOALS = ("npy", "parquet", "faiss", "lancedb")
 
 
 def main() -> int:

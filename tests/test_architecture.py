@@ -59,7 +59,6 @@ OWNERS = {
     "gensim": ("relcore.encoders",),
     "torch_geometric": ("relcore.encoders",),
     "datasets": ("relcore.encoders",),
-    "qdrant_client": ("relcore.stores",),
     "lancedb": ("relcore.stores",),
     "onnx": ("relcore.migrate",),
     "mcp": ("relcore.commands.mcp",),
@@ -81,7 +80,6 @@ HEAVY = (
     "dask",
     "distributed",
     "sklearn",
-    "qdrant_client",
     "lancedb",
     "onnx",
 )
@@ -260,9 +258,9 @@ def unpickled(tree):
 
 
 def test_nothing_is_ever_unpickled():
-    """But by a closed list of names: the points of Qdrant's embedded mode, and the graphs of Planetoid."""
+    """But by a closed list of names: the graphs of Planetoid."""
     found = {module for module, tree in trees().items() if any(unpickled(tree))}
-    assert found == {"relcore.files.pickles"}
+    assert found == {"relcore.encoders.bundled"}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ EXTRAS = {
     "openTSNE": "app",
     "ot": "measures",
     "plotly": "app",
-    "qdrant_client": "qdrant",
     "streamlit": "app",
     "torch": "vision",
     "torch_geometric": "graph",

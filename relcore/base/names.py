@@ -427,7 +427,7 @@ class IndexName(Named):
     suffixes: tuple[str, ...] = ()
 
 
-# Where vectors are stored; the name is the kind in ``qdrant:PATH#COLLECTION``.
+# Where vectors are stored; the name is the kind in ``lancedb:FOLDER#TABLE``.
 _INDEXES = {
     "npy": IndexName("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy", (".npy",)),
     "parquet": IndexName(
@@ -439,14 +439,11 @@ _INDEXES = {
     "faiss": IndexName(
         "faiss index", ".stores.index:FaissFile", "faiss:FILE or FILE.faiss", (".faiss", ".index")
     ),
-    "qdrant": IndexName(
-        "Qdrant",
-        ".stores.qdrant:QdrantIndex",
-        "qdrant:FOLDER#COLLECTION or qdrant:http://HOST#COLLECTION",
-    ),
     "lancedb": IndexName("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 INDEXES = Family("stores", IndexName, _INDEXES, private=True)
+# Those of plugins/stores: where it is not installed, an error says how to get it.
+PLUGIN_STORES = ("chroma", "elasticsearch", "milvus", "opensearch", "pgvector", "qdrant")
 
 # How the neighbours of every row are searched; the first is exact, the others tell their measured recall.
 SEARCHES = {

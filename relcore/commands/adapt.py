@@ -54,8 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "example:\n"
         "  relscope adapt bridge\n"
         "  relscope adapt bridge new-queries.npy mapped.npy\n"
-        "  relscope adapt bridge old.parquet qdrant:store#projected --corpus\n"
-        "A server's key comes from QDRANT_API_KEY."
+        "  relscope adapt bridge old.parquet lancedb:store#projected --corpus"
     )
 
 

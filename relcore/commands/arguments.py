@@ -44,7 +44,7 @@ SPACE_HELP = (
     "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with"
     " several matrices FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset, a"
     " gensim-data model, the name or key of an encoding in the store (the first 8 digits are enough), a"
-    " vector index (as qdrant:FOLDER#COLLECTION), or a .json file with the spec of a space"
+    " vector index (as lancedb:FOLDER#TABLE), or a .json file with the spec of a space"
 )
 SHARDS_HELP = (
     " Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or"

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "a file, a folder, a vector index or an address that the agent may read, too"
     parser.add_argument("places", metavar="PLACE", nargs="*", help=text)
-    parser.epilog = "example:\n  relscope mcp ~/vectors qdrant:http://127.0.0.1:6333#notes"
+    parser.epilog = "example:\n  relscope mcp ~/vectors lancedb:store#notes"
 
 
 def run(options: argparse.Namespace) -> None:

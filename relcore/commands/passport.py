@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "example:\n"
         "  relscope passport make anchors.txt --encoder minilm -o minilm.safetensors\n"
-        "  relscope passport check minilm.safetensors qdrant:http://127.0.0.1:6333#notes --gate rounded\n"
+        "  relscope passport check minilm.safetensors lancedb:store#notes --gate rounded\n"
         "  relscope passport bridge old.safetensors new.safetensors -o adapter"
     )
 

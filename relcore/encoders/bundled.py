@@ -7,6 +7,7 @@ from __future__ import annotations
 import bz2
 import copy
 import os
+import pickle
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,7 +26,6 @@ from relcore.base.text import visible
 from relcore.base.writing import new_folder
 from relcore.encoders.dataset import Dataset, DatasetSpec, answers, evenly
 from relcore.files import confined
-from relcore.files.pickles import ListedUnpickler, State
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 
@@ -186,6 +186,15 @@ def _parsed(path: Path) -> dict[str, list[str]]:
 
 GRAPHS = {"Cora": 2708, "CiteSeer": 3327, "PubMed": 19717}
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+
+
+class State:
+    """Stands for an object where a pickle asks for one: it keeps the state, and does nothing."""
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
 _LISTED = {
     "numpy.dtype": np.dtype,
     "numpy.ndarray": np.ndarray,
@@ -320,10 +329,18 @@ def _matrix(path: str) -> np.ndarray:
     return content.astype(np.float32)
 
 
+class _ListedUnpickler(pickle.Unpickler):
+    # What is checked is what is used: names are looked up while the objects are made, not before.
+    def find_class(self, module: str, name: str) -> Any:
+        if (item := f"{module}.{name}") not in _LISTED:
+            raise pickle.UnpicklingError(f"a pickle that asks for {item}, which this format never needs")
+        return _LISTED[item]
+
+
 def _unpickled(path: str) -> Any:
     try:
         with open(path, "rb") as stream:
-            return ListedUnpickler(stream, _LISTED, encoding="latin1").load()
+            return _ListedUnpickler(stream, encoding="latin1").load()
     except Exception as error:  # an unpickler may raise anything
         raise SpaceError(
             f"{Path(path).name}: expected one of Planetoid's raw files, got {visible(error, 200)}; copy it"

@@ -174,8 +174,6 @@ def target_of(old: StorePlace | None) -> StorePlace:
     if old.is_file:
         path = Path(old.where)
         return StorePlace("faiss", str(path.with_name(f"{path.stem}-mapped.faiss")))
-    if old.kind == "qdrant" and not old.address:  # a folder takes one collection from us
-        return replace(old, where=f"{old.where}-mapped")
     return replace(old, table=f"{old.table.partition('/')[0]}_mapped")
 
 

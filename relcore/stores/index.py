@@ -22,7 +22,7 @@ import pandas as pd
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
-from relcore.base.names import INDEXES
+from relcore.base.names import INDEXES, PLUGIN_STORES
 from relcore.base.records import parse
 from relcore.base.text import as_lines
 from relcore.base.writing import NotWritten, discard, disk_errors, replacing, sweep, write
@@ -34,12 +34,11 @@ from relcore.runs.progress import Progress, silent
 from relcore.spaces.space import FileStamp, LatentSpace
 
 BLOCK = 4096
-_ADDRESSES = ("http://", "https://")
 
 
 @dataclass(frozen=True)
 class StorePlace:
-    """A store of vectors, written as ``qdrant:PATH#COLLECTION`` or ``FILE.parquet#COLUMN`` on a command line.
+    """A store of vectors, written as ``lancedb:FOLDER#TABLE`` or ``FILE.parquet#COLUMN`` on a command line.
 
     Attributes
     ----------
@@ -56,18 +55,21 @@ class StorePlace:
     table: str = ""
 
     def __post_init__(self) -> None:
+        if self.kind in PLUGIN_STORES and self.kind not in INDEXES:
+            access.need_own_machine(self.text)
+            raise SpaceError(
+                f"{self.kind}: expected the plugin of this store, which is not installed; in a checkout of"
+                f' Relscope run: pip install "./plugins/stores[{self.kind}]"'
+            )
         if self.kind not in INDEXES:
             raise SpaceError(f"index: expected one of {quote(INDEXES)}, got {self.kind!r:.80}")
         if not isinstance(self.where, str) or not isinstance(self.table, str) or not self.where:
             raise SpaceError(f"{self.kind}: expected a path or an address, got {self.where!r:.80}")
         if not self.is_file and not self.table:
             raise SpaceError(f"{self.text}: expected the name of a collection or table, got none; add #NAME")
-        if "://" in self.where and not (
-            self.address and (self.kind == "qdrant" or INDEXES[self.kind].plugin)
-        ):
+        if "://" in self.where and not self.address:
             raise SpaceError(
-                f"{self.text}: expected a path, or for qdrant an address that begins with http:// or"
-                " https://, got another address; export its vectors to a file"
+                f"{self.text}: expected a path, got an address; export the vectors there to a file"
             )
 
     @property
@@ -76,9 +78,8 @@ class StorePlace:
 
     @property
     def address(self) -> str:
-        """The address of a server; of a plugin's store any."""
-        known = ("://" in self.where) if INDEXES[self.kind].plugin else self.where.startswith(_ADDRESSES)
-        return self.where if known else ""
+        """The address of a server, which only stores of plugins have; else ""."""
+        return self.where if "://" in self.where and INDEXES[self.kind].plugin else ""
 
     @property
     def is_file(self) -> bool:
@@ -116,13 +117,14 @@ def parse_place(text: str) -> StorePlace | None:
 
     Examples
     --------
-    >>> parse_place("qdrant:/data/q#news")
-    StorePlace(kind='qdrant', where='/data/q', table='news')
+    >>> parse_place("lancedb:/data/base#news")
+    StorePlace(kind='lancedb', where='/data/base', table='news')
     >>> parse_place("old.parquet#embedding")
     StorePlace(kind='parquet', where='old.parquet', table='embedding')
     """
     kind, colon, rest = text.partition(":")
-    if not colon or kind not in INDEXES or (rest.startswith("//") and INDEXES[kind].plugin):
+    known = kind in INDEXES or (kind in PLUGIN_STORES and "#" in rest)
+    if not colon or not known or (kind in INDEXES and rest.startswith("//") and INDEXES[kind].plugin):
         rest, (file, _, column) = text, text.partition("#")
         kind = _kind_of(file)
         if not kind or "=" in column or access.expanded(text).exists():
@@ -414,7 +416,7 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise SpaceError(
                 f"{name}: expected the payload of all rows in the columns of the first ones, got"
-                f" {error!s:.200}; write to a store that takes any payload, as qdrant"
+                f" {error!s:.200}; write to a store that takes any payload"
             ) from error
         values = pa.array(np.ascontiguousarray(block.vectors, np.float32).ravel())
         vectors = pa.FixedSizeListArray.from_arrays(values, block.vectors.shape[1])

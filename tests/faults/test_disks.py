@@ -236,11 +236,11 @@ def test_a_full_disk_leaves_nothing_of_an_output(full, inputs, monkeypatch, caps
     assert [path.name for path in full.iterdir()] == ["filler"]
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet", "faiss", "lancedb", "qdrant"])
+@pytest.mark.parametrize("kind", ["npy", "parquet", "faiss", "lancedb"])
 def test_a_disk_that_fills_while_a_store_is_written_leaves_nothing_of_it(disk, kind):
     (disk / "filler").write_bytes(bytes(3 * 10**6))
     rows = StoredRows([f"r{row}" for row in range(8000)], np.ones((8000, 40), np.float32))
-    place = StorePlace(kind, str(disk / ("a" if kind in ("lancedb", "qdrant") else f"a.{kind}")), "t")
+    place = StorePlace(kind, str(disk / ("a" if kind == "lancedb" else f"a.{kind}")), "t")
     with pytest.raises(SpaceError, match=r"a[^:]*: expected.*(No space left on device|disk is full)"):
         write_index(place, [rows], Target(8000, 40))
     assert [path.name for path in disk.iterdir()] == ["filler"]

@@ -31,10 +31,9 @@ _COMMANDS = (
     "commands.project",
     "migrate.adapters",
     "files.confined",
-    "stores.qdrant",
 )
 _processes.set_forkserver_preload(
-    [__name__, "sklearn.datasets", "PIL.Image", "pyarrow.parquet", "qdrant_client"]
+    [__name__, "sklearn.datasets", "PIL.Image", "pyarrow.parquet"]
     + [f"relcore.{module}" for module in _COMMANDS]
 )
 

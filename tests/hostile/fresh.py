@@ -6,14 +6,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
-import pickle
 import re
-import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -131,21 +127,6 @@ def lance(table: Any) -> Callable[[Path], None]:
     return make
 
 
-def qdrant(ids: list, vectors: np.ndarray, payload: list[dict], width: int) -> dict[str, bytes]:
-    from qdrant_client import models
-
-    storage = sqlite3.connect(":memory:")
-    with closing(storage):
-        storage.execute("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)")
-        for row, (key, vector, kept) in enumerate(zip(ids, vectors.tolist(), payload, strict=True)):
-            point = models.PointStruct(id=key, vector=vector, payload=kept)
-            storage.execute("INSERT INTO points VALUES (?, ?)", (str(row), pickle.dumps(point)))
-        storage.commit()
-        content = storage.serialize()
-    meta = {"collections": {"t": {"vectors": {"size": width, "distance": "Dot"}}}, "aliases": {}}
-    return {"q/meta.json": json.dumps(meta).encode(), "q/collection/t/storage.sqlite": content}
-
-
 def copied(source: str, target: str) -> Callable[[Path], Any]:
     def read(folder: Path) -> Any:
         from relcore.base.errors import SpaceError
@@ -171,36 +152,20 @@ def stored_in(folder: Path, target: str) -> tuple[list[str], np.ndarray]:
         import pyarrow.parquet as pq
 
         table = pq.read_table(folder / "out.parquet")
-    elif target.startswith("lancedb"):
+    else:
         import lancedb
 
         table = lancedb.connect(str(folder / "out")).open_table("t").to_arrow()
-    else:
-        return points_in((folder / "out/collection/t/storage.sqlite").read_bytes())
     return table.column("id").to_pylist(), np.array(table.column("vector").to_pylist(), np.float32)
-
-
-def points_in(content: bytes) -> tuple[list[str], np.ndarray]:
-    """Of our own writing: unpickled by the client's own classes."""
-    found: dict[str, Any] = {}
-    storage = sqlite3.connect(":memory:")
-    with closing(storage):
-        storage.deserialize(content)
-        for (blob,) in storage.execute("SELECT point FROM points ORDER BY rowid"):
-            point = pickle.loads(blob)
-            text = (point.payload or {}).get("relscope_id")
-            own = isinstance(text, str) and str(uuid.uuid5(uuid.NAMESPACE_OID, text)) == str(point.id)
-            found[text if own else str(point.id)] = point.vector
-    return list(found), np.array(list(found.values()), np.float32)
 
 
 def a_store(rng: Rng) -> Case:
     kind, target = (
-        one(rng, ("npy", "parquet", "lance", "qdrant")),
-        one(rng, ("out.npy", "out.parquet", "qdrant:out#t", "lancedb:out#t")),
+        one(rng, ("npy", "parquet", "lance")),
+        one(rng, ("out.npy", "out.parquet", "lancedb:out#t")),
     )
     ids, X = ids_of(rng, 8, BREAKS if kind == "npy" else ()), matrix(rng, 8)
-    defect = one(rng, ("none", "twice", "beyond", "flip", "payload", "none" if kind == "qdrant" else "blank"))
+    defect = one(rng, ("none", "twice", "beyond", "flip", "payload", "blank"))
     if kind == "npy" and ids[0].startswith("\ufeff"):
         ids.reverse()
     if defect == "twice":
@@ -210,19 +175,14 @@ def a_store(rng: Rng) -> Case:
     elif defect == "beyond":
         X = X.astype(np.float64)
         X[3, 0] = one(rng, BEYOND[:-1])  # LanceDB itself takes no NaN
-    payload = {"relscope_id": ["p"] * 8, "t": list(range(8))} if defect == "payload" else None
+    payload = {"other": ["p"] * 8, "t": list(range(8))} if defect == "payload" else None
     if kind == "npy":
         files = {"in.npy": npy(X), "in.ids.txt": ("\n".join(ids) + "\n").encode()}
         source = "in.npy"
     elif kind == "parquet":
         source, files = "in.parquet", {"in.parquet": parquet(table_of(ids, X, payload))}
-    elif kind == "lance":
-        source, files = "lancedb:q#t", {"q": lance(table_of(ids, X, payload))}
     else:
-        # Whole numbers as Qdrant has them; a payload of the name of ours is another program's.
-        ids = list(map(str, rng.permutation(1000)[:8])) if defect != "twice" else ["7"] * 2 + list("123456")
-        kept = [{"relscope_id": "p", "t": 1} if defect == "payload" else {} for _ in ids]
-        files, source = qdrant(list(map(int, ids)), X.astype(float), kept, X.shape[1]), "qdrant:q#t"
+        source, files = "lancedb:q#t", {"q": lance(table_of(ids, X, payload))}
     if defect == "flip":
         name = one(rng, [name for name, content in files.items() if isinstance(content, bytes)] or ["q"])
         if name == "q":
@@ -230,17 +190,13 @@ def a_store(rng: Rng) -> Case:
         else:
             files |= {name: flipped(rng, files[name])}
     truth = None
-    if defect in ("none", "payload") or (defect == "twice" and kind == "qdrant"):
+    if defect in ("none", "payload"):
         vectors = np.asarray(X, np.float32)
-        if defect == "twice":  # a later point of an id replaces the one before
-            ids, vectors = ids[1:], vectors[1:]
         refused = target == "out.npy" and any(mark in item for item in ids for mark in BREAKS)
         refused |= len(set(ids)) != len(ids)
-        is_text = [not _is_point(item) for item in ids]
-        refused |= target.startswith("qdrant") and defect == "payload" and kind != "npy" and any(is_text)
         truth = None if refused else dict(zip(ids, vectors, strict=True))
     name = f"{kind} to {target}, {defect}"
-    names = ("in", "t", "out", "storage.sqlite", "q", target)
+    names = ("in", "t", "out", "q", target)
     read = copied(source, target)
     if (
         defect == "flip"
@@ -250,15 +206,6 @@ def a_store(rng: Rng) -> Case:
 
 
 _CLIENT = ("pickle.find_class", "socket.connect")
-
-
-def _is_point(item: str) -> bool:
-    if item.isascii() and item.isdigit():
-        return str(int(item)) == item
-    try:
-        return str(uuid.UUID(item)) == item
-    except ValueError:
-        return False
 
 
 def flipped_folder(rng: Rng, make: Callable[[Path], None]) -> Callable[[Path], None]:
@@ -695,8 +642,8 @@ VALUES = (
         "parquet:.",
         "npy:/",
         "faiss:..",
-        "qdrant:.#c",
-        "qdrant:/#c",
+        "lancedb:.#c",
+        "lancedb:/#c",
         "lancedb:.#",
         "qdrant:#",
         "parquet:",

@@ -17,7 +17,7 @@ from relcore.base.libraries import EXTRAS
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DISTRIBUTIONS = {"ot": "POT", "umap": "umap-learn", "qdrant_client": "qdrant-client"}
+DISTRIBUTIONS = {"ot": "POT", "umap": "umap-learn"}
 
 
 @pytest.fixture

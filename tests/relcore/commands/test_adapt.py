@@ -53,7 +53,7 @@ def test_queries_and_corpus_are_mapped_and_again_refused(bridge, tmp_path, capsy
     [
         (["none"], "expected a source and a target, got one of them"),
         (["{}/nowhere", "{}/new.npy", "{}/x.npy"], "expected a file"),
-        (["{}/bridge", "qdrant:{}/q", "{}/x.npy"], "the name of a collection or table"),
+        (["{}/bridge", "lancedb:{}/q", "{}/x.npy"], "the name of a collection or table"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(bridge, tmp_path, arguments, said, capsys):
@@ -63,7 +63,7 @@ def test_what_cannot_be_done_is_one_line(bridge, tmp_path, arguments, said, caps
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("kind", ["qdrant"])
+@pytest.mark.parametrize("kind", ["lancedb"])
 def test_other_commands_take_an_index_as_a_space(kind, tmp_path, capsys):
     place = written(kind, tmp_path, made())
     assert main(["project", place.text, "--anchors", "10", "-o", f"{tmp_path}/relative.npz"]) == 0
@@ -72,5 +72,5 @@ def test_other_commands_take_an_index_as_a_space(kind, tmp_path, capsys):
 
 
 def test_an_address_is_no_space(capsys):
-    assert main(["project", "qdrant:http://127.0.0.1:9#c", "--anchors", "10", "-o", "x.npz"]) == 2
-    assert "expected a path, got an address, which a space must not have" in capsys.readouterr().err
+    assert main(["project", "lancedb:http://127.0.0.1:9#c", "--anchors", "10", "-o", "x.npz"]) == 2
+    assert "expected a path, got an address; export the vectors there" in capsys.readouterr().err

@@ -172,7 +172,7 @@ def test_what_is_open_is_read(limited):
         ("compare", "/no/such.npz", "second.npz"),
         ("compare", "/no/such.csv#id_column=id", "second.npz"),
         ("compare", "first.npz", "second.npz", "--anchors", "../secret.txt"),
-        ("compare", "qdrant:http://127.0.0.1:1#notes", "second.npz"),
+        ("compare", "lancedb:http://127.0.0.1:1#notes", "second.npz"),
         ("compare", "lancedb:../db#notes", "second.npz"),
         ("compare", "http://127.0.0.1:1/shards", "second.npz"),
         ("link", "first.npz", "second.npz", "--pairs", "../secret.txt"),

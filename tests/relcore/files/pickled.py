@@ -2,7 +2,6 @@
 
 import io
 import pickle
-import sqlite3
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.files.reading import load_space
 from relcore.migrate import adapters
 from relcore.sharded.space import ShardedSpace
-from relcore.stores.index import StoredRows, StorePlace, Target, load_rows, write_index
+from relcore.stores.index import StorePlace, load_rows
 from tests.hostile import model_folders
 from tests.relcore.migrate.adapters import Made, pairs
 
@@ -92,17 +91,6 @@ def archive(member):
     return write
 
 
-def qdrant_folder(folder, pickled):
-    path = folder / "q" / "collection" / "c" / "storage.sqlite"
-    if not path.exists():
-        place = StorePlace("qdrant", str(folder / "q"), "c")
-        write_index(place, [StoredRows(["a", "b"], np.eye(2, dtype=np.float32))], Target(2, 2))
-    if pickled is not None:
-        with sqlite3.connect(path) as storage:
-            storage.execute("UPDATE points SET point = ?", (pickled,))
-    return path
-
-
 def graph(part):
     def write(folder, pickled):
         raw = folder / "Cora" / "raw"
@@ -173,7 +161,6 @@ CASES = {
     "npz": Case(archive("vectors"), lambda folder: load_space(folder / "x.npz")),
     "npz ids": Case(archive("ids"), lambda folder: load_space(folder / "x.npz")),
     "faiss": Case(bare("x.faiss", faiss_file), lambda folder: load_space(folder / "x.faiss")),
-    "qdrant": Case(qdrant_folder, lambda folder: load_rows(StorePlace("qdrant", str(folder / "q"), "c"))),
     "planetoid graph": Case(graph("graph"), of_graph),
     "planetoid rows": Case(graph("allx"), of_graph),
     "adapter": Case(adapter_file, lambda folder: adapters.load(folder)),

@@ -199,22 +199,3 @@ def test_a_list_of_ids_that_could_not_be_read_again_is_not_written(name, tmp_pat
         with pytest.raises(SpaceError, match=r"write \.parquet instead"):
             copied([odd, "b"], tmp_path, name)
         (tmp_path / "copied.parquet").unlink()
-
-
-def test_a_payload_of_qdrant_replaces_no_id(tmp_path):
-    payload = tuple({"relscope_id": "other"} for _ in range(2))
-    with open_index(copied(["1", "2"], tmp_path, "qdrant", payload=payload)) as index:
-        found = whole(index)
-    assert (found.ids, found.payload) == (["1", "2"], payload)
-    (tmp_path / "more").mkdir()
-    with pytest.raises(SpaceError, match="a payload without 'relscope_id', which holds ids"):
-        copied(["a", "b"], tmp_path / "more", "qdrant", payload=payload)
-
-
-def test_two_ids_that_would_be_one_point_of_qdrant_are_refused(tmp_path):
-    import uuid
-
-    twin = str(uuid.uuid5(uuid.NAMESPACE_OID, "a"))
-    with pytest.raises(SpaceError, match="expected 2 points after writing, got 1"):
-        copied(["a", twin], tmp_path, "qdrant")
-    assert not place_of("qdrant", tmp_path).path.exists()

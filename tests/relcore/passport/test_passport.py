@@ -16,8 +16,7 @@ from relcore.base.errors import SpaceError
 from relcore.cli import main
 from relcore.passport.passport import ANCHORS, Passport, PassportCard, check, stored_dtype
 from relcore.represent.similarity import unit_rows
-from relcore.stores.index import StoredRows, StorePlace, Target, write_index
-from tests.relcore.stores import qdrant_server
+from relcore.stores.index import StoredRows, Target, write_index
 from tests.relcore.stores.stores import place_of
 
 N, D = 32, 64
@@ -198,7 +197,7 @@ def test_wrong_inputs_are_one_line_with_the_fix(file, tmp_path, vectors, capsys)
         assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("kind", ["parquet", "lancedb", "server"])
+@pytest.mark.parametrize("kind", ["parquet", "lancedb"])
 def test_a_store_is_checked_by_the_anchors_ids_or_by_those_that_it_knows(
     kind, file, vectors, tmp_path, capsys
 ):
@@ -206,21 +205,17 @@ def test_a_store_is_checked_by_the_anchors_ids_or_by_those_that_it_knows(
     own = [f"row {row}" for row in range(N)]
     rows = np.vstack([vectors, rng.normal(size=(100, D)).astype(np.float32)])
     (tmp_path / "own.txt").write_text("\n".join(own))
-    with qdrant_server.serving() as (address, _):
-        for name, ids in (("texts", list(IDS)), ("own", own)):
-            place = (
-                StorePlace("qdrant", address, name) if kind == "server" else place_of(kind, tmp_path / name)
-            )
-            (tmp_path / name).mkdir()
-            ids = [*ids, *(f"other {row}" for row in range(100))]
-            write_index(place, [StoredRows(ids, rows)], Target(len(ids), D))
-            given = ["--ids", str(tmp_path / "own.txt")] * (name == "own")
-            gate = ["--gate", "rescaled"]  # Qdrant keeps unit rows
-            assert main(["passport", "check", str(file), place.text, *given, *gate, "--json"]) == 0
-            told = json.loads(capsys.readouterr().out)["checks"][0]
-            assert (told["change"], told["n"]) == ("rescaled" if kind == "server" else "same", N)
-        made = ["passport", "make", place.text, *given, "-o", str(tmp_path / "made.safetensors")]
-        assert main(made) == 0
+    for name, ids in (("texts", list(IDS)), ("own", own)):
+        place = place_of(kind, tmp_path / name)
+        (tmp_path / name).mkdir()
+        ids = [*ids, *(f"other {row}" for row in range(100))]
+        write_index(place, [StoredRows(ids, rows)], Target(len(ids), D))
+        given = ["--ids", str(tmp_path / "own.txt")] * (name == "own")
+        assert main(["passport", "check", str(file), place.text, *given, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)["checks"][0]
+        assert (told["change"], told["n"]) == ("same", N)
+    made = ["passport", "make", place.text, *given, "-o", str(tmp_path / "made.safetensors")]
+    assert main(made) == 0
     assert Passport.load(tmp_path / "made.safetensors").ids == tuple(own)
     capsys.readouterr()
     (tmp_path / "own.txt").write_text("row 1")

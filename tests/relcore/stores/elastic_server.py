@@ -5,7 +5,7 @@ their documentation. No real server runs here, so what it shows is what we send 
 import json
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 from tests import loopback
 
@@ -19,10 +19,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self, result, status=200):
         body = json.dumps(result).encode()
         self.send_response(status)
-        for name, value in {"Content-Length": len(body), **self.server.headers}.items():
+        for name, value in {
+            "Content-Length": len(body),
+            "Content-Type": "application/json",
+            "X-Elastic-Product": "Elasticsearch",
+            **self.server.headers,
+        }.items():
             self.send_header(name, str(value))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def _answer(self):
         server, path = self.server, self.path.partition("?")[0]
@@ -30,6 +36,8 @@ class _Handler(BaseHTTPRequestHandler):
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if server.status != 200:
             return self._reply({"error": "no"}, server.status)
+        if self.command == "HEAD":
+            return self._reply({}, 200 if path[1:] in server.indices else 404)
         if path == "/":
             kind = {"distribution": "opensearch"} if server.is_opensearch else {}
             return self._reply({"version": {"number": "3.1.0", **kind}})
@@ -38,6 +46,8 @@ class _Handler(BaseHTTPRequestHandler):
                 server.pages = None
                 return self._reply({"succeeded": True})
             return self._page()
+        if path == "/_bulk":
+            path = f"/{json.loads(content.splitlines()[0])['index']['_index']}/_bulk"
         name, *action = map(unquote, path[1:].split("/"))
         if self.command == "PUT":
             server.indices[name] = {"mappings": json.loads(content)["mappings"], "rows": {}}
@@ -53,16 +63,24 @@ class _Handler(BaseHTTPRequestHandler):
             lines = [json.loads(line) for line in content.splitlines()]
             for head, row in zip(lines[::2], lines[1::2], strict=True):
                 index["rows"][head["index"]["_id"]] = row
-            return self._reply({"errors": False, "items": []})
+            items = [{"index": {"_id": head["index"]["_id"], "status": 200}} for head in lines[::2]]
+            return self._reply({"errors": False, "items": items})
         if action == ["_search"]:
             asked = json.loads(content)
             hits = [self._hit(key, row, asked.get("fields", ())) for key, row in index["rows"].items()]
-            server.pages = iter([hits[at : at + asked["size"]] for at in range(0, len(hits), asked["size"])])
+            size = int(parse_qs(self.path.partition("?")[2])["size"][0])
+            server.pages = iter([hits[at : at + size] for at in range(0, len(hits), size)])
             return self._page()
         return self._reply({})
 
     def _page(self):
-        return self._reply({"_scroll_id": "s", "hits": {"hits": next(self.server.pages, [])}})
+        return self._reply(
+            {
+                "_scroll_id": "s",
+                "_shards": {"successful": 1, "skipped": 0, "total": 1},
+                "hits": {"hits": next(self.server.pages, [])},
+            }
+        )
 
     def _hit(self, key, row, fields):
         """Vectors in `_source` for OpenSearch, and among the fields that were asked for by Elasticsearch."""
@@ -71,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         source = {name: value for name, value in row.items() if name != "vector"}
         return {"_id": key, "_source": source, "fields": {name: row[name] for name in fields}}
 
-    do_GET = do_PUT = do_POST = do_DELETE = _answer
+    do_HEAD = do_GET = do_PUT = do_POST = do_DELETE = _answer
 
 
 @contextmanager

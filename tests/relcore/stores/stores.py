@@ -5,8 +5,8 @@ import numpy as np
 from relcore.base.names import INDEXES
 from relcore.stores.index import StoredRows, StorePlace, Target, write_index
 
-KINDS = ("npy", "parquet", "faiss", "qdrant", "lancedb")
-WITH_PAYLOAD = ("parquet", "qdrant", "lancedb")
+KINDS = ("npy", "parquet", "faiss", "lancedb")
+WITH_PAYLOAD = ("parquet", "lancedb")
 N, WIDTH = 53, 6
 
 
@@ -42,7 +42,7 @@ def ids_of(index):
 
 
 def whole(index, size=16, start=0):
-    """All blocks as one; Qdrant orders points by its own ids, so rows come sorted by id."""
+    """All blocks as one; a database may order rows as it likes, so they come sorted by id."""
     blocks = list(index.blocks(size, start))
     assert all(len(one.ids) == len(one.vectors) <= size for one in blocks)
     ids = [one for block in blocks for one in block.ids]

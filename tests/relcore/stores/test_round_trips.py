@@ -14,11 +14,9 @@ from relcore.files import formats
 from relcore.files.reading import load_space
 from relcore.stores.index import StoredRows, StorePlace, Target, find_rows, load_rows, open_index, write_index
 from tests.lazily import Lazily
-from tests.relcore.stores import qdrant_server
 from tests.relcore.stores.stores import KINDS, WIDTH, WITH_PAYLOAD, N, ids_of, made, place_of, whole, written
 
 lancedb = Lazily("lancedb")
-qdrant_client = Lazily("qdrant_client")
 
 
 def in_order(rows):
@@ -70,24 +68,6 @@ def test_only_the_rows_that_are_asked_for_are_read(kind, tmp_path):
     with open_index(written(kind, tmp_path, rows)) as index:
         blocks = list(index.holding(rows.ids[3:5]))
     assert sum(len(one.ids) for one in blocks) == (20 if kind == "parquet" else 2)
-
-
-def test_a_server_is_asked_for_the_points_alone(tmp_path):
-    sent, rows = [], made()
-
-    def counted(handler, result):
-        sent.append((handler.path.partition("?")[0], len(result) if isinstance(result, list) else 0))
-        return result
-
-    with qdrant_server.serving(counted) as (address, _):
-        place = StorePlace("qdrant", address, "news")
-        write_index(place, [rows], Target(N, WIDTH))
-        sent.clear()
-        found = find_rows(place, rows.ids[3:6])
-    assert sorted(found.ids) == sorted(rows.ids[3:6])
-    assert [one for one in sent if "points" in one[0] and "count" not in one[0]] == [
-        ("/collections/news/points", 3)
-    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -187,34 +167,6 @@ def test_a_parquet_file_with_several_vectors_needs_a_choice(tmp_path):
         assert np.array_equal(whole(index).vectors[:, ::-1], in_order(rows).vectors)
     with pytest.raises(SpaceError, match="expected a column 'zz'"):
         open_index(StorePlace("parquet", str(path), "zz"))
-
-
-def test_points_of_qdrant_keep_their_ids_and_named_vectors(tmp_path):
-    rows = made(4)
-    own = [7, 2, "0f0e0d0c-0b0a-4908-8706-050403020100", "ffffffff-0b0a-4908-8706-050403020100"]
-    client = qdrant_client.QdrantClient(path=str(tmp_path / "q"))
-    parameters = qdrant_client.models.VectorParams(size=WIDTH, distance=qdrant_client.models.Distance.DOT)
-    client.create_collection("two", vectors_config={"old": parameters, "new": parameters})
-    vectors = zip(own, rows.vectors.tolist(), strict=True)
-    client.upsert(
-        "two",
-        [
-            qdrant_client.models.PointStruct(id=one, vector={"old": v, "new": v[::-1]}, payload={"t": 1})
-            for one, v in vectors
-        ],
-    )
-    client.close()
-    with pytest.raises(SpaceError, match="one of its vectors, 'old', 'new'; name it as #COLLECTION/NAME"):
-        open_index(StorePlace("qdrant", str(tmp_path / "q"), "two"))
-    with open_index(StorePlace("qdrant", str(tmp_path / "q"), "two/new")) as index:
-        found = whole(index)
-    assert found.ids == sorted(map(str, own))
-    assert found.payload == ({"t": 1},) * 4
-    copy = StorePlace("qdrant", str(tmp_path / "copy"), "two")
-    write_index(copy, [found], Target(4, WIDTH))
-    client = qdrant_client.QdrantClient(path=str(tmp_path / "copy"))
-    assert {point.id for point in client.scroll("two")[0]} == set(own)
-    client.close()
 
 
 def test_a_small_store_that_unpacks_to_much_is_refused(tmp_path, monkeypatch):

@@ -69,7 +69,8 @@ class Database(VectorIndex):
     def need_target(cls, place: StorePlace, target: Target) -> None:
         if place.address or place.path.exists():
             with cls._for_writing(place, target):
-                pass
+                return
+        cls(place)
 
     @classmethod
     def is_written(cls, place: StorePlace, target: Target) -> bool:
@@ -121,8 +122,8 @@ def told(place: StorePlace) -> Iterator[None]:
         raise
     except ImportError as error:
         raise SpaceError(
-            f"{place.kind}: expected the package {error.name}, which is not installed; install"
-            f" docs/stores[{place.kind}]"
+            f"{place.kind}: expected the package {error.name}, which is not installed; get"
+            f' it by pip install "./plugins/stores[{place.kind}]" in a checkout'
         ) from error
     except Exception as error:
         said = visible(no_secrets(f"{type(error).__name__}: {error}"), 300)
