@@ -5,7 +5,6 @@ page, and a session is found again.
 from __future__ import annotations
 
 import re
-import zipfile
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -79,11 +78,10 @@ def download(page, label):
     return Path(expected.value.path()).read_bytes()
 
 
-ZOOMED = pytest.param((720, 450), id="200 % zoom", marks=pytest.mark.slow)
 PHONE = pytest.param((390, 844), id="phone", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("size", [pytest.param((1440, 1000), id="wide"), ZOOMED, PHONE])
+@pytest.mark.parametrize("size", [pytest.param((1440, 1000), id="wide"), PHONE])
 def test_every_place_opens_and_fits_the_screen(compare, size):
     page = compare
     for title in PLACES:
@@ -304,28 +302,6 @@ def test_zoom_brush_anchors_and_settings_outlive_changes_pages_and_a_reload(comp
 
 
 @pytest.mark.slow
-def test_all_rows_are_drawn_and_choosers_that_are_opened_late_keep_their_values(compare):
-    page = compare
-    page.locator(".st-key-view-choosers button").first.click()
-    chooser = page.get_by_test_id("stPopoverBody")
-    chooser.get_by_role("radio", name="All", exact=True).click()
-    page.wait_for_function("document.querySelector('.ls-caption').innerText.startsWith('20,000 of')")
-    settle(page)
-    page.keyboard.press("Escape")
-    assert 0 < lasso(page) < 20_000
-    settle(page)
-    page.locator(".st-key-view-choosers button").first.click()
-    chooser.get_by_text("More", exact=True).click()
-    settle(page)
-    assert chooser.get_by_label("Neighbours of each example").input_value() == "200"
-    chooser.get_by_text("3", exact=True).click()
-    page.wait_for_selector(f"{ROOT}[data-tool=turn]")
-    settle(page)
-    assert chooser.get_by_label("Neighbours of each example").input_value() == "200"
-    assert page.get_by_role("alert").count() == 0
-
-
-@pytest.mark.slow
 def test_two_sessions_are_apart_one_of_them_dark_and_figures_are_files_with_a_recipe(browser, compare, app):
     light = compare
     context = browser.new_context(color_scheme="dark", accept_downloads=True)
@@ -354,36 +330,6 @@ def test_two_sessions_are_apart_one_of_them_dark_and_figures_are_files_with_a_re
     assert len(recipe["anchors"]) == n
     assert files["CSV"].count(b"\n") > 500
     context.close()
-
-
-@pytest.mark.slow
-def test_a_brush_on_the_original_selects_in_the_recovered(page, app):
-    page.goto(f"{app}/invert")
-    page.wait_for_selector(f"{ROOT}[data-drawn]")
-    settle(page)
-    before = [pixels(page, pane) for pane in range(2)]
-    n = lasso(page)
-    wait_until_selected(page, n)
-    assert 0 < n < 20_000
-    assert [pixels(page, pane) == before[pane] for pane in range(2)] == [False, False]
-
-
-@pytest.mark.slow
-def test_a_migration_opens_with_its_picture_and_gives_its_adapter(page, app, tmp_path):
-    charts = ".js-plotly-plot .scatterlayer"
-    page.goto(f"{app}/migrate")
-    page.locator(charts).first.wait_for()
-    assert page.get_by_role("progressbar").count() == 0
-    page.get_by_text("Thresholds", exact=True).click()
-    page.locator(charts).nth(1).wait_for()
-    page.get_by_text("Export adapter", exact=True).click()
-    button = page.get_by_role("button", name="Download the adapter")
-    button.wait_for()
-    with page.expect_download() as started:
-        button.click()
-    started.value.save_as(tmp_path / "adapter.zip")
-    with zipfile.ZipFile(tmp_path / "adapter.zip") as files:
-        assert {"adapter.safetensors", "apply.py"} <= set(files.namelist())
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """The linked panes as a component of Streamlit: what Python hears, what it sends, and what the browser loads."""
 
-import json
 import re
 
 from tests.browser.panes import ROOT, lasso, pixels, star, wait_for
@@ -72,12 +71,3 @@ def test_positions_that_cannot_be_loaded_are_reported_in_the_panes_place_until_t
     page.get_by_text("Highlight ten").click()  # another payload: Streamlit does not send the same one again
     wait_for(page, "selected", 10)
     assert page.locator(".ls-error").count() == 0
-
-
-def test_a_dark_page_has_dark_panes(page, demo):
-    page.emulate_media(color_scheme="dark")
-    opened(page, demo, "n=300")
-    wait_for(page, "theme", "dark")
-    page.emulate_media(color_scheme="light")
-    wait_for(page, "theme", "light")
-    assert json.loads(page.get_attribute(ROOT, "data-views")) == [[0, 0, 1]] * 4

@@ -5,26 +5,16 @@ of it is rendered.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
-from app.places import DATA, PLACES
 from app.plain_text import plain
-from app.workspace import to_session_file
 from relcore.base.text import visible
-from tests.app.hostile import FILE_MARK, MARK, hostile_workspace
+from tests.app.hostile import FILE_MARK, MARK
 from tests.browser.panes import settle
 from tests.relcore.figures.test_hostile_labels import FIGURES
 
-ROOT = Path(__file__).parents[2]
-# What Markdown or HTML would have made of the texts; the inspector's own pictures are data.
-RENDERED = (
-    "img[src='x'], img[src*='evil'], a[href*='evil'], main script, section script, .katex, img[alt='Streamlit"
-    " logo']"
-)
 # Markdown of all kinds, with what Streamlit's own extensions read.
 TEXTS = [
     *(
@@ -55,37 +45,6 @@ TEXTS = [
         "```py\nx\n```",
     ),
 ]
-
-
-@pytest.mark.slow
-def test_no_page_renders_or_fetches_anything_of_a_hostile_session(watched, servers, monkeypatch, tmp_path):
-    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
-    workspace = hostile_workspace(tmp_path)
-    workspace = replace(workspace, spaces=workspace.spaces[:-1])  # a session whose file is gone is not opened
-    (tmp_path / "session.json").write_text(to_session_file(workspace, {}), encoding="utf-8")
-    page = watched
-    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
-    page.goto(servers.script(ROOT / "app" / "serve.py") + "/?panes=own")
-    page.wait_for_selector(".ls-root[data-drawn]")
-    page.locator(".st-key-toolbar-session button").click()
-    menu = page.get_by_test_id("stPopoverBody")
-    menu.locator("input[type=file]").set_input_files(tmp_path / "session.json")
-    menu.get_by_role("button", name="Open the session").click()
-    page.get_by_text("60 rows in both").wait_for()
-    page.keyboard.press("Escape")
-    settle(page)
-    assert (
-        "<img src=x onerror=alert(1)>" in page.locator(".relscope-word").inner_text()
-    )  # the texts are there, as they are
-    for place in PLACES.values():
-        page.get_by_role("button" if place is DATA else "link", name=place.title).first.click()
-        settle(page)
-        for tab in (None, *place.tabs):
-            if tab:
-                page.get_by_role("tab", name=tab, exact=True).click()
-                settle(page)
-            assert page.locator(RENDERED).count() == 0, (place, tab)
-            assert page.locator("[data-testid=stException]").count() == 0, (place, tab)
 
 
 def test_the_app_lets_the_browser_ask_no_other_host(page, app):

@@ -8,15 +8,6 @@ import re
 
 import pytest
 
-from app.workspace import Workspace, to_session_file
-from relcore.catalog.catalog import encoding_spec
-from relcore.catalog.encoding import encode
-from relcore.catalog.stored import encoding_key
-from relcore.encoders.bundled import load_parallel
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.datasets import load_dataset
-from relcore.encoders.sentences import TfidfSvd
-from relcore.runs.store import Store
 from tests.browser.panes import settle
 
 NETWORK = "MLP 64, state 0 · digits"
@@ -81,47 +72,3 @@ def test_a_job_is_found_again_after_a_page_switch_and_a_reload_stopped_and_repea
     stop(page)
     page.get_by_role("button", name="Dismiss").click()
     page.get_by_text(f"{NETWORK}: stopped").wait_for(state="detached")
-
-
-LEAD = re.compile(r"\d of 2 stitched pairs say")
-
-
-@pytest.fixture
-def session_file(store, tmp_path):
-    lines = [f"{text}\t{'question' if '?' in text else 'told'}" for text in load_parallel(["en"])["en"]]
-    (tmp_path / "said.tsv").write_text("text\tlabel\n" + "\n".join(lines), encoding="utf-8")
-    dataset, specs, digests = DatasetSpec("file", str(tmp_path / "said.tsv")), [], {}
-    for encoder in (TfidfSvd(20), TfidfSvd(30)):
-        [space] = encode(dataset, encoder, Store(store))
-        key = encoding_key(load_dataset(dataset).digest, encoder)
-        specs.append(encoding_spec(dataset, encoder, "", key, space.name))
-        digests[specs[-1]] = space.digest
-    file = tmp_path / "session.json"
-    file.write_text(to_session_file(Workspace(tuple(specs), *specs), digests), encoding="utf-8")
-    return file
-
-
-@pytest.mark.slow
-def test_a_session_file_is_opened_and_every_stitched_pair_answers_while_one_types(page, app, session_file):
-    page.goto(app)
-    settle(page)
-    page.locator(".st-key-toolbar-session button").click()
-    menu = page.get_by_test_id("stPopoverBody")
-    menu.locator("input[type=file]").set_input_files(session_file)
-    menu.get_by_role("button", name="Open the session").click()
-    settle(page)
-    page.keyboard.press("Escape")
-    page.get_by_role("link", name="Connect").click()
-    page.get_by_text("Try it: type a sentence or draw a picture").click()
-    page.get_by_text(LEAD).wait_for()
-    settle(page)
-    page.locator(".st-key-stitch-try-map table").wait_for()
-    field = page.get_by_role("textbox", name="A sentence")
-    field.fill("")
-    page.get_by_text(LEAD).wait_for(state="detached")
-    field.fill("Where is the station?")
-    page.get_by_text(LEAD).wait_for()
-    settle(page)
-    answers = page.locator(".st-key-stitch-try-map td b")
-    assert answers.count() == 4
-    assert all(re.match("(told|question)", text) for text in answers.all_text_contents())

@@ -244,13 +244,6 @@ def test_a_sample_moves_over_the_last_picture_and_all_points_come_to_rest(page, 
     assert page.evaluate(marks, "drawn") == 1  # only the latest mark is kept
 
 
-def test_few_rows_are_all_drawn_while_the_view_moves(page, shown):
-    shown(6000)
-    hold(page)
-    zoom(page, 0, 2)
-    assert page.get_attribute(ROOT, "data-pictures") == "points points"
-
-
 def test_a_lasso_takes_rows_that_the_sample_leaves_out(page, shown):
     shown(9000)
     hold(page)
@@ -308,18 +301,6 @@ def test_a_solid_that_turns_after_a_zoom_shows_no_picture_of_another_side(page, 
     assert after_two_frames(page, "", ZOOM, value) == ["sampled", "visible"]
     turn = "scatter.turned([0, 1, 0, -1, 0, 0, 0, 0, 1])"
     assert after_two_frames(page, ZOOM, turn, value) == ["sampled", "hidden"]
-
-
-def test_a_density_that_comes_while_the_view_moves_is_seen_at_once(page, shown):
-    shown(30_000)
-    hold(page)
-    dense = (
-        "{ const [pane] = scatter.panes; const places = Uint16Array.from(pane.units, (unit) => 32767 * (1 +"
-        " unit)); pane.setPositions(places, 2); pane.setFlags(pane.flags, scatter.rows); pane.paint(); }"
-    )
-    page.evaluate("for (const pane of scatter.panes) pane.setView({ x: 0, y: 0, zoom: 0.9 })")
-    value = f"[scatter.panes[0].dense.asPoints, {COVERED}]"
-    assert after_two_frames(page, ZOOM, dense, value) == [False, "visible"]
 
 
 def test_a_screen_of_finer_pixels_is_drawn_for_at_once(page, shown):

@@ -54,9 +54,9 @@ def near_chance_of_accuracy(scores, m):
     return (scores < 0.37 + 4 * np.sqrt(0.25 / m)).all()
 
 
-@pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow)])
-def spaces(request, monkeypatch):
-    spaces = unrelated(request.param)
+@pytest.fixture
+def spaces(monkeypatch):
+    spaces = unrelated()
     for module in (inversion, relative):
         monkeypatch.setattr(module, "studied_spaces", lambda *arguments: spaces)
     for module in (inversion, relative):

@@ -1,9 +1,8 @@
 """kill -9 at random moments: what was acknowledged is there, what is there is whole, and at most one block is
 computed twice.
 
-At moments drawn from one seed: 6 kills each of a process that works by itself, 20 in the long forms. Those
-also kill a worker, and the process that owns the engine, as the app does: six times, as it takes seconds to
-start, or RELSCOPE_TEST_KILLS times.
+At moments drawn from one seed: six kills each. The slow ones also kill a worker, and the process that owns the
+engine, as the app does: twice, as it takes seconds to start, or RELSCOPE_TEST_KILLS times.
 """
 
 import os
@@ -20,9 +19,8 @@ from tests.faults import victims
 from tests.faults.blocks import computed_twice, lines
 from tests.waiting import until
 
-KILLS, SEED = 20, 12
-KILLS_OF_ENGINES = int(os.environ.get("RELSCOPE_TEST_KILLS", "4"))
-short_and_long = pytest.mark.parametrize("n_kills", [6, pytest.param(KILLS, marks=pytest.mark.slow)])
+KILLS, SEED = 6, 12
+KILLS_OF_ENGINES = int(os.environ.get("RELSCOPE_TEST_KILLS", "2"))
 
 
 @pytest.fixture
@@ -46,12 +44,11 @@ def kill_often(work, *arguments, log, most_seconds, n):
     return left
 
 
-@short_and_long
-def test_a_store_write(tmp_path, log, n_kills):
+def test_a_store_write(tmp_path, log):
     root = str(tmp_path / "store")
-    kill_often(victims.write, root, log, log=log, most_seconds=0.03, n=n_kills)
+    kill_often(victims.write, root, log, log=log, most_seconds=0.03, n=KILLS)
     store, acknowledged = Store(root), victims.n_lines(log)
-    assert acknowledged >= n_kills
+    assert acknowledged >= KILLS
     for number in range(acknowledged):
         key, content = victims.entry(number)
         entry = store.get(key)
@@ -61,27 +58,25 @@ def test_a_store_write(tmp_path, log, n_kills):
     assert len(store.entries()) <= acknowledged + 1
 
 
-@short_and_long
-def test_an_encoding(tmp_path, log, n_kills):
+def test_an_encoding(tmp_path, log):
     root = str(tmp_path / "store")
-    kill_often(victims.encode_in_place, root, log, 5, log=log, most_seconds=0.03, n=n_kills)
+    kill_often(victims.encode_in_place, root, log, 5, log=log, most_seconds=0.03, n=KILLS)
     victims.encode_in_place(root, log, 5)
     store = Store(root)
     assert len(store.entries()) == 1
     assert len(lines(log)) - computed_twice(log) == 100
-    assert computed_twice(log) <= n_kills
+    assert computed_twice(log) <= KILLS
 
 
-@short_and_long
-def test_a_study(tmp_path, log, n_kills):
+def test_a_study(tmp_path, log):
     root, n_runs = str(tmp_path / "store"), 400
-    kill_often(victims.study, root, log, n_runs, log=log, most_seconds=0.03, n=n_kills)
+    kill_often(victims.study, root, log, n_runs, log=log, most_seconds=0.03, n=KILLS)
     victims.study(root, log, n_runs)
     study, store = victims.Squares(log, n_runs), Store(root)
     for settings in study.runs({}):
         assert store.get(run_key(study, settings)).metadata["values"] == {"square": settings["x"] ** 2}
     assert len(lines(log)) - computed_twice(log) == n_runs
-    assert computed_twice(log) <= n_kills
+    assert computed_twice(log) <= KILLS
 
 
 @pytest.mark.slow
