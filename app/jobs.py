@@ -1,4 +1,4 @@
-"""Jobs on the page: one engine for the app, a progress bar and a stop button for each job."""
+"""Jobs on the page: one job queue for the app, a progress bar and a stop button for each job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from relcore.maps.reduction import (
 )
 from relcore.maps.views import View
 from relcore.runs.digest import digest_of
-from relcore.runs.jobs import Engine, Job, JobStatus, in_words
+from relcore.runs.jobs import Job, JobQueue, JobStatus, in_words
 from relcore.runs.progress import Expected, expect
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
@@ -47,36 +47,36 @@ ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, pro
 RESULTS = 3
 
 
-class OwnEngine:
-    """An `Engine` for one session; attributes that it lacks are the engine's.
+class OwnQueue:
+    """A `JobQueue` for one session; attributes that it lacks are the queue's.
 
     What a worker may read is asked here, before a job is submitted. A session of a shared app sees only its
     own jobs.
     """
 
-    def __init__(self, engine: Engine, member: Member) -> None:
-        self._engine, self._member = engine, member
+    def __init__(self, queue: JobQueue, member: Member) -> None:
+        self._queue, self._member = queue, member
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        return getattr(self._queue, name)
 
     def submit(self, key: str, function: Callable[..., None], here: bool = False, **arguments: Any) -> Job:
-        """As `Engine.submit`; raises a SpaceError for data that this session may not read."""
+        """As `JobQueue.submit`; raises a SpaceError for data that this session may not read."""
         need_access_to_all(arguments, self.store)
         known = self.store.has(key, own=here)
-        job = self._engine.submit(key, function, here=here, **arguments)
+        job = self._queue.submit(key, function, here=here, **arguments)
         (self._member.found if known else self._member.made).add(key)
         self._member.stopped.discard(key)
         return self._own(job)
 
     def job(self, key: str) -> Job | None:
-        """As `Engine.job`. Whoever can tell the key of a result has its data, so a result is open to all."""
-        job = self._engine.job(key)
+        """As `JobQueue.job`. Its key follows only from the data, so a result is open to all who have it."""
+        job = self._queue.job(key)
         mine = job is not None and (not shared() or key in self._member.made or job.status().state == "done")
         return self._own(job) if mine else None
 
     def jobs(self) -> list[Job]:
-        return [self._own(job) for job in self._engine.jobs() if not shared() or job.key in self._member.made]
+        return [self._own(job) for job in self._queue.jobs() if not shared() or job.key in self._member.made]
 
     def _own(self, job: Job) -> Job:
         return OwnJob(job, self._member) if shared() else job
@@ -131,15 +131,15 @@ def need_access_to_all(arguments: Any, store: Store) -> None:
 
 
 @st.cache_resource(show_spinner=False)
-def whole_engine() -> Engine:
-    return Engine()
+def whole_queue() -> JobQueue:
+    return JobQueue()
 
 
-def engine() -> OwnEngine | Engine:
-    """The engine as this session sees it; the whole one where no session runs."""
+def queue() -> OwnQueue | JobQueue:
+    """The job queue as this session sees it; the whole one where no session runs."""
     if get_script_run_ctx(suppress_warning=True):
-        return OwnEngine(whole_engine(), session.member())
-    return whole_engine()
+        return OwnQueue(whole_queue(), session.member())
+    return whole_queue()
 
 
 def reduction(
@@ -152,7 +152,7 @@ def reduction(
 ) -> tuple[list[np.ndarray], str] | Job:
     """Coordinates by UMAP or t-SNE with a note, or the job that works on them."""
     pane, spec = on_maps(pane, spec)
-    needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), engine().store
+    needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
     shapes = [(n, len(needed) or space.dimension) for space in (pair.source, pair.target)]
     shown = fitting_reduction([width for _, width in shapes], spec)
     fitting = replace(shown, align=False)  # the same map, aligned or not
@@ -160,7 +160,7 @@ def reduction(
     key = digest_of("reduction 2", RESULTS, fitting, *drawn_of)
     if sampled := n_fitted(n, fitting) < n:
         key = digest_of(key, "fitted on", n_fitted(n, fitting))
-    job = engine().job(key)
+    job = queue().job(key)
     if job is None or asked_again(job):
         inputs = [digest_of("drawn rows", i, RESULTS, *drawn_of) for i in range(len(shapes))]
         settings = pair, drawn.rows, needed, projection, pane
@@ -169,7 +169,7 @@ def reduction(
             put_blocks(store, matrix, *of_space)
         likely = expect(store, f"reduction/{spec.method}", reduction_seconds(shapes, fitting))
         title = f"{REDUCTIONS[spec.method].title}, {pane}"
-        job = engine().submit(key, reduce_job, title=title, expected=likely, spec=fitting, inputs=inputs)
+        job = queue().submit(key, reduce_job, title=title, expected=likely, spec=fitting, inputs=inputs)
     if job.status().state != "done":
         return job
     arrays = job.result().arrays
@@ -186,11 +186,11 @@ def exact_scores(
     task = ExactScores.on(pane, anchors, projection, k, convention, search=search)
     spaces = pair.source, pair.target
     key = task.key(spaces)
-    job = engine().job(key)
+    job = queue().job(key)
     ended = job is None or job.status().state in ("failed", "cancelled")
     if (start and ended) or (job and asked_again(job)):
-        inputs = [put_space(engine().store, space) for space in spaces]
-        job = engine().submit(key, task_job, title=task.title, task=task, inputs=inputs)
+        inputs = [put_space(queue().store, space) for space in spaces]
+        job = queue().submit(key, task_job, title=task.title, task=task, inputs=inputs)
     return task.read(job.result()).scores if job and job.status().state == "done" else job
 
 
@@ -227,7 +227,7 @@ def follow(
 
 @st.fragment(run_every=0.5)
 def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
-    jobs = [job for key in keys if (job := engine().job(key))]
+    jobs = [job for key in keys if (job := queue().job(key))]
     if all(job.status().ended for job in jobs):
         st.rerun()
     for job in jobs:
@@ -276,4 +276,4 @@ def learned(costs: Iterable[Expected | None]) -> str:
 
 
 def together(durations: Sequence[float]) -> float:
-    return max([*durations, sum(durations) / engine().n_workers])
+    return max([*durations, sum(durations) / queue().n_workers])

@@ -29,7 +29,7 @@ from app.spaces import loading  # noqa: E402
 from relcore.base.errors import NoCommonId, SpaceError  # noqa: E402
 from relcore.base.libraries import extra  # noqa: E402
 from relcore.runs.digest import StoreError  # noqa: E402
-from relcore.runs.jobs import EngineError  # noqa: E402
+from relcore.runs.jobs import JobQueueError  # noqa: E402
 from relcore.runs.store import in_use  # noqa: E402
 from relcore.scores.device import one_thread_products  # noqa: E402
 
@@ -67,7 +67,7 @@ try:
         card.draw()
 except NoCommonId:
     loading.draw_unpaired(session.workspace())
-except (SpaceError, EngineError, StoreError) as error:
+except (SpaceError, JobQueueError, StoreError) as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step, or choose other spaces or settings.")
 saving.save()  # what the page itself changed

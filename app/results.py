@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, messages
-from app.jobs import asked_again, cost_in_words, engine, follow, learned
+from app.jobs import asked_again, cost_in_words, follow, learned, queue
 from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.runs.digest import digest_of
@@ -47,7 +47,7 @@ def computed(
     do not fit.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
-    key, store = task.key(spaces), engine().store
+    key, store = task.key(spaces), queue().store
     made, here = store.made(key), key in _keys(_HERE)
     likely = expect(store, task.kind, slower * task.seconds(spaces))
     cost = cost_in_words(likely.likely)
@@ -55,7 +55,7 @@ def computed(
         with details or nullcontext():
             _offer_here(made, key, cost)
         return result
-    job = engine().job(key)
+    job = queue().job(key)
     if made and job and job.status().state == "done":  # it came with Relscope, but this session wants its own
         job = None
     if job is not None and not asked_again(job):
@@ -77,12 +77,12 @@ def computed(
         return None
     latest = f"{_LATEST}.{task.kind}"
     before = st.session_state.get(latest)
-    if by_itself and before and before != key and (old := engine().job(before)) and not old.status().ended:
+    if by_itself and before and before != key and (old := queue().job(before)) and not old.status().ended:
         old.cancel()
     st.session_state[latest] = key
     inputs = inputs_of(store, specs, spaces) if specs else [put_space(store, space) for space in spaces]
     settings = {"title": task.title, "expected": likely, "here": here}
-    job = engine().submit(key, task_job, **settings, task=task, inputs=inputs)
+    job = queue().submit(key, task_job, **settings, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)
     follow([job], below)

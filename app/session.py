@@ -14,13 +14,13 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from app import compute, messages
 from app.sharing import Member
 from app.workspace import BUNDLED, MOST_ANCHORS, USUAL_ANCHORS, History, Workspace, strategy_of
-from relcore.base.access import Asker, set_asker
+from relcore.base.access import AccessContext, set_asker
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.maps.views import ViewSpec, default_view
 from relcore.runs.digest import StoreError
-from relcore.runs.jobs import EngineError
+from relcore.runs.jobs import JobQueueError
 from relcore.spaces.space import Match
 
 _HISTORY = "relscope.history"
@@ -130,7 +130,7 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
     """A change as a callback: an error becomes a message and leaves everything unchanged."""
     try:
         change(*arguments)
-    except (SpaceError, EngineError, StoreError) as error:
+    except (SpaceError, JobQueueError, StoreError) as error:
         notify(str(error))
 
 
@@ -208,7 +208,7 @@ def member() -> Member:
     return st.session_state[_MEMBER]
 
 
-set_asker(lambda: member().asker if get_script_run_ctx(suppress_warning=True) else Asker())
+set_asker(lambda: member().asker if get_script_run_ctx(suppress_warning=True) else AccessContext())
 
 
 def notify(text: str) -> None:

@@ -24,7 +24,7 @@ from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from relcore.base import records
-from relcore.base.access import ENVIRONMENT, Asker, all_uploads, allowed, data_folder, shared
+from relcore.base.access import ENVIRONMENT, AccessContext, all_uploads, allowed, data_folder, shared
 from relcore.base.errors import SpaceError
 from relcore.base.records import parse
 from relcore.base.writing import NotWritten, ended, new_folder, own_name, sweep_temporary, write
@@ -236,8 +236,8 @@ class Member:
         _members.add(self)
 
     @property
-    def asker(self) -> Asker:
-        return Asker(self._folder, self.made | self.found)
+    def asker(self) -> AccessContext:
+        return AccessContext(self._folder, self.made | self.found)
 
     @property
     def is_active(self) -> bool:

@@ -18,7 +18,7 @@ from relcore.base.numbers import band, short
 from relcore.represent.anchors import coinciding_anchors
 from relcore.runs.digest import digest_of
 from relcore.scores.comparison import circumstances, long_rows, score_notes
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, Match
 
 _ONE, _SEVERAL = ("single-row", "single-cell"), ("multi-row", "single-cell")  # a click on a cell counts, too
@@ -93,7 +93,7 @@ def _caution(space: LatentSpace, anchors: tuple[str, ...]) -> str:
     return long_rows(space) or coinciding_anchors(space, anchors)
 
 
-def chance_html(null: Null, before: str = "") -> str:
+def chance_html(null: ChanceLevel, before: str = "") -> str:
     """``chance ≈ 0`` or ``chance .052``; its band for the pointer."""
     about = "≈ 0" if abs(null.mean) < 0.005 else short(null.mean)
     ends = band(null.low, null.high, null.places)

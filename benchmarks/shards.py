@@ -23,7 +23,7 @@ import numpy as np  # noqa: E402
 
 from benchmarks.__main__ import _processor  # noqa: E402
 from benchmarks.made_shards import made  # noqa: E402
-from relcore.runs.jobs import Engine  # noqa: E402
+from relcore.runs.jobs import JobQueue  # noqa: E402
 from relcore.runs.store import Store  # noqa: E402
 from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS  # noqa: E402
 from relcore.sharded.operations import compare_shards  # noqa: E402
@@ -103,14 +103,14 @@ def measure(rows: int, width: int, shards: int, workers: int, n_anchors: int) ->
     """Compare, with workers that have started and an empty store."""
     spaces = [made(rows=rows, width=width, shards=shards, side=side) for side in (0, 1)]
     with tempfile.TemporaryDirectory() as folder:
-        engine = Engine(n_workers=workers, store=Store(folder))
-        engine.start()
+        queue = JobQueue(n_workers=workers, store=Store(folder))
+        queue.start()
         try:
-            run, started = Runner(engine.store, engine), time.monotonic()
+            run, started = Runner(queue.store, queue), time.monotonic()
             found = compare_shards(*spaces, n_anchors, run)
             seconds = time.monotonic() - started
         finally:
-            engine.close()
+            queue.close()
     passes = {title: sum(one.cpu for one in result.ran) for title, result in run.done}
     jaccard, cka = (found.scores["relative"][name] for name in ("jaccard", "cka"))
     return Measured(

@@ -113,7 +113,7 @@ def _told(error: Exception, options: argparse.Namespace | None) -> int:
     elif isinstance(error, OSError):
         place = f"{str(error.filename)[:200]}: {error.strerror}; check the path"
         return _fail(place if error.filename else error)
-    elif isinstance(error, SpaceError) or type(error).__name__ in ("StoreError", "EngineError"):
+    elif isinstance(error, SpaceError) or type(error).__name__ in ("StoreError", "JobQueueError"):
         told = str(error)
         if isinstance(error, NoCommonId) and hasattr(options, "pair_by_row"):
             told += "; or, if row i of both is the same item, add --pair-by-row"

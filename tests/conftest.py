@@ -1,4 +1,4 @@
-"""What holds for every test: one core for linear algebra, because tests run beside each other; one engine and one
+"""What holds for every test: one core for linear algebra, because tests run beside each other; one job queue and one
 browser per process.
 """
 
@@ -39,28 +39,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_engine(tmp_path_factory):
-    """An engine of one worker for all tests of this process that need no engine of their own: to start one
+def shared_queue(tmp_path_factory):
+    """A job queue of one worker for all tests of this process that need no job queue of their own: to start one
     takes seconds.
 
     A test takes it through `one_worker`, or gives it a store of its own with `monkeypatch`.
     """
-    from relcore.runs.jobs import Engine
+    from relcore.runs.jobs import JobQueue
     from relcore.runs.store import Store
 
-    engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("engine")))
-    yield engine
-    engine.close()
+    queue = JobQueue(n_workers=1, store=Store(tmp_path_factory.mktemp("queue")))
+    yield queue
+    queue.close()
 
 
 @pytest.fixture
-def one_worker(shared_engine, monkeypatch, tmp_path):
-    """The engine of one worker, with a store of the test's own and no job of another test."""
+def one_worker(shared_queue, monkeypatch, tmp_path):
+    """The job queue of one worker, with a store of the test's own and no job of another test."""
     from relcore.runs.store import Store
 
-    monkeypatch.setattr(shared_engine, "store", Store(tmp_path / "store"))
-    monkeypatch.setattr(shared_engine, "_jobs", {})
-    return shared_engine
+    monkeypatch.setattr(shared_queue, "store", Store(tmp_path / "store"))
+    monkeypatch.setattr(shared_queue, "_jobs", {})
+    return shared_queue
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from tests.app.test_universe_page import charts, similarity_of
 METRIC = '''
 import numpy as np
 
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 from relcore.scores.comparison import Metric
 
 
@@ -37,7 +37,7 @@ class SameSign(Metric):
             return None
         first, second = pair.source > 0, pair.target > 0
         rng = np.random.default_rng(0)
-        null = Null.from_draws(np.array([(first == rng.permutation(second)).mean() for _ in range(200)]))
+        null = ChanceLevel.from_draws(np.array([(first == rng.permutation(second)).mean() for _ in range(200)]))
         return Score((first == second).mean(), metric="same sign", n=len(first), null=null)
 '''
 SIMILARITY = '''

@@ -151,8 +151,8 @@ def test_a_study(package, files, monkeypatch, capsys):
     assert "Twice a number" in Session().open("research", "Studies").at.radio(key="studies.kind").options
 
 
-def run_here(runs, engine):
+def run_here(runs, queue):
     from relcore.studies.study import finished_run
 
     for settings in runs.settings:
-        finished_run(runs.study, settings, engine.store, lambda *told: None)
+        finished_run(runs.study, settings, queue.store, lambda *told: None)

@@ -28,7 +28,7 @@ from relcore.files import confined
 from relcore.files.formats import Description, Format, Regions
 from relcore.files.on_disk import OnDisk
 from relcore.files.reading import load_space, shape_of
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.stores.index import parse_place
@@ -216,16 +216,16 @@ def test_the_app_lists_them(installed, look, files, monkeypatch):
 def test_a_worker_of_the_cluster_computes_with_them(installed, look, files, tmp_path):
     look(installed)
     store, letters, dataset = Store(tmp_path / "jobs"), encoder_class("letters")(7), load_dataset(TEXTS)
-    engine = Engine(n_workers=1, store=store)
+    queue = JobQueue(n_workers=1, store=store)
     try:
         key = encoding_job_key(dataset.digest, letters)
-        engine.submit(key, encode_job, title="letters", dataset=TEXTS, encoder=letters).result(120)
+        queue.submit(key, encode_job, title="letters", dataset=TEXTS, encoder=letters).result(120)
         assert stored_encodings(store, dataset.digest, letters) == {"": key}
         spaces, task = [load(spec) for spec in files], AllPairs(METRIC)
         keys = [put_space(store, space) for space in spaces]
-        entry = engine.submit(task.key(spaces), task_job, title="pairs", task=task, inputs=keys).result(120)
+        entry = queue.submit(task.key(spaces), task_job, title="pairs", task=task, inputs=keys).result(120)
     finally:
-        engine.close()
+        queue.close()
     assert task.read(entry).scores[0][1] == task.run(spaces).scores[0][1]
 
 

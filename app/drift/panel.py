@@ -31,9 +31,9 @@ from relcore.drift.check import (
     as_toml,
     cautions,
     circumstances,
+    describe,
     headline,
     shares_told,
-    told,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 from relcore.drift.reports import DriftChart, DriftLines, DriftMap, ordered
@@ -114,7 +114,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     for place, situation in zip(st.columns(2, gap="medium"), SITUATIONS, strict=True):
         alarm = verdict.alarmed([situation])
         (place.warning if alarm else place.success)(
-            f"{plain(told(drift, verdict, situation))}  \n:small[{plain(SITUATIONS[situation].help)}]",
+            f"{plain(describe(drift, verdict, situation))}  \n:small[{plain(SITUATIONS[situation].help)}]",
             icon=":material/notifications_active:" if alarm else ":material/check:",
         )
     for caution in cautions(drift, verdict):

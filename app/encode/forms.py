@@ -14,7 +14,7 @@ import streamlit as st
 from app import messages, sharing
 from app.compute import cached
 from app.items import cut
-from app.jobs import cost_in_words, engine
+from app.jobs import cost_in_words, queue
 from app.plain_text import plain, plain_html
 from app.spaces import sources
 from app.widgets import setting_widget
@@ -347,4 +347,4 @@ def expected(encoder: Encoder, preview: Preview) -> Expected | None:
     pixels = max((width * height for width, height in preview.sizes), default=64)
     known = encoder.seconds(preview.n, pixels)
     kind = f"encode/{type(encoder).__name__}/{getattr(encoder, 'architecture', '')}".rstrip("/")
-    return None if known is None else expect(engine().store, kind, known)
+    return None if known is None else expect(queue().store, kind, known)

@@ -34,14 +34,14 @@ def submit(
     there: list[SpaceSpec] = []
     waiting = list(session.awaited_jobs())
     for encoder in encoders:
-        keys = stored_encodings(jobs.engine().store, digest, encoder, own=here)
+        keys = stored_encodings(jobs.queue().store, digest, encoder, own=here)
         if keys is not None:
             there += own_specs(dataset, encoder, keys)
             continue
         key, title = encoding_job_key(digest, encoder), f"{encoder.title} · {name}"
         cost = (expected or {}).get(encoder)
         settings = {"title": title, "expected": cost, "here": here}
-        job = jobs.engine().submit(key, encode_job, **settings, dataset=dataset, encoder=encoder)
+        job = jobs.queue().submit(key, encode_job, **settings, dataset=dataset, encoder=encoder)
         waiting.append(job.key)
     session.await_jobs(tuple(dict.fromkeys(waiting)))
     join(there)
@@ -53,7 +53,7 @@ def forget(job: Job) -> None:
 
 def awaited() -> list[Job]:
     """This session's encodings that have not joined it yet."""
-    known = {job.key: job for job in jobs.engine().jobs()}
+    known = {job.key: job for job in jobs.queue().jobs()}
     return [known[key] for key in session.awaited_jobs() if key in known]
 
 
@@ -62,7 +62,7 @@ def collect() -> bool:
     specs: list[SpaceSpec] = []
     for job in awaited():
         if jobs.asked_again(job):
-            jobs.engine().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
+            jobs.queue().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
         elif job.status().state == "done":
             specs += _specs_of(job)
             forget(job)
@@ -127,4 +127,4 @@ def _specs_of(job: Job) -> list[SpaceSpec]:
 def own_specs(dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
     """The specs of encodings whose keys this session found with its own data; it may open them now."""
     session.member().found.update(keys.values())
-    return encoding_specs(jobs.engine().store, dataset, encoder, keys)
+    return encoding_specs(jobs.queue().store, dataset, encoder, keys)

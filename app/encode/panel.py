@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import exports, messages, session
 from app.encode import forms, jobs
-from app.jobs import cost_in_words, engine, follow, learned, together
+from app.jobs import cost_in_words, follow, learned, queue, together
 from app.places import EXPLORE, go
 from app.plain_text import plain_name
 from app.widgets import choose_pair, space_name
@@ -98,7 +98,7 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
 def _cost(encoder: Encoder, preview: forms.Preview) -> Expected | float | None:
     """The expected time; 0 if the store has the encoding, None if the time is unknown."""
     try:
-        stored = stored_encodings(engine().store, preview.digest, encoder)
+        stored = stored_encodings(queue().store, preview.digest, encoder)
     except (OSError, SpaceError):  # a model's folder that cannot be read: the job will say so
         stored = None
     return 0.0 if stored else forms.expected(encoder, preview)
@@ -131,7 +131,7 @@ def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
 
 
 def _curves(specs: Sequence[SpaceSpec]) -> None:
-    store = engine().store
+    store = queue().store
     curves = {spec: training_of(spec, store) for spec in specs if store.has(spec.option("key"))}
     if trained := tuple(spec for spec, curve in curves.items() if curve):
         figure = Training(trained).draw({spec.name: curves[spec] for spec in trained})

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import compute, exports, messages, results, session
 from app.glossary.card import caption
 from app.items import with_items
-from app.jobs import engine
+from app.jobs import queue
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
@@ -299,7 +299,7 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
     result, workspace = outcome.result, session.workspace()
     if in_use(workspace):
         confirmed = tuple(compute.load_space(workspace.target).ids.marks.union(confirmed))
-    key = put_pairing(engine().store, result.kept, confirmed)
+    key = put_pairing(queue().store, result.kept, confirmed)
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · linked")
     former = (renamed, workspace.target if in_use(workspace) else None)
     spaces = (*(spec for spec in workspace.spaces if spec not in former), renamed)

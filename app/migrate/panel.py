@@ -89,7 +89,7 @@ class MigrateSetup:
 
 def choose(workspace: Workspace) -> MigrateSetup | None:
     """The choosers; None where they do not fit together, and the page shows why."""
-    example = starting_models(jobs.engine().store.finished) or ()
+    example = starting_models(jobs.queue().store.finished) or ()
     options = tuple(dict.fromkeys((*example, *workspace.spaces)))
     own = (workspace.source, workspace.target)
     usual = example if example and own == BUNDLED else own

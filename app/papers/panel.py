@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.jobs import engine
+from app.jobs import queue
 from app.page_settings import kept, segments
 from app.places import FORMER, RESEARCH, Place, go
 from app.plain_text import plain
@@ -190,7 +190,7 @@ _GOING = "relscope.papers-going"
 def draw() -> None:
     st.html(STYLE)
     rows = load_rows()
-    results = {name: ours for name in RUNS if (ours := result_of(name, engine().store))}
+    results = {name: ours for name in RUNS if (ours := result_of(name, queue().store))}
     n_measured = sum(any(name in results for name in row.run_names()) for row in rows)
     found = [verdict for row in rows for verdict in verdicts_of(row, results).values()]
     own = [verdict.own for verdict in found if verdict.own]

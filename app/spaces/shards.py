@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from app import compute, messages, sharing
-from app.jobs import asked_again, engine, follow
+from app.jobs import asked_again, follow, queue
 from app.plain_text import plain_name
 from app.spaces.loading import load
 from app.widgets import space_labels, space_name
@@ -95,10 +95,10 @@ def _load_when_drawn(places: list[str], n_rows: int) -> None:
 
 def _job(spec: SpaceSpec, n_rows: int) -> Job:
     key = spec.option("key")
-    job = engine().job(key)
+    job = queue().job(key)
     if job is None or asked_again(job):
         title = f"Sample of {space_name(spec)}"
-        job = engine().submit(key, sample_job, title=title, place=spec.name, n_rows=n_rows)
+        job = queue().submit(key, sample_job, title=title, place=spec.name, n_rows=n_rows)
     return job
 
 

@@ -21,7 +21,7 @@ from relcore.runs.entries import Summary
 
 def draw() -> None:
     """The whole tab; in a shared app only what this session made."""
-    store = jobs.engine().store
+    store = jobs.queue().store
     mine = map(store.summary, session.member().made) if shared() else store.summaries()
     entries = [entry for entry in mine if entry is not None]
     total, limit = sum(entry.size for entry in entries) if shared() else store.size(), store.limit_bytes
@@ -123,5 +123,5 @@ def _remove(keys: list[str]) -> None:
     member = session.member()
     for key in keys:
         if not (shared() and member.wanted_by_others(key)):
-            jobs.engine().store.remove(key)
+            jobs.queue().store.remove(key)
         member.made.discard(key)

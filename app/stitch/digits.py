@@ -68,7 +68,7 @@ def _scan(dataset: Dataset, stitching: Stitching, label: str) -> Image:
 
 
 def _setup() -> StitchSetup:
-    specs, _ = example_spaces("digits", jobs.engine().store.finished)
+    specs, _ = example_spaces("digits", jobs.queue().store.finished)
     specs = tuple(specs[1:3])
     spaces = [compute.load_space(spec) for spec in specs]
     test_ids = held_out_ids(specs, spaces, share_rows(spaces).ids)

@@ -76,21 +76,21 @@ def _encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpe
     """The space of each side, from the store, or encoded in place if that is quick; else None, and a
     button.
     """
-    engine, missing, specs = jobs_.engine(), {}, []
+    queue, missing, specs = jobs_.queue(), {}, []
     for name, dataset, encoder in sides:
         preview = forms.preview(dataset)
-        stored = stored_encodings(engine.store, preview.digest, encoder)
+        stored = stored_encodings(queue.store, preview.digest, encoder)
         if stored is None and (encoder.seconds(preview.n) or _AT_ONCE) < _AT_ONCE:
             with st.spinner(f"Encoding {plain_name(name)} …"):
-                encode(dataset, encoder, engine.store)
-            stored = stored_encodings(engine.store, preview.digest, encoder)
+                encode(dataset, encoder, queue.store)
+            stored = stored_encodings(queue.store, preview.digest, encoder)
         if stored is None:
             missing[encoding_job_key(preview.digest, encoder)] = (name, dataset, encoder, preview)
         else:
             specs += jobs.own_specs(dataset, encoder, stored)
     if not missing:
         return specs
-    running = {key: job for key in missing if (job := engine.job(key))}
+    running = {key: job for key in missing if (job := queue.job(key))}
     for key, job in running.items():
         if jobs_.asked_again(job):
             _submit({key: missing[key]})
@@ -116,7 +116,7 @@ def _submit(missing: dict) -> None:
     for key, (_, dataset, encoder, preview) in missing.items():
         title = f"{encoder_name(encoder)} · {preview.name}"
         cost = forms.expected(encoder, preview)
-        jobs_.engine().submit(key, encode_job, title=title, expected=cost, dataset=dataset, encoder=encoder)
+        jobs_.queue().submit(key, encode_job, title=title, expected=cost, dataset=dataset, encoder=encoder)
 
 
 def draw(workspace: Workspace) -> None:

@@ -68,7 +68,7 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
         "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it"
         f" still work? {example.explanation if example else ''}"
     )
-    specs = example_spaces(name, jobs.engine().store.finished)[0] if example else own
+    specs = example_spaces(name, jobs.queue().store.finished)[0] if example else own
     jobs.follow(encoding_jobs.awaited(), dismiss=encoding_jobs.forget)
     with details:
         if example:

@@ -14,7 +14,7 @@ import streamlit as st
 
 from app import compute, exports, messages
 from app.components.drawing_pad import drawing_pad
-from app.jobs import engine
+from app.jobs import queue
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html, plain_name
 from app.widgets import space_name
@@ -213,7 +213,7 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
 def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
     """One encoder for all outputs of a model on a dataset; `trained` distinguishes those with own weights."""
-    return item_encoder(_spec, engine().store, joined)
+    return item_encoder(_spec, queue().store, joined)
 
 
 def draw(setup: StitchSetup | None) -> None:

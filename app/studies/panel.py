@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.jobs import engine, learned
+from app.jobs import learned, queue
 from app.page_settings import kept
 from app.places import RESEARCH
 from app.plain_text import plain, plain_name
@@ -29,7 +29,7 @@ _GIVEN = "relscope.given-"
 
 
 def choose_study() -> Study:
-    finished = engine().store.finished
+    finished = queue().store.finished
     opening = next((kind for kind in STUDIES if finished and kind in finished.groups), None)  # has a picture
     kinds = STUDIES.working()
     kind = kept(
@@ -103,8 +103,8 @@ def _open_row(row: PaperRow) -> None:
 
 
 def control(runs: StudyRuns) -> None:
-    store, n_workers = engine().store, engine().n_workers
-    standing = runs.standing(engine())
+    store, n_workers = queue().store, queue().n_workers
+    standing = runs.standing(queue())
     if standing.under_way:
         _follow(runs)
         return
@@ -118,7 +118,7 @@ def control(runs: StudyRuns) -> None:
         label = f"Resume {missing:,} of {total}" if standing.done else f"Start {total}"
         likely = runs.expected(store, n_workers)
         with st.container(horizontal=True, vertical_alignment="center"):
-            start |= {"type": "primary", "key": "studies.start", "args": (runs.start, engine())}
+            start |= {"type": "primary", "key": "studies.start", "args": (runs.start, queue())}
             st.button(f"{label} · {_duration(likely.likely)}", **start)
             st.caption(
                 f"{'Stopped. ' * standing.stopped}{n_workers} at a time. Every finished run is saved, so you"
@@ -133,7 +133,7 @@ def control(runs: StudyRuns) -> None:
             came = f" {len(runs) - n_left:,} computed here, the others came with Relscope."
         st.caption(f"{counted(len(runs), 'run')}, all done.{came}", width="content")
         if made:
-            start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, engine(), True)}
+            start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
             verb = f"Resume {n_left:,} of {counted(len(runs), 'run')} here" if stopped else "Run them here"
             st.button(
                 f"{verb} · {_duration(runs.expected(store, n_workers, own=True).likely)}",
@@ -144,7 +144,7 @@ def control(runs: StudyRuns) -> None:
 
 @st.fragment(run_every=1.0)
 def _follow(runs: StudyRuns) -> None:
-    standing = runs.standing(engine())
+    standing = runs.standing(queue())
     if not standing.under_way:
         st.rerun()
     left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
@@ -152,7 +152,7 @@ def _follow(runs: StudyRuns) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         total = counted(standing.total, "run")
         st.progress(standing.done / standing.total, text=f"{standing.done:,} of {total}{left}{message}")
-        st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=runs.stop, args=(engine(),))
+        st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=runs.stop, args=(queue(),))
 
 
 def offer_files(spec: StudySpec) -> None:
@@ -196,7 +196,7 @@ def _duration(seconds: float) -> str:
 
 
 def draw(runs: StudyRuns) -> None:
-    if runs.standing(engine()).under_way:
+    if runs.standing(queue()).under_way:
         _live(runs)
     else:
         _results(runs, live=False)
@@ -235,7 +235,7 @@ def _table(runs: StudyRuns) -> pd.DataFrame:
 
 
 def _row(key: str) -> dict[str, Any] | None:
-    known, store = _rows(), engine().store
+    known, store = _rows(), queue().store
     place = key, store.made(key) is None  # a run that came with Relscope may be repeated here
     if place not in known and (row := run_row(key, store)):
         known[place] = row

@@ -300,7 +300,7 @@ def page(workspace: Workspace) -> None:
     try:
         if name == _FILE:
             return _file(workspace)
-        specs = own if name == _OWN else example_spaces(name, jobs.engine().store.finished)[0]
+        specs = own if name == _OWN else example_spaces(name, jobs.queue().store.finished)[0]
         with details:
             specs, task = _settings(specs)
         if len(specs) < 2:
@@ -381,7 +381,7 @@ def _read(path: Path) -> Universe:
 
 def _here(universe: Universe, specs: Sequence[SpaceSpec]) -> dict[str, SpaceSpec]:
     """Spaces of the session and of the examples that are members: by their content."""
-    examples = [spec for name in EXAMPLES for spec in example_spaces(name, jobs.engine().store.finished)[0]]
+    examples = [spec for name in EXAMPLES for spec in example_spaces(name, jobs.queue().store.finished)[0]]
     by_digest = {compute.digest_or_blank(spec): spec for spec in [*examples, *specs]}
     members = {member.name: by_digest.get(member.digest) for member in universe.members}
     return {name: spec for name, spec in members.items() if spec is not None}

@@ -10,7 +10,7 @@ from relcore.encoders.encoder import Encoder
 from relcore.files.formats import Description, Format, float32, in_blocks
 from relcore.scores.comparison import Metric
 from relcore.scores.measures import paired_rows
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 
 
 class DistanceCorrelation(Metric):
@@ -24,7 +24,7 @@ class DistanceCorrelation(Metric):
         def value(order):
             return np.corrcoef(D[upper], E[np.ix_(order, order)][upper])[0, 1]
 
-        null = Null.from_draws(np.array([value(rng.permutation(n)) for _ in range(200)]))
+        null = ChanceLevel.from_draws(np.array([value(rng.permutation(n)) for _ in range(200)]))
         facts = {"n": n, "drawn_from": len(pair.source) if n < len(pair.source) else None, "null": null}
         return Score(value(np.arange(n)), metric="distance correlation", **facts)
 

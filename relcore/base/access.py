@@ -38,7 +38,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Asker:
+class AccessContext:
     """One session of the app: the folder of its uploads, the keys of what it put into the store, and why no
     other places are open to it.
     """
@@ -48,10 +48,10 @@ class Asker:
     limits: str = ""
 
 
-_find_asker: Callable[[], Asker] | None = None
+_find_asker: Callable[[], AccessContext] | None = None
 
 
-def set_asker(find: Callable[[], Asker] | None) -> None:
+def set_asker(find: Callable[[], AccessContext] | None) -> None:
     """How this process finds the session that asks. Without it, as in a worker, the uploads of all sessions
     are open: the app has asked before it submits a job."""
     global _find_asker
@@ -139,7 +139,7 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
     place, confined = expanded(path), shared()
     if not confined and _find_asker is None:
         return place
-    asker, data = _find_asker() if _find_asker else Asker(), data_folder()
+    asker, data = _find_asker() if _find_asker else AccessContext(), data_folder()
     place, resolved = data / place if confined and data else place, None
     with suppress(OSError, RuntimeError):  # a loop of links
         resolved = place.resolve()

@@ -80,7 +80,7 @@ def trained_weights(
 def encode_job(
     context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int = BLOCK_ROWS
 ) -> None:
-    """`encode` as a job of the Engine, under `encoding_job_key`."""
+    """`encode` as a job of the JobQueue, under `encoding_job_key`."""
     context.report(0, 1, "reading the dataset")
     keys = _encoded(dataset, encoder, context.store, context.report, block_rows)
     if len(keys) > 1:

@@ -11,7 +11,7 @@ from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import PooledWords
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.vision import SmallVision
-from relcore.runs.entries import Finished, FinishedGroup
+from relcore.runs.entries import BundledResults, FinishedGroup
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ EXAMPLES = {
 }
 
 
-def example_spaces(name: str, finished: Finished | None) -> tuple[list[SpaceSpec], FinishedGroup | None]:
+def example_spaces(
+    name: str, finished: BundledResults | None
+) -> tuple[list[SpaceSpec], FinishedGroup | None]:
     """The specs of an example's encodings, and when they were computed; none if missing."""
     group = finished.groups.get(name) if finished else None
     if group is None:

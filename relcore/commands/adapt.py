@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
             if options.estimate:
                 return
             result = adapt_shards(adapter, source, options.target, run, side=side)
-        where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", ["", *run.told()]
+        where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", ["", *run.describe()]
     else:
         goal, n_shards = _place(options.target), ""
         with Bar(options) as bar, _readable(options.source) as place:

@@ -168,5 +168,5 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report | No
     sentence = f"{names[0]} and {names[1]}, {counted(len(result.anchors), 'anchor')}"
     sentence += f", {counted(len(source.shards), 'shard')} each."
     facts = {"source": names[0], "target": names[1], "n": result.n, "anchors": source.ids_of(result.anchors)}
-    facts |= {"passes": run.told(), "worker_mb": run.peaks, "estimate": expected and asdict(expected)}
-    return scores_report(result.scores, sentence, facts, also=run.told())
+    facts |= {"passes": run.describe(), "worker_mb": run.peaks, "estimate": expected and asdict(expected)}
+    return scores_report(result.scores, sentence, facts, also=run.describe())

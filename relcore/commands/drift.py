@@ -34,12 +34,12 @@ from relcore.drift.check import (
     cautions,
     circumstances,
     default_file,
+    describe,
     headline,
     read_thresholds,
     shares_told,
-    told,
 )
-from relcore.drift.reports import facts, markdown, ordered
+from relcore.drift.reports import markdown, ordered, to_record
 
 GATES = {
     "either": ("everything_new", "new_queries"),
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
             print(markdown(drift, verdict, gate), end="")
         else:
             lines = lines_of(drift, verdict, gate)
-            show(options, verdict.table(), lines, rows="checks", **facts(drift, verdict, gate))
+            show(options, verdict.table(), lines, rows="checks", **to_record(drift, verdict, gate))
     return int(verdict.alarmed(gate))
 
 
@@ -140,7 +140,7 @@ def lines_of(drift: Drift, verdict: DriftVerdict, situations: tuple[str, ...]) -
     lines: Lines = [headline(drift, verdict), ""]
     for situation in SITUATIONS:
         decides = "" if situation in situations else " (does not decide)"
-        lines.append(f"{told(drift, verdict, situation)}{decides}")
+        lines.append(f"{describe(drift, verdict, situation)}{decides}")
     lines += cautions(drift, verdict)
     if shares := shares_told(drift):
         lines += ["", [["of the change", *shares], ["share", *map(short, shares.values())]]]

@@ -19,7 +19,7 @@ from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
 from relcore.commands.arguments import Results, Scheduler, add, described, flag, read_json
 from relcore.commands.output import need_suffix, show, write_recipe, write_space
-from relcore.commands.running import engine, follow
+from relcore.commands.running import follow, queue
 from relcore.encoders.bundled import TASK
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import available_datasets, columns_of, downloaded, load_dataset, with_options
@@ -109,7 +109,7 @@ def encoded(
         local = spec.source in ("file", "folder", "huggingface") and expanded(spec.name).exists()
         # workers of a cluster may have another working folder
         placed = replace(spec, name=str(expanded(spec.name).absolute())) if local else spec
-        with engine(options, len(missing)) as cluster:
+        with queue(options, len(missing)) as cluster:
             jobs = []
             for encoder in missing:
                 key, title = encoding_job_key(dataset.digest, encoder), f"{encoder.title} · {dataset.name}"

@@ -95,9 +95,9 @@ def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
     scored = f"{result.spec.settings()}; scored on all {counted(score.n, 'held-out row')}; "
     lines = [f"{_HEAD}: {source.name} → {target.name}", "", _rows({method: score}), ""]
     lines.append(f"{scored}chance level: these rows permuted")
-    facts = {"source": source.name, "target": target.name, "passes": run.told(), "worker_mb": run.peaks}
+    facts = {"source": source.name, "target": target.name, "passes": run.describe(), "worker_mb": run.peaks}
     facts |= {"estimate": expected and asdict(expected)}
-    show(options, table, [*lines, "", *run.told()], **facts)
+    show(options, table, [*lines, "", *run.describe()], **facts)
 
 
 def _rows(scores: dict[str, Score]) -> list[list[str]]:

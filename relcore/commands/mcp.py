@@ -124,7 +124,7 @@ def answer(arguments: Sequence[str]) -> int:
     """A command of an agent, which reads what is open to it."""
     from relcore.cli import main
 
-    access.set_asker(lambda: access.Asker(limits=_LIMITS))
+    access.set_asker(lambda: access.AccessContext(limits=_LIMITS))
     return main(arguments, check=need_open)
 
 

@@ -115,4 +115,4 @@ def _by_shard(
             return None
         result = project_shards(source, anchors, str(options.output), run, spec, **settings)
     shape = (result.n, result.width), f" in {counted(len(source.shards), 'shard')}"
-    return shape, source.ids_of(result.anchors) if options.save_anchors else (), ["", *run.told()]
+    return shape, source.ids_of(result.anchors) if options.save_anchors else (), ["", *run.describe()]

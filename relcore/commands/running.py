@@ -22,7 +22,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.commands.arguments import by_shard, number_or_ids, spaces_of, suspects_of
 from relcore.commands.output import Bar, show
 from relcore.runs.digest import StoreError
-from relcore.runs.jobs import Engine, Job
+from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 AT_ONCE_SECONDS = 2.0  # starting processes takes longer
 
 
-class InPlace(Engine):
-    """An engine for where Dask is missing: `submit` runs the job before it returns."""
+class InPlace(JobQueue):
+    """A job queue for where Dask is missing: `submit` runs the job before it returns."""
 
     def __init__(self, bar: Bar) -> None:
         super().__init__(n_workers=1)
@@ -53,11 +53,11 @@ class InPlace(Engine):
 
 
 @contextmanager
-def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Engine]:
-    """An engine on the cluster of --scheduler, else with processes of this machine, not more than there are
+def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[JobQueue]:
+    """A job queue on the cluster of --scheduler, else with processes of this machine, not more than there are
     jobs; without Dask, which the extra ``cluster`` brings, jobs run one after the other in this process.
     """
-    cluster = Engine(options.scheduler)
+    cluster = JobQueue(options.scheduler)
     if find_spec("distributed") is None and not cluster.address:
         with Bar(options) as bar:
             yield InPlace(bar)
@@ -79,12 +79,12 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
         cluster.close()
 
 
-def follow(engine: Engine, jobs: Sequence[Job], options: argparse.Namespace, pause: float = 0.1) -> None:
+def follow(queue: JobQueue, jobs: Sequence[Job], options: argparse.Namespace, pause: float = 0.1) -> None:
     """Wait for jobs, with a bar; Ctrl-C stops them.
 
     Raises
     ------
-    EngineError
+    JobQueueError
         One failed.
     """
     with Bar(options) as bar:
@@ -93,7 +93,7 @@ def follow(engine: Engine, jobs: Sequence[Job], options: argparse.Namespace, pau
                 bar.show(*_standing(jobs))
                 time.sleep(pause)
         except KeyboardInterrupt:
-            for job in jobs if engine.address else ():  # processes of this machine end with the engine
+            for job in jobs if queue.address else ():  # processes of this machine end with the queue
                 job.cancel()
             raise
     for job in jobs:
@@ -141,7 +141,7 @@ def all_computed(
             for key, task in missing.items():
                 results[key] = task.compute(store, spaces, warnings.warn, bar.show)
     elif missing:
-        with engine(options, n_jobs=len(missing)) as cluster:
+        with queue(options, n_jobs=len(missing)) as cluster:
             inputs = inputs_of(store, specs, spaces)
             jobs = {
                 key: cluster.submit(key, task_job, title=task.title, task=task, inputs=inputs)
@@ -179,7 +179,7 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
         )
     spaces = [ShardedSpace.open(place) for place in places]
     most = max(len(space.shards) for space in spaces)
-    with engine(options, n_jobs=most) as cluster, Bar(options) as bar:
+    with queue(options, n_jobs=most) as cluster, Bar(options) as bar:
         yield Runner(cluster.store, cluster, bar.show), *spaces
 
 
@@ -193,7 +193,7 @@ def estimated(
     """
     from relcore.sharded.estimate import estimate, trial_shards
 
-    source, workers = spaces[0], runner.engine.size if runner.engine else 1
+    source, workers = spaces[0], runner.queue.size if runner.queue else 1
     n_trial = trial_shards(len(source.shards), source.n, workers, options.estimate)
     if not n_trial:
         return None
@@ -260,4 +260,8 @@ def samples(
         ]
     pairs = zip(drawn, spaces, strict=True)
     sizes = ", ".join(f"{len(sample):,} of {space.n:,} rows of {space.name}" for sample, space in pairs)
-    return [SpaceSpec("file", place) for place in places], drawn, [f"On a sample: {sizes}.", "", *run.told()]
+    return (
+        [SpaceSpec("file", place) for place in places],
+        drawn,
+        [f"On a sample: {sizes}.", "", *run.describe()],
+    )

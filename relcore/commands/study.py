@@ -17,7 +17,7 @@ from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
 from relcore.commands.arguments import Results, Scheduler, add, read_json
 from relcore.commands.output import Bar, Lines, need_suffix, show, write_recipe
-from relcore.commands.running import engine
+from relcore.commands.running import queue
 from relcore.runs.store import Store
 from relcore.studies.study import Study, StudyRuns, StudySpec, study_of
 
@@ -108,14 +108,14 @@ def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
 
 
 def _finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
-    with engine(options, len(runs.missing(Store()))) as cluster, Bar(options) as bar:
+    with queue(options, len(runs.missing(Store()))) as cluster, Bar(options) as bar:
         try:
             return runs.finish(
                 cluster,
                 report=lambda done, total, text: bar.show(done, total, f"{done:,} of {total:,} · {text}"),
             )
         except KeyboardInterrupt:
-            if cluster.address:  # processes of this machine end with the engine
+            if cluster.address:  # processes of this machine end with the queue
                 runs.stop(cluster)
             raise
 

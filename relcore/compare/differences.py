@@ -57,7 +57,7 @@ class NoiseTest:
     z: np.ndarray
     p: np.ndarray
     expected: np.ndarray
-    reach: np.ndarray
+    half_width: np.ndarray
     by_row: np.ndarray
 
 
@@ -107,7 +107,7 @@ def moved_beyond_noise(
         return np.bincount(groups[inside], values[inside]) / sizes
 
     measured, goal, z, p, drawn = means(agreement), agreement.mean(), np.full(len(sizes), -np.inf), 0.0, []
-    expected, reach = np.zeros((2, len(sizes)))
+    expected, half_width = np.zeros((2, len(sizes)))
     for side, both in ((0, False), (1, False), (0, True), (1, True)):
         overlap = _overlap_under_noise(
             vectors[side], represent, own[side], queries, belongs if both else None, rng
@@ -133,11 +133,11 @@ def moved_beyond_noise(
         error = np.sqrt(variance * (1 + 1 / _DRAWS + apart**2 / squares) + misfit)
         better = (measured - fitted) / error > z
         z = np.where(better, (measured - fitted) / error, z)
-        expected, reach = np.where(better, fitted, expected), np.where(better, error, reach)
+        expected, half_width = np.where(better, fitted, expected), np.where(better, error, half_width)
         p = np.minimum(1, len(sizes) * stdtr(_DRAWS - 2, z))
         if np.all(p >= SIGNIFICANT):
             break
-    return NoiseTest(z, p, expected, reach * stdtrit(_DRAWS - 2, 0.975), np.mean(drawn, axis=0))
+    return NoiseTest(z, p, expected, half_width * stdtrit(_DRAWS - 2, 0.975), np.mean(drawn, axis=0))
 
 
 def _overlap_under_noise(
@@ -343,7 +343,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
         for number in order.tolist():
             members = np.flatnonzero(compared == number)
             lost = members[np.argsort((agreement - expected)[members], kind="stable")[:_EXAMPLES]]
-            middle, reach = float(test.expected[number]), float(test.reach[number])
+            middle, half_width = float(test.expected[number]), float(test.half_width[number])
             groups.append(
                 MovedGroup(
                     name=names[enough[number]],
@@ -351,8 +351,8 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
                     n_queries=len(members),
                     agreement=float(agreement[members].mean()),
                     expected=middle,
-                    low=middle - reach,
-                    high=middle + reach,
+                    low=middle - half_width,
+                    high=middle + half_width,
                     z=float(test.z[number]),
                     p=float(test.p[number]),
                     examples=tuple(ids[lost].tolist()),

@@ -37,7 +37,7 @@ from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS, need_k
 from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
 from relcore.scores.pair_scores import PairScores, best_by_chance
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, known_rows, marked, match
 from relcore.tasks.task import Task
 
@@ -305,7 +305,9 @@ class AllPairs(Task[PairScores]):
 
         return own
 
-    def _best_by_chance(self, spaces: Sequence[LatentSpace], scores: dict[Pair, Score | None]) -> Null | None:
+    def _best_by_chance(
+        self, spaces: Sequence[LatentSpace], scores: dict[Pair, Score | None]
+    ) -> ChanceLevel | None:
         if any(len(space.zero_rows) or not space.index.equals(spaces[0].index) for space in spaces):
             return None
         spaces = marked(spaces)
@@ -345,7 +347,7 @@ def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
         chance = f"\nchance {in_cell(score.null.mean)}" if i != j and score is not None and score.null else ""
         return "" if score is None else in_cell(float(score)) + chance
 
-    cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, scores.told))
+    cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, scores.describe))
     look = {"marked": tuple((i, i) for i in every), "framed": frames}
     panel = MatrixPanel("", names, names, scores.values, *cells, **look)
     pairs = list(combinations(every, 2))

@@ -433,7 +433,7 @@ def headline(drift: Drift, verdict: DriftVerdict) -> str:
     return f"Drift: {new} has other neighbourhoods than {old}, {rest}."
 
 
-def told(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
+def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
     title, alarms = SITUATIONS[situation].title, verdict.alarms(situation)
     if reason := verdict.impossible.get(situation):
         return f"{title}: alarm. {reason[0].upper()}{reason[1:]}."

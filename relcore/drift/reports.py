@@ -28,9 +28,9 @@ from relcore.drift.check import (
     Thresholds,
     cautions,
     circumstances,
+    describe,
     headline,
     shares_told,
-    told,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, STEPS, Measure
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
@@ -42,7 +42,7 @@ _MOST_ROWS = 40  # of a Markdown table: classes with an alarm first
 _LEAST = 1e-3  # a threshold may be zero
 
 
-def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dict[str, Any]:
+def to_record(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dict[str, Any]:
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     names += " chance_churn churn_uncentred reciprocal_rank"
     return {
@@ -75,7 +75,7 @@ def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> 
     old, new = (_code(name) for name in drift.names)
     lines = [f"## {'❌ Drift' if verdict.alarmed(situations) else '✅ No drift'}: {old} → {new}", ""]
     lines += [
-        f"- {_safe(told(drift, verdict, name))}{'' if name in situations else ' (does not decide)'}"
+        f"- {_safe(describe(drift, verdict, name))}{'' if name in situations else ' (does not decide)'}"
         for name in SITUATIONS
     ]
     lines += [f"- {_safe(caution)}" for caution in cautions(drift, verdict)]

@@ -333,7 +333,7 @@ def load_space(
     own_ids: Sequence[str] | None = None
     if "ids" in columns:
         own_ids = checked_ids(as_many("ids", columns["ids"]), path.name)
-    elif (lines := lines_beside(path, "ids", n, limit)) is not None:
+    elif (lines := sidecar_lines(path, "ids", n, limit)) is not None:
         own_ids = checked_ids(lines, f"{path.name[: -len(suffix)]}.ids.txt")
     notes = [f"{path.name}: read with {note}" for note in columns.pop("note", ())]
     if metadata is not None:
@@ -347,7 +347,7 @@ def load_space(
     if "labels" in columns:
         labels = checked_labels(as_many("labels", columns["labels"]), path.name)
     else:
-        labels = lines_beside(path, "labels", n, limit)
+        labels = sidecar_lines(path, "labels", n, limit)
     if (counts := columns.get("counts")) is not None:
         counts = checked_counts(as_many("counts", counts), path.name)
     kept = {"vectors": vectors, "ids": own_ids, "labels": labels, "counts": counts}
@@ -498,7 +498,7 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
 # Files beside the vectors: lists of ids and labels, the vocabulary of a model
 
 
-def lines_beside(path: Path, what: str, n: int, limit: int | None) -> list[str] | None:
+def sidecar_lines(path: Path, what: str, n: int, limit: int | None) -> list[str] | None:
     """The n lines of `<stem>.ids.txt` or `<stem>.labels.txt`, if any; empty ones at the end are dropped."""
     beside = path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
     if beside == path or not beside.is_file() or not access.beside(path, beside):

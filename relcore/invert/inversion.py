@@ -27,7 +27,7 @@ from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.heads import fit_head
-from relcore.represent.methods import MethodSettings, Side, carrier
+from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.represent.translation import (
     InverseRelativeProjection,
@@ -612,7 +612,8 @@ class _Translator:
             )
         self.queries = np.searchsorted(self.rest, split.queries(spec.n_queries))
         self.sides = [
-            Side(space.vectors, space.vectors[self.anchors], mean_row(space.vectors)) for space in self.spaces
+            FittedSpace(space.vectors, space.vectors[self.anchors], mean_row(space.vectors))
+            for space in self.spaces
         ]
         self.true = [unit_rows(side.train[self.rest], side.mean) for side in self.sides]
         self.near = [nearest(rows[self.queries], rows, spec.k) for rows in self.true]
@@ -621,7 +622,7 @@ class _Translator:
 
     def score(self, i: int, j: int, method: str) -> dict[str, tuple[float, float]]:
         spec, source, target = self.spec, self.sides[i], self.sides[j]
-        carry = carrier(method, source, target, spec.settings, spec.random_state)
+        carry = fit_translation(method, source, target, spec.settings, spec.random_state)
         if carry is None:
             return {}
         rows = carry(source.train[self.rest])

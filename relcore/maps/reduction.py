@@ -487,7 +487,7 @@ def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tupl
 
 
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
-    """`reduce_spaces` as a job of the engine; puts ``coordinates_0`` …, and how many rows were drawn."""
+    """`reduce_spaces` as a job of the queue; puts ``coordinates_0`` …, and how many rows were drawn."""
     entries = list(filter(None, map(context.store.mapped, inputs)))
     if gone := len(inputs) - len(entries):
         raise SpaceError(

@@ -393,7 +393,7 @@ ADAPTED = ("bridge", "twice")  # those that depend on the adapter
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class RetrievalTask:
     """Queries, the corpus that they search, and what they should find.
 
     Attributes
@@ -450,7 +450,7 @@ class Trial:
             searches["re-embed"] = lambda: search(self.new_queries, self.new_corpus, k, own)
         return {name: run() for name, run in searches.items() if name in options}
 
-    def with_fewer_rows(self, most: int, random_state: int = 0) -> Trial:
+    def with_fewer_rows(self, most: int, random_state: int = 0) -> RetrievalTask:
         """About `most` rows: the relevant ones, the queries' own ones, and others at random."""
         if len(self.rows) <= most:
             return self
@@ -467,11 +467,11 @@ class Trial:
             rows=self.rows[kept],
         )
 
-    def with_fewer_queries(self, most: int) -> Trial:
+    def with_fewer_queries(self, most: int) -> RetrievalTask:
         q = len(self.old_queries)
         return self if q <= most else self.take(np.linspace(0, q - 1, most).round().astype(int))
 
-    def take(self, queries: np.ndarray) -> Trial:
+    def take(self, queries: np.ndarray) -> RetrievalTask:
         return replace(
             self,
             old_queries=self.old_queries[queries],
@@ -556,7 +556,7 @@ MOST_TRIAL_ROWS = 100_000
 
 def judged_trial(
     spaces: Sequence[LatentSpace], judgements: Sequence[JudgedQuery], random_state: int = 0
-) -> tuple[Trial, tuple[str, ...], list[str]]:
+) -> tuple[RetrievalTask, tuple[str, ...], list[str]]:
     """Judged queries on at most 100,000 rows of the old corpus, pairs included; their ids, and cautions.
 
     Raises a SpaceError without queries or relevant rows among known ids.
@@ -570,7 +570,7 @@ def judged_trial(
     if len(answered) < 2:
         raise SpaceError("judgements: expected two queries or more with relevant rows, got one; judge more")
     place = new.index.get_indexer(old.index)
-    trial = Trial(
+    trial = RetrievalTask(
         old_queries=unit_rows(paired.source.vectors[answered]),
         new_queries=unit_rows(paired.target.vectors[answered]),
         old_corpus=unit_rows(old.vectors),
@@ -590,7 +590,9 @@ def judged_trial(
     return trial.with_fewer_rows(MOST_TRIAL_ROWS, random_state), tuple(paired.ids[answered]), cautions
 
 
-def held_out_trial(paired: Match, parts: PairSplit, relevance: str, k: int, random_state: int = 0) -> Trial:
+def held_out_trial(
+    paired: Match, parts: PairSplit, relevance: str, k: int, random_state: int = 0
+) -> RetrievalTask:
     """At most 2,000 held-out pairs as queries that search the held-out rows.
 
     `relevance` "labels" takes all rows of the query's label where enough rows share one of two or more,
@@ -608,10 +610,10 @@ def held_out_trial(paired: Match, parts: PairSplit, relevance: str, k: int, rand
         kept = np.flatnonzero(np.diff(relevant.indptr))
         if len(kept) >= FEWEST and len(set(labels[held][queries[kept]])) > 1:
             queries = queries[kept]
-            return Trial(old[queries], new[queries], old, new, relevant[kept], queries, held)
+            return RetrievalTask(old[queries], new[queries], old, new, relevant[kept], queries, held)
     nearest_new = search(new[queries], new, min(k, len(held) - 1), queries)
     relevant = neighbours_as_truth(nearest_new, len(held))
-    return Trial(old[queries], new[queries], old, new, relevant, queries, held, is_judged=False)
+    return RetrievalTask(old[queries], new[queries], old, new, relevant, queries, held, is_judged=False)
 
 
 def _sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> np.ndarray:
@@ -670,7 +672,9 @@ class CrossFitted:
     found: Mapping[str, np.ndarray]
 
 
-def cross_fitted(trial: Trial, fits: Mapping[str, Adapter], k: int = K, random_state: int = 0) -> CrossFitted:
+def cross_fitted(
+    trial: RetrievalTask, fits: Mapping[str, Adapter], k: int = K, random_state: int = 0
+) -> CrossFitted:
     """The best of the fitted adapters as a bridge, and the best weight to query both models with it.
 
     The best has the largest gain, over the whitened adapter or over keeping, less some standard errors. What
@@ -726,7 +730,7 @@ _MOST_MOVED = 500
 
 
 def moved_by_pairs(
-    trial: Trial,
+    trial: RetrievalTask,
     pairs: Pairs,
     adapter: str,
     weight: float,
@@ -769,7 +773,7 @@ class CurvePoint:
 
 
 def curve_of(
-    trial: Trial,
+    trial: RetrievalTask,
     pairs: Pairs,
     adapters: Sequence[str],
     weight: float,

@@ -35,7 +35,7 @@ from relcore.migrate.evaluate import (
     K,
     Pairs,
     QueryScores,
-    Trial,
+    RetrievalTask,
     check_pairs,
     cross_fitted,
     curve_of,
@@ -48,7 +48,7 @@ from relcore.migrate.evaluate import (
     preprocessing_cautions,
 )
 from relcore.represent.similarity import unit_rows
-from relcore.runs.entries import Finished
+from relcore.runs.entries import BundledResults
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
@@ -248,7 +248,7 @@ FINDS_THE_SAME = "No verdict: both models find the same rows, so that search gai
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class MigrationData:
     """What a migration is measured on: pairs to fit on, and where their `rows` (m,) are in the old space.
 
     `relevance` is that of `MigrationResult`, and `places` (n,) says where the rows of the trial's corpus are
@@ -258,7 +258,7 @@ class Ground:
     pairs: Pairs
     rows: np.ndarray
     relevance: str
-    trial: Trial
+    trial: RetrievalTask
     queries: tuple[str, ...]
     places: np.ndarray
     cautions: tuple[str, ...]
@@ -334,7 +334,7 @@ class Migration(Task[MigrationResult]):
         report(0, 10, "checking the pairs")
         return self.answer(self.ground(spaces), report)
 
-    def answer(self, ground: Ground, report: Progress = silent) -> MigrationResult:
+    def answer(self, ground: MigrationData, report: Progress = silent) -> MigrationResult:
         pairs, trial, state = ground.pairs, ground.trial, self.random_state
         report(1, 10, "choosing an adapter and a weight")
         fits = {name: pairs.fit(name) for name in (AUTOMATIC if self.adapter == AUTO else (self.adapter,))}
@@ -392,7 +392,7 @@ class Migration(Task[MigrationResult]):
             pairs=ground.rows,
         )
 
-    def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> Ground:
+    def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
         """What is fitted on and scored; raises as `run`. Pairs that were `checked` are not checked again."""
         old, new = spaces[:2]
         paired, state = match(old, new), self.random_state
@@ -410,14 +410,14 @@ class Migration(Task[MigrationResult]):
         rows = old.index.get_indexer(pairs.ids)
         if self.judgements:
             trial, queries, unknown = judged_trial(spaces, self.judgements, state)
-            return Ground(pairs, rows, "judgements", trial, queries, trial.rows, (*unknown, *cautions))
+            return MigrationData(pairs, rows, "judgements", trial, queries, trial.rows, (*unknown, *cautions))
         if parts.n_repeated:
             left = counted(parts.n_repeated, "held-out row")
             cautions.append(f"{left} left out: the adapter was fitted on a copy.")
         trial = held_out_trial(paired, parts, self.relevance, self.k, state)
         held, relevance = paired.ids[trial.rows], "labels" if trial.is_judged else NEIGHBOURS
         queries, places = tuple(held[trial.own]), old.index.get_indexer(held)
-        return Ground(pairs, rows, relevance, trial, queries, places, tuple(cautions))
+        return MigrationData(pairs, rows, relevance, trial, queries, places, tuple(cautions))
 
 
 def export_result(
@@ -445,7 +445,7 @@ OLD, NEW = TfidfSvd(128), MiniLM()
 TASK = Migration(n_pairs=300)
 
 
-def starting_models(finished: Finished | None) -> tuple[SpaceSpec, SpaceSpec] | None:
+def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSpec] | None:
     group = finished.groups.get(GROUP) if finished else None
     news = [spec for spec in example_spaces("sentences", finished)[0] if spec.encoder == NEW]
     summary = finished.summary(group.files[0]) if group and group.files else None
@@ -481,8 +481,8 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
             "group": kept,
             "queries": np.bincount(numbers[numbers >= 0], minlength=len(kept)),
             "change": lowest.mean,
-            "low": mean - lowest.reach,
-            "high": mean + lowest.reach,
+            "low": mean - lowest.half_width,
+            "high": mean + lowest.half_width,
             "p": lowest.p,
         }
     )

@@ -37,7 +37,7 @@ class MethodSettings:
 
 
 @dataclass(frozen=True)
-class Side:
+class FittedSpace:
     """One space: training rows (n, d), anchors (k, d), and the training rows' mean (d,)."""
 
     train: np.ndarray
@@ -45,24 +45,24 @@ class Side:
     mean: np.ndarray
 
 
-def representation(heads: str, side: Side, settings: MethodSettings) -> Rows:
+def representation(heads: str, side: FittedSpace, settings: MethodSettings) -> Rows:
     """The function from a space's rows to what heads of this kind (`names.Method.heads`) are trained on."""
     return (lambda X: X) if heads == "absolute" else METHODS[heads].load()(side, settings)
 
 
-def carrier(
-    method: str, source: Side, target: Side, settings: MethodSettings, random_state: int
+def fit_translation(
+    method: str, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
 ) -> Rows | None:
     """The function from absolute rows of the source to those of the target, or None."""
     return METHODS[method].load()(source, target, settings, random_state)
 
 
-def relative(side: Side, settings: MethodSettings, whiten: bool = False) -> Rows:
+def relative(side: FittedSpace, settings: MethodSettings, whiten: bool = False) -> Rows:
     projection = RelativeProjection(center=settings.center, whiten=whiten, ridge=settings.ridge)
     return projection.fit(side.train, anchors=side.anchors).transform
 
 
-def product(side: Side, settings: MethodSettings, average: bool = False) -> Rows:
+def product(side: FittedSpace, settings: MethodSettings, average: bool = False) -> Rows:
     """Cosine, Euclidean, L1 and L∞ relative spaces of the same anchors, side by side (n, 4 k) or their
     average (n, k) (Cannistraci et al. 2024, where their sum is learned).
 
@@ -87,18 +87,24 @@ def _standardised(relative: np.ndarray) -> np.ndarray:
     return (relative - relative.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
 
 
-def unchanged(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows | None:
+def unchanged(
+    source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
+) -> Rows | None:
     return (lambda X: X) if source.anchors.shape[1] == target.anchors.shape[1] else None
 
 
-def _inverse(kind: str, source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+def _inverse(
+    kind: str, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
+) -> Rows:
     ridge = settings.ridge if kind == "whitened" else settings.inverse_ridge
     inverse = InverseRelativeProjection(kind, settings.omega, settings.delta, ridge, random_state)
     means = {"source_mean": source.mean, "target_mean": target.mean}
     return inverse.fit(source.anchors, target.anchors, **means).transform
 
 
-def _direct(kind: type, source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+def _direct(
+    kind: type, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
+) -> Rows:
     return kind().fit(source.anchors, target.anchors).transform
 
 

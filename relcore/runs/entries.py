@@ -222,7 +222,7 @@ class FinishedGroup:
         return f"Computed on {self.date} with commit {self.commit}."
 
 
-class Finished:
+class BundledResults:
     """The groups of a folder; an empty or missing one holds nothing."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
@@ -268,6 +268,6 @@ class Finished:
 
 
 @cache
-def finished() -> Finished:
+def finished() -> BundledResults:
     """Those of this installation, read once."""
-    return Finished()
+    return BundledResults()

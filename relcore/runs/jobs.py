@@ -29,7 +29,7 @@ _MOST_LOSSES = 3  # of schedulers, by one job
 _log = logging.getLogger("relscope")
 
 
-class EngineError(RuntimeError):
+class JobQueueError(RuntimeError):
     """A job has no result, or no cluster can be reached, with the reason."""
 
 
@@ -68,13 +68,13 @@ class JobStatus:
 
 @dataclass(eq=False)
 class Job:
-    """One piece of long work, made by `Engine.submit`; every thread that submits its key gets the same one.
+    """One piece of long work, made by `JobQueue.submit`; every thread that submits its key gets the same one.
 
     `function` and `arguments` are None and nothing where only the store knows of it. `here`: it runs without
     the results that come with Relscope.
     """
 
-    engine: Engine = field(repr=False)
+    queue: JobQueue = field(repr=False)
     key: str
     title: str
     state: State
@@ -116,19 +116,19 @@ class Job:
     def result(self, timeout: float | None = None) -> Entry:
         """Wait for what the job put into the store.
 
-        Raises EngineError: it failed, was cancelled, has not ended in time, or its result has left the
+        Raises JobQueueError: it failed, was cancelled, has not ended in time, or its result has left the
         store.
         """
-        status, store = self.wait(timeout), self.engine.store
+        status, store = self.wait(timeout), self.queue.store
         if status.state != "done":
-            raise EngineError(f"{self.title}: {status.error or status.state}")
+            raise JobQueueError(f"{self.title}: {status.error or status.state}")
         if (entry := store.get(self.key)) is None:
-            raise EngineError(f"{self.title}: the result is no longer in {store.root}; run it again")
+            raise JobQueueError(f"{self.title}: the result is no longer in {store.root}; run it again")
         return entry
 
     def cancel(self) -> None:
         """Stop the job permanently: the process that runs it is killed and started again empty."""
-        self.engine._cancel(self)
+        self.queue._cancel(self)
 
     def _hear(self, event: dict[str, Any]) -> None:
         with self._lock:
@@ -169,7 +169,7 @@ class Job:
 
 
 def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any]:
-    """A Dask client of the scheduler, or of a cluster that is started here; EngineError if none answers."""
+    """A Dask client of the scheduler, or of a cluster that is started here; JobQueueError if none answers."""
     with extra():
         from distributed import Client
 
@@ -201,7 +201,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
         if collects:
             gc.enable()
     gc.collect()  # the failed client, before another one is made
-    raise EngineError(reason)
+    raise JobQueueError(reason)
 
 
 @cache
@@ -215,7 +215,7 @@ def warn_of_open(address: str) -> None:
         )
 
 
-class Engine:
+class JobQueue:
     """Runs functions of importable modules in the processes of a Dask cluster, for all threads of an app.
 
     A job whose worker dies is tried three times. If the scheduler dies, its jobs resume on the next one.
@@ -284,7 +284,7 @@ class Engine:
         return (job or Job(self, key, "stored result", "done")) if self.store.has(key) else None
 
     def jobs(self) -> list[Job]:
-        """All jobs of this engine, the newest first."""
+        """All jobs of this queue, the newest first."""
         return list(self._jobs.values())[::-1]
 
     def start(self) -> None:
@@ -300,7 +300,7 @@ class Engine:
     def close(self) -> None:
         """Stop everything; running jobs count as cancelled. A later submit starts new processes."""
         with self._lock:
-            self._end_all("cancelled", "the engine was closed")
+            self._end_all("cancelled", "the job queue was closed")
             self._disconnect()
 
     def _remember(self, job: Job) -> Job:
@@ -382,7 +382,7 @@ class Engine:
                     self._connect(3)
                     self._dispatch(job)
                     return
-                except EngineError as error:
+                except JobQueueError as error:
                     failed = f"{error}; finished parts are kept"
             time.sleep(1)
         job._end("failed", failed)

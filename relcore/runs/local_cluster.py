@@ -1,4 +1,4 @@
-"""The engine's default cluster: a Dask scheduler and workers in processes of this machine."""
+"""The queue's default cluster: a Dask scheduler and workers in processes of this machine."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.writing import NotWritten, orphaned, own_name, write
 from relcore.runs import entries
 from relcore.runs.digest import ENVIRONMENT, StoreError
-from relcore.runs.entries import Damaged, Entry, Finished, FinishedGroup, Summary
+from relcore.runs.entries import BundledResults, Damaged, Entry, FinishedGroup, Summary
 
 HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
 FOLDER, _LOCK = "pins", "lock"
@@ -143,11 +143,11 @@ class Store:
         self,
         root: str | os.PathLike[str] | None = None,
         limit_bytes: int | None = None,
-        finished: Finished | bool | None = None,
+        finished: BundledResults | bool | None = None,
     ) -> None:
         given = root is None if finished is None else finished
-        made = given if isinstance(given, Finished) else entries.finished() if given else None
-        self.finished: Finished | None = made
+        made = given if isinstance(given, BundledResults) else entries.finished() if given else None
+        self.finished: BundledResults | None = made
         try:
             cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"
             self.root: Path = expanded(root or os.environ.get(ENVIRONMENT) or cache).absolute()

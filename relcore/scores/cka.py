@@ -11,7 +11,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.magnitude import brought, centred, scaled, within
 from relcore.base.numbers import short
 from relcore.represent.similarity import ROWS_PER_BLOCK, mean_row, need_finite, row_blocks, unit_rows
-from relcore.scores.score import CENTRE, Null, Score
+from relcore.scores.score import CENTRE, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
 
 # Three moments of the permutation null distribution of linear CKA, which is Escoufier's RV coefficient.
@@ -81,7 +81,7 @@ class RowSums:
         )
 
 
-def rv_null(x: RowSums, y: RowSums) -> Null:
+def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
     """Exact mean and variance over all n! permutations, and their skewness (Kazi-Aoual et al. 1995; Josse,
     Pagès and Husson 2008, eq. 2–3), which is exact up to 256 rows and estimated from as many above.
 
@@ -105,7 +105,7 @@ def rv_null(x: RowSums, y: RowSums) -> Null:
     if n >= 6 and of_trace >= 1e-12 / n**2:
         third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
         skewness = float(np.clip(third / of_trace**1.5, -8, 8))
-    null = Null.from_moments(mean, variance, skewness=skewness)
+    null = ChanceLevel.from_moments(mean, variance, skewness=skewness)
     # More skewed than a gamma distribution from zero, Pearson III begins above it.
     if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(max(variance, 0)):
         return replace(null, low=max(null.low, 0.0))
@@ -253,7 +253,7 @@ class CkaSums:
         ):  # the mean of chance is 0; the spread that of the biased score, but for a constant and O(1/n)
             unbiased = _unbiased(self.x.square, self.x, self.x) * _unbiased(self.y.square, self.y, self.y)
             scale = np.sqrt(self.x.square * self.y.square / unbiased)
-            facts["null"] = Null(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
+            facts["null"] = ChanceLevel(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
         convention = "debiased" if debiased else "linear"
         return Score(self.value(debiased), metric="cka", convention=convention, **facts)
 
@@ -451,7 +451,7 @@ def cosine_score(n: np.ndarray, paired: np.ndarray, sums: np.ndarray, products: 
     n, means, null = int(n[0]), sums / n, None
     a, b = products - n * means[:, :, None] * means[:, None, :]
     if n > 1:
-        null = Null.from_moments(means[0] @ means[1], np.vdot(a, b) / ((n - 1) * n**2))
+        null = ChanceLevel.from_moments(means[0] @ means[1], np.vdot(a, b) / ((n - 1) * n**2))
     return Score(float(paired[0]) / n, metric="cosine", n=n, null=null)
 
 

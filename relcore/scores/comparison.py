@@ -44,8 +44,8 @@ from relcore.scores.neighbours import (
     without_itself,
 )
 from relcore.scores.score import (
+    ChanceLevel,
     Difference,
-    Null,
     Score,
     difference,
     mean_difference,
@@ -341,7 +341,7 @@ class ClassAgreement(Metric):
             for draw in range(len(drawn)):  # each query has the neighbours of another one
                 drawn[draw] = _hits(votes, without_fixed_points(len(votes.queries), rng)).mean()
             drawn += (hits.mean() - drawn.mean()) / votes.n  # of all n rows one in n stays where it is
-            null = Null.from_draws(drawn)
+            null = ChanceLevel.from_draws(drawn)
         score = Score(
             hits.mean(),
             metric="class agreement",
@@ -671,7 +671,7 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
         for metric, score in by_metric.items():
             title = METRICS[metric].title + (f", k = {score.k}" if score.k else "")
             title += f", approximate ({score.recall.search})" if score.recall else ""
-            rows.append({"metric": title, "form": form, "convention": score.convention, **score.facts()})
+            rows.append({"metric": title, "form": form, "convention": score.convention, **score.to_row()})
     columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention"]
     table, recall = pd.DataFrame(rows), ["search", "recall", "recall_low", "recall_high", "recall_queries"]
     return table.filter([*columns, "k", "n", "queries", *recall])

@@ -18,14 +18,14 @@ PERMUTATIONS = 1999  # the smallest p is 1 / 2,000
 class GroupTest:
     """Groups compared with random groups of their sizes; one number per group, (g,): its `mean`; `z`, (mean −
     mean of all rows) / standard error of such a random group; `p`, the share of permutations in which *some*
-    group has a z as low, so corrected for the number of groups; and `reach`, half the width of the 95 % band
+    group has a z as low, so corrected for the number of groups; and `half_width`, half the 95 % band
     of a random group's mean.
     """
 
     mean: np.ndarray
     z: np.ndarray
     p: np.ndarray
-    reach: np.ndarray
+    half_width: np.ndarray
     n_permutations: int
 
 

@@ -10,7 +10,7 @@ from relcore.base.errors import SpaceError
 from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import AlignedPair, LinearCKA
 from relcore.scores.measures import MATRIX_ROWS, SampledMetric, matrix_agreement, paired_rows
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 from relcore.scores.shapes import angular
 from relcore.spaces.space import MatrixLike
 
@@ -106,7 +106,7 @@ def angular_cka(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | 
 
 
 def _at_angle(cka: Score) -> Score:
-    null = cka.null and Null(*(angular(end) for end in (cka.null.mean, cka.null.low, cka.null.high)))
+    null = cka.null and ChanceLevel(*(angular(end) for end in (cka.null.mean, cka.null.low, cka.null.high)))
     return Score(angular(cka), metric="angular cka", n=cka.n, null=null, note=cka.note)
 
 

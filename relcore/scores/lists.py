@@ -22,11 +22,11 @@ from relcore.scores.neighbours import (
     Neighbours,
     apart,
     common_direction,
-    in_own_order,
     jaccard_rows,
     nearest,
     nearest_with_products,
     order_seed,
+    with_random_tie_order,
     without_itself,
 )
 from relcore.scores.passes import Search
@@ -336,7 +336,7 @@ class NeighbourLists:
         """Lists (m, k) of the queries with these numbers (m,)."""
         queries, rows, order = self._rows[search.name]
         k = min(search.k + search.alone, len(rows))
-        lists = order[in_own_order(queries[numbers], lambda some: index.nearest(some, k))]
+        lists = order[with_random_tie_order(queries[numbers], lambda some: index.nearest(some, k))]
         return without_itself(numbers, lists) if search.alone else lists
 
     def _recall(self, lists: Mapping[str, np.ndarray]) -> Recall:
@@ -362,7 +362,7 @@ class NeighbourLists:
                 (exact["own"], exact[other]),
             )
         )
-        reach = float(Z95 * (now - before).std(ddof=1) / np.sqrt(len(now)))
+        half_width = float(Z95 * (now - before).std(ddof=1) / np.sqrt(len(now)))
         return Recall(
             self.kind.title,
             " and ".join(settings),
@@ -372,7 +372,7 @@ class NeighbourLists:
             len(shares),
             self.target_recall,
             float((now - before).mean()),
-            reach,
+            half_width,
         )
 
     def _drawn(self, search: Search, n_drawn: int, stream: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from relcore.base.errors import SpaceError
 from relcore.represent.similarity import need_finite
 from relcore.scores.comparison import AlignedPair, Metric
 from relcore.scores.neighbours import PERMUTATIONS
-from relcore.scores.score import QUANTILE_DRAWS, Null, Score
+from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, Split, ids_of, matrix, need_paired
 
 FEATURE_ROWS = 5000  # of measures whose cost is linear in the rows
@@ -77,12 +77,12 @@ def about_mean(X: np.ndarray, unit_size: bool = True) -> np.ndarray:
     return X / np.linalg.norm(X) if unit_size else X
 
 
-def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) -> Null:
+def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) -> ChanceLevel:
     """The chance level of a measure: `value(order)` is its score with row order[i] of the second space as the
     partner of row i, at `cost` products; 50 permutations, or 200 where they are cheap."""
     rng = np.random.default_rng(0)
     n_draws = min(QUANTILE_DRAWS if cost <= _CHEAP else PERMUTATIONS, _most_permutations.get())
-    return Null.from_draws(np.array([value(rng.permutation(n)) for _ in range(n_draws)]))
+    return ChanceLevel.from_draws(np.array([value(rng.permutation(n)) for _ in range(n_draws)]))
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from relcore.scores.device import Array, Device, device_of, gpu_name, in_threads
 from relcore.scores.score import (
     CENTRE,
     QUANTILE_DRAWS,
+    ChanceLevel,
     Difference,
-    Null,
     Score,
     difference,
     mean_difference,
@@ -93,7 +93,7 @@ def nearest_directions(queries: np.ndarray, base: np.ndarray, k: int, device: st
     common = common_direction(base[:: max(1, len(base) // _SAMPLED_ROWS)])
     if common is not None:
         queries, base = apart(queries, common, queries=True), apart(base, common)
-    return in_own_order(queries, lambda some: nearest_with_products(some, base, k, device)[1])
+    return with_random_tie_order(queries, lambda some: nearest_with_products(some, base, k, device)[1])
 
 
 def common_direction(sample: np.ndarray) -> np.ndarray | None:
@@ -114,7 +114,7 @@ def apart(rows: np.ndarray, common: np.ndarray | None, queries: bool = False) ->
     )
 
 
-def in_own_order(queries: np.ndarray, nearest: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def with_random_tie_order(queries: np.ndarray, nearest: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """`nearest` of the queries (m, d), which it gets in an order that depends on them.
 
     Of equally near rows rounding decides, and it depends on the place of the query. With the same places two
@@ -162,12 +162,12 @@ class TopRows:
         which = np.repeat(np.arange(len(other.rows)), other.rows.shape[1])
         self._enter(which, other.values.ravel(), other.rows.ravel())
 
-    def without(self, gone: np.ndarray, queries: np.ndarray, n_fewer: int) -> TopRows:
-        """For these queries (places) the k − n_fewer nearest rows that are not `gone`, which are at most
+    def without(self, removed: np.ndarray, queries: np.ndarray, n_fewer: int) -> TopRows:
+        """For these queries (places) the k − n_fewer nearest rows that are not `removed`, which are at most
         n_fewer.
         """
         fewer = TopRows(len(queries), self.rows.shape[1] - n_fewer, self.seed)
-        staying = np.argsort(np.isin(self.rows[queries], gone), axis=1, kind="stable")
+        staying = np.argsort(np.isin(self.rows[queries], removed), axis=1, kind="stable")
         staying = staying[:, : fewer.rows.shape[1]]
         fewer.rows = np.take_along_axis(self.rows[queries], staying, axis=1)
         fewer.values = np.take_along_axis(self.values[queries], staying, axis=1)
@@ -405,7 +405,7 @@ class Neighbours:
                 draws[draw] = jaccard_rows(self.own, other).mean()
             if self.convention == "paper":  # of all n rows one in n stays where it is, of those drawn none
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
-            null = Null.from_draws(draws)
+            null = ChanceLevel.from_draws(draws)
         return self._score("jaccard", self.overlap, null)
 
     def mrr(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
@@ -422,11 +422,13 @@ class Neighbours:
             chances = np.append(np.full(k, 1 / n), 1 - k / n)
             rng = np.random.default_rng(random_state)
             draws = rng.multinomial(m, chances / chances.sum(), _RANK_DRAWS) @ reciprocal / m
-            null = Null.from_draws(draws, mean=float(reciprocal.sum() / n))
+            null = ChanceLevel.from_draws(draws, mean=float(reciprocal.sum() / n))
         first = float(np.mean(self.reciprocal_rank == 1)) if self.convention == "paper" else None
         return self._score("mrr", self.reciprocal_rank, null, top1=first)
 
-    def _score(self, metric: str, values: np.ndarray, null: Null | None, **more: float | None) -> Score:
+    def _score(
+        self, metric: str, values: np.ndarray, null: ChanceLevel | None, **more: float | None
+    ) -> Score:
         return Score(
             values.mean(dtype=np.float64),
             metric=metric,
@@ -444,18 +446,20 @@ class Neighbours:
         """The lists `other` once the rows of one space are renamed by a permutation π, so that row π(i) bears
         the name of row i; no new search is needed.
         """
-        order, (rows, places, asked, strangers) = rng.permutation(len(self.queries)), self._listed
+        order, (rows, places, asked, non_queries) = rng.permutation(len(self.queries)), self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
-        renamed[~strangers] = self.queries[np.argsort(order)][asked]
-        if strangers.any():  # other rows that are no queries: each bears the name of another one
+        renamed[~non_queries] = self.queries[np.argsort(order)][asked]
+        if non_queries.any():  # other rows that are no queries: each bears the name of another one
             n_others, queries = len(self.target) - len(order), np.sort(self.queries)
             if n_others <= _PERMUTED_ROWS:
                 drawn = np.empty(n_others, dtype=np.int64)
                 drawn[rng.permutation(n_others)] = np.arange(n_others)
-                drawn = drawn[rows[strangers] - np.searchsorted(queries, rows[strangers])]
+                drawn = drawn[rows[non_queries] - np.searchsorted(queries, rows[non_queries])]
             else:  # permuting many rows takes long, so only the names of those that are listed are drawn
-                drawn = rng.choice(n_others, np.count_nonzero(strangers), replace=False)
-            renamed[strangers] = drawn + np.searchsorted(queries - np.arange(len(order)), drawn, side="right")
+                drawn = rng.choice(n_others, np.count_nonzero(non_queries), replace=False)
+            renamed[non_queries] = drawn + np.searchsorted(
+                queries - np.arange(len(order)), drawn, side="right"
+            )
         return renamed[places[order]]
 
     @cached_property
@@ -463,9 +467,9 @@ class Neighbours:
         """The rows in `other` (r,), the place of each entry among them (m, k), which query each is that is
         one, and which of them are none (r,)."""
         rows, places = np.unique(self.other, return_inverse=True)
-        strangers, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
-        asked = order[np.searchsorted(self.queries[order], rows[~strangers])]
-        return rows, places.reshape(self.other.shape), asked, strangers
+        non_queries, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
+        asked = order[np.searchsorted(self.queries[order], rows[~non_queries])]
+        return rows, places.reshape(self.other.shape), asked, non_queries
 
 
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:

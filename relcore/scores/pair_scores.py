@@ -10,7 +10,7 @@ import pandas as pd
 
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class PairScores:
         None where two spaces cannot be compared.
     reasons : s × s of str
         Why not; "" where there is a score.
-    best_chance : Null or None
+    best_chance : ChanceLevel or None
         Of the largest score of two different spaces: what it would be if rows were paired at random. None for
         a single pair, for spaces of different rows, and in results of an older version.
     """
@@ -35,7 +35,7 @@ class PairScores:
     metric: str
     scores: tuple[tuple[Score | None, ...], ...]
     reasons: tuple[tuple[str, ...], ...]
-    best_chance: Null | None = None
+    best_chance: ChanceLevel | None = None
 
     @property
     def values(self) -> np.ndarray:
@@ -48,7 +48,7 @@ class PairScores:
         k = next((score.k for row in self.scores for score in row if score is not None), None)
         return METRICS[self.metric].title + (f", k = {k}" if k else "")
 
-    def told(self, i: int, j: int) -> str:
+    def describe(self, i: int, j: int) -> str:
         """Lines about a cell: metric and score with its sampling interval, chance level, rows; or why
         there is no score.
         """
@@ -98,7 +98,7 @@ class PairScores:
         for i, first in enumerate(self.names):
             for j in range(i, len(self.names)):
                 score, pair = self.scores[i][j], {"first": first, "second": self.names[j]}
-                rows.append(pair | (score.facts() if score is not None else {"reason": self.reasons[i][j]}))
+                rows.append(pair | (score.to_row() if score is not None else {"reason": self.reasons[i][j]}))
         numbers = dict.fromkeys(["score", "chance", "null_low", "null_high", "low", "high"], "float64")
         types = numbers | dict.fromkeys(["n", "k", "queries"], "Int64")
         table = pd.DataFrame(rows).reindex(columns=["first", "second", *types, "reason"])
@@ -130,7 +130,7 @@ _AT_ONCE = 2**26  # floats of permuted matrices that are held at a time
 
 def best_by_chance(
     scores: Mapping[tuple[int, int], Score], forms: Sequence[np.ndarray], *, both_axes: bool
-) -> Null | None:
+) -> ChanceLevel | None:
     """What the largest of these scores would be if rows were paired at random; None for fewer than two
     scores.
 
@@ -161,7 +161,7 @@ def best_by_chance(
     placed = means + (drawn - drawn.mean(axis=0)) * np.divide(
         widths, high - low, out=np.zeros_like(widths), where=high > low
     )
-    return Null.from_draws(placed.max(axis=1))
+    return ChanceLevel.from_draws(placed.max(axis=1))
 
 
 def _drawn(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:

@@ -53,14 +53,14 @@ from relcore.scores.neighbours import (
     queries_decide,
     without_itself,
 )
-from relcore.scores.score import Difference, Null, Score
+from relcore.scores.score import ChanceLevel, Difference, Score
 from relcore.spaces.space import Match, Split
 
 NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Question:
+class ScoreRequest:
     """What is to be scored: `forms` of `comparison.REPRESENTATIONS` ("absolute" alone, as it is scored on
     other rows), by k neighbours.
 
@@ -80,7 +80,7 @@ class Question:
     convention: str = "paper"
     sums: bool = True
     cosines: bool = False
-    spare: int = 0
+    extra_neighbours: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +113,12 @@ class RowRoles:
         return replace(self, left_out=np.union1d(self.left_out, rows), queries=rows[:0], labelled="")
 
 
-def rows_beside(places: np.ndarray, without: np.ndarray) -> np.ndarray:
+def to_full_index(places: np.ndarray, without: np.ndarray) -> np.ndarray:
     """Row numbers of places among the rows that are left when those `without` (ascending) are taken out."""
     return places + np.searchsorted(without - np.arange(len(without)), places, side="right")
 
 
-def places_beside(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
+def to_kept_index(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
     """Where these rows are among the rows that are left when those `without` (ascending) are taken out."""
     return rows - np.searchsorted(without, rows)
 
@@ -139,10 +139,12 @@ class Search(NamedTuple):
     labelled: bool = False
 
 
-def searches_of(convention: str, k: int, same_width: bool, labelled: str, spare: int = 0) -> list[Search]:
+def searches_of(
+    convention: str, k: int, same_width: bool, labelled: str, extra_neighbours: int = 0
+) -> list[Search]:
     """The searches that the scores of a pair need. A vote of classes takes one more row: the query is left
     out."""
-    k, mutual = k + spare, convention == "mutual"
+    k, mutual = k + extra_neighbours, convention == "mutual"
     searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)] if mutual else []
     if not same_width:
         return searches
@@ -163,7 +165,7 @@ def searches_of(convention: str, k: int, same_width: bool, labelled: str, spare:
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class Representation:
     """One representation of one space: its rows are coordinates · factors, or centred coordinates @ matrix +
     shift.
 
@@ -195,7 +197,7 @@ class Form:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Coordinates:
     """Coordinates of one space.
 
     Attributes
@@ -227,10 +229,10 @@ class Frame:
         return self.spec.projection().fit_from(self.mean, self.anchors, self.known)
 
 
-Frames = dict[str, Frame]
+CoordinatesByName = dict[str, Coordinates]
 
 
-def placed(device: Device, facts: Form | Frame) -> Form | Frame:
+def to_device(device: Device, facts: Representation | Coordinates) -> Representation | Coordinates:
     names = ["factors", "matrix", "shift", "centre", "turn"]
     if getattr(facts, "turn", None) is not None:
         names.append("mean")
@@ -246,7 +248,7 @@ class BlockRows:
     representation.
     """
 
-    def __init__(self, device: Device, frames: Frames, X: np.ndarray, side: int) -> None:
+    def __init__(self, device: Device, frames: CoordinatesByName, X: np.ndarray, side: int) -> None:
         self.device, self.frames, self.given, self.side = device, frames, X, side
         self._held: dict[str, Array] = {}
 
@@ -257,7 +259,7 @@ class BlockRows:
         rows, centre = self.coordinates(name), self.frames[name].centre
         return self._once(f"{name} centred", lambda buffer: self.device.centred(rows, centre, buffer))
 
-    def directions(self, form: Form) -> Array:
+    def directions(self, form: Representation) -> Array:
         """The rows of a representation scaled to length 1, (m, w)."""
         rows, buffer = self.coordinates(form.frame), f"moved {self.side}"
         if form.factors is not None:
@@ -268,7 +270,7 @@ class BlockRows:
             rows = self.device.centred(rows, -form.shift, buffer)
         return self.device.directions(rows, None, f"unit {self.side}")
 
-    def squares(self, form: Form) -> Array:
+    def squares(self, form: Representation) -> Array:
         """Squared lengths (m,) of the rows of a representation about its centre."""
         if form.factors is None:
             turned = self._turned(form)
@@ -277,13 +279,13 @@ class BlockRows:
         squares = self._once(name, lambda buffer: self.device.stretched(rows, rows, buffer))
         return squares @ (form.factors * form.factors)
 
-    def _turned(self, form: Form) -> Array:
+    def _turned(self, form: Representation) -> Array:
         rows = self.centred(form.frame)
         if form.matrix is None:
             return rows
         return self._once("by matrix", lambda buffer: self.device.product(rows, form.matrix, buffer))
 
-    def _coordinates(self, frame: Frame, buffer: str) -> Array:
+    def _coordinates(self, frame: Coordinates, buffer: str) -> Array:
         if frame.turn is not None:
             unit = self.device.directions(self.coordinates("raw"), frame.mean, f"moved {self.side}")
             return self.device.product(unit, frame.turn, buffer)
@@ -345,21 +347,23 @@ Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row
 
 
 def frames_of(
-    question: Question, roles: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray], side: int
-) -> Frames:
+    question: ScoreRequest, roles: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray], side: int
+) -> CoordinatesByName:
     forms, spec, sample = set(question.forms), question.projection, gathered["centre"]
     centre = mean = mean_row(sample, sums.total / sums.n)
     if len(roles.left_out):  # one of these may be so long that the mean is far from all others
         rest = sums.total - gathered["left out"].sum(axis=0, dtype=np.float64)
         centre = mean_row(sample, rest / len(roles))
-    frames = {"raw": Frame(scaled(centre, sums.exponent), exponent=sums.exponent)}
+    frames = {"raw": Coordinates(scaled(centre, sums.exponent), exponent=sums.exponent)}
     if "whitened" in forms or ("relative" in forms and spec.similarity == "cosine"):
         axes = AnchorAxes.of(unit_rows(gathered["anchors"], mean if spec.center else None))
         moved = scaled(mean, sums.exponent) if spec.center else None
-        frames["turned"] = Frame(np.zeros(1), moved, axes.turn.astype(np.float32), axes.stretch, axes.basis)
+        frames["turned"] = Coordinates(
+            np.zeros(1), moved, axes.turn.astype(np.float32), axes.stretch, axes.basis
+        )
     if "relative" in forms and spec.similarity != "cosine":
         known = gathered.get("clustered", sample[:0])
-        own = Frame(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
+        own = Coordinates(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
         frames["own"] = replace(own, exponent=brought(own.projection.transform(sample))[1])
     rows = BlockRows(NumpyDevice(), frames, sample, side)
     for name in [*frames][1:]:  # by a sample: exact where rows are few, else corrected after the pass
@@ -368,18 +372,20 @@ def frames_of(
     return frames
 
 
-def _relative(frames: Frames, name: str, ridge: float) -> Form:
+def _relative(frames: CoordinatesByName, name: str, ridge: float) -> Representation:
     if name == "relative" and "own" in frames:
-        return Form("own")
+        return Representation("own")
     factors = stretch = frames["turned"].stretch
     if name == "whitened":
         factors = stretch / np.sqrt(stretch**2 + ridge)
-    return Form("turned", factors=factors.astype(np.float32), basis=frames["turned"].basis)
+    return Representation("turned", factors=factors.astype(np.float32), basis=frames["turned"].basis)
 
 
 def _procrustes(
-    frames: tuple[Frames, Frames], mean: np.ndarray, anchors: tuple[np.ndarray, np.ndarray]
-) -> tuple[Form, Form]:
+    frames: tuple[CoordinatesByName, CoordinatesByName],
+    mean: np.ndarray,
+    anchors: tuple[np.ndarray, np.ndarray],
+) -> tuple[Representation, Representation]:
     """The map of the anchors; both spaces are then centred by the mean of the target, as
     `comparison.represent` does.
     """
@@ -392,20 +398,20 @@ def _procrustes(
     matrix = scaled(fitted.matrix_, exponent - source.exponent).astype(np.float32)
     left = target.centre - scaled(mean, target.exponent)
     return (
-        Form("raw", True, matrix=matrix, shift=scaled(shift, exponent).astype(np.float32)),
-        Form("raw", True, shift=left.astype(np.float32) if left.any() else None),
+        Representation("raw", True, matrix=matrix, shift=scaled(shift, exponent).astype(np.float32)),
+        Representation("raw", True, shift=left.astype(np.float32) if left.any() else None),
     )
 
 
 _CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # the latter where no sums are taken about the centre
 
 
-def needed_rows(question: Question, roles: RowRoles) -> dict[str, np.ndarray]:
+def needed_rows(question: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
     """The numbers of the rows that a plan gathers, by name: some thousand in all, and the queries."""
     n, n_centre = len(roles), _CENTRE_ROWS if question.sums else _FEW_CENTRE_ROWS
     rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
     for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
-        rows[name] = rows_beside(places, roles.left_out)
+        rows[name] = to_full_index(places, roles.left_out)
     if SIMILARITIES[question.projection.similarity].load().learns and "relative" in question.forms:
         rows["clustered"] = clustered_rows(roles.n, len(roles.anchors))
     return rows
@@ -441,16 +447,18 @@ class Plan:
     samples : some rows of either space, for the chance level of linear CKA
     """
 
-    question: Question
+    question: ScoreRequest
     roles: RowRoles
     widths: tuple[int, int]
-    frames: tuple[Frames, Frames]
-    forms: dict[str, tuple[Form, Form]]
+    frames: tuple[CoordinatesByName, CoordinatesByName]
+    forms: dict[str, tuple[Representation, Representation]]
     searches: dict[str, tuple[Searches | None, Searches | None]]
     samples: tuple[np.ndarray, np.ndarray]
 
     @classmethod
-    def of(cls, question: Question, roles: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take) -> Plan:
+    def of(
+        cls, question: ScoreRequest, roles: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take
+    ) -> Plan:
         needed = needed_rows(question, roles)
         gathered = {name: (take(0, rows), take(1, rows)) for name, rows in needed.items()}
         sides = [{name: both[side] for name, both in gathered.items()} for side in (0, 1)]
@@ -458,7 +466,7 @@ class Plan:
         forms = {}
         for name in question.forms:
             if name == "absolute":
-                forms[name] = Form("raw"), Form("raw")
+                forms[name] = Representation("raw"), Representation("raw")
             elif name == "procrustes":
                 mean = mean_row(gathered["centre"][1], sums[1].total / sums[1].n)
                 forms[name] = _procrustes(frames, mean, gathered["anchors"])
@@ -490,7 +498,9 @@ class Plan:
 
     def searched(self, name: str) -> list[Search]:
         question, same_width = self.question, self.same_width(name)
-        return searches_of(question.convention, question.k, same_width, self.roles.labelled, question.spare)
+        return searches_of(
+            question.convention, question.k, same_width, self.roles.labelled, question.extra_neighbours
+        )
 
     def _searches(self, name: str, gathered: Mapping) -> tuple[Searches | None, Searches | None]:
         queries, some = (
@@ -531,10 +541,10 @@ class Sums:
         self.plan, self.device = plan, device or NumpyDevice()
         put, question = self.device.put, plan.question
         self._frames = [
-            {name: placed(self.device, frame) for name, frame in side.items()} for side in plan.frames
+            {name: to_device(self.device, frame) for name, frame in side.items()} for side in plan.frames
         ]
         self._forms = {
-            name: [placed(self.device, form) for form in both] for name, both in plan.forms.items()
+            name: [to_device(self.device, form) for form in both] for name, both in plan.forms.items()
         }
         self.n, self._sums, self.tops, self._searched, self._crossing = 0, {}, {}, {}, {}
         for name, both in plan.searches.items():
@@ -584,7 +594,7 @@ class Sums:
     def _add_form(
         self,
         name: str,
-        forms: Sequence[Form],
+        forms: Sequence[Representation],
         blocks: Sequence[BlockRows],
         rows: np.ndarray,
         labelled: np.ndarray | None,
@@ -615,7 +625,9 @@ class Sums:
             if (name, side) in self._searched:
                 self._search(name, side, unit[side], rows, labelled)
 
-    def _add_lengths(self, name: str, side: int, block: BlockRows, form: Form, rows: np.ndarray) -> None:
+    def _add_lengths(
+        self, name: str, side: int, block: BlockRows, form: Representation, rows: np.ndarray
+    ) -> None:
         """Powers of the squared lengths about the centre, and the coordinates weighted by them."""
         lengths, centred = block.squares(form), block.centred(form.frame)
         self.tops[f"{name}/longest/{side}"].add(self.device, lengths[None], rows)
@@ -690,20 +702,23 @@ class Sums:
         self._sums.clear()
         self.plan = replace(self.plan, searches={}, samples=())
 
-    def narrowed(self, gone: np.ndarray, queries: np.ndarray) -> Sums:
-        """As if these rows, at most `Question.spare`, had been left out, for some of the queries."""
+    def narrowed(self, removed: np.ndarray, queries: np.ndarray) -> Sums:
+        """As if these rows, at most `ScoreRequest.extra_neighbours`, were out, for some of the queries."""
         sums, plan = copy(self), self.plan
-        places, spare = np.searchsorted(plan.roles.queries, queries), plan.question.spare
-        roles = replace(plan.roles, left_out=np.union1d(plan.roles.left_out, gone), queries=queries)
-        sums.plan = replace(plan, question=replace(plan.question, spare=0), roles=roles)
+        places, extra_neighbours = (
+            np.searchsorted(plan.roles.queries, queries),
+            plan.question.extra_neighbours,
+        )
+        roles = replace(plan.roles, left_out=np.union1d(plan.roles.left_out, removed), queries=queries)
+        sums.plan = replace(plan, question=replace(plan.question, extra_neighbours=0), roles=roles)
         lists = {name: top for name, top in self.tops.items() if "/longest/" not in name}
-        sums.tops = {name: top.without(gone, places, spare) for name, top in lists.items()}
+        sums.tops = {name: top.without(removed, places, extra_neighbours) for name, top in lists.items()}
         return sums
 
     def nearest(self, form: str, search: Search) -> np.ndarray | None:
         """The rows, as row numbers (q, k), that a search has found; the query itself among them."""
         rows = self.tops[f"{form}/{search.name}"].rows
-        return rows[:, : rows.shape[1] - self.plan.question.spare]
+        return rows[:, : rows.shape[1] - self.plan.question.extra_neighbours]
 
     def total(self, name: str) -> np.ndarray:
         return self.device.get(self._sums[name])
@@ -738,7 +753,7 @@ class Sums:
         if between is None:
             between = np.eye(len(means[0]))
         of_products = np.vdot(products[0] @ between, between @ products[1])
-        null = Null.from_moments(means[0] @ between @ means[1], of_products / ((n - 1) * n**2))
+        null = ChanceLevel.from_moments(means[0] @ between @ means[1], of_products / ((n - 1) * n**2))
         return Score(paired / n, metric="cosine", n=n, null=null)
 
     def decisive_rows(self, form: str) -> np.ndarray:
@@ -859,7 +874,7 @@ class Passes:
 
         return tuple(map(summed, self.spaces))
 
-    def seen(self, parts: Sequence[tuple[Question, RowRoles]]) -> list[Sums]:
+    def seen(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
         """The second pass, for all questions at once: over all rows, again for each further 2,048 queries."""
         most, batches = max(len(roles.queries) for _, roles in parts), []
         for start in range(0, max(most, 1), _QUERIES):
@@ -871,7 +886,7 @@ class Passes:
             batches.append(self.one_pass(plans))
         return [first.joined(others) if others else first for first, *others in zip(*batches, strict=True)]
 
-    def plan(self, question: Question, roles: RowRoles) -> Plan:
+    def plan(self, question: ScoreRequest, roles: RowRoles) -> Plan:
         return Plan.of(question, roles, self.sums, self.take)
 
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
@@ -908,7 +923,7 @@ def _blocks(n: int, block_rows: int = BLOCK_ROWS) -> list[slice]:
 
 FEW_ROWS = 1024  # matrices of so few rows take less time than the preparation of a pass
 # Rows that may be left out of a pass that was kept: more anchors in one step take a pass of their own.
-SPARE = 8
+EXTRA_NEIGHBOURS = 8
 Rows = Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
@@ -923,7 +938,7 @@ class _Directions:
 
     def __getitem__(self, places: np.ndarray) -> np.ndarray:
         return self.plan.directions(
-            self.form, self.side, self.take(self.side, rows_beside(places, self.plan.roles.left_out))
+            self.form, self.side, self.take(self.side, to_full_index(places, self.plan.roles.left_out))
         )
 
 
@@ -969,10 +984,10 @@ class PassedPair(AlignedPair):
         """Row numbers count the rows that are scored, as elsewhere."""
         plan, lists = self.seen.plan, {}
         left_out = plan.roles.left_out
-        queries = places_beside(plan.roles.queries, left_out)
+        queries = to_kept_index(plan.roles.queries, left_out)
         for search in plan.searched(self.form):
             if not search.labelled:
-                rows = places_beside(self.seen.nearest(self.form, search), left_out)
+                rows = to_kept_index(self.seen.nearest(self.form, search), left_out)
                 lists[search.name] = without_itself(queries, rows) if search.alone else rows
         sides = [_Directions(plan, self.form, side, self.passes.take) for side in (0, 1)]
         return Neighbours.listed(sides, queries, lists, plan.question.k, self.convention)
@@ -1022,7 +1037,7 @@ class PassedPair(AlignedPair):
         lists = {search.base: search for search in crossing}  # that of labelled rows comes after that of all
         return [self.seen.nearest(self.form, search)[asked, :k] for search in lists.values()]
 
-    def narrowed(self, question: Question, split: Split, queries: np.ndarray) -> PassedPair | None:
+    def narrowed(self, question: ScoreRequest, split: Split, queries: np.ndarray) -> PassedPair | None:
         """The answer to `question` on the rows of `split`, some of these rows, with these queries (row
         numbers).
 
@@ -1030,14 +1045,14 @@ class PassedPair(AlignedPair):
         missing.
         """
         plan, roles = self.seen.plan, self.seen.plan.roles
-        gone = np.setdiff1d(split.untested, roles.left_out)
-        known = replace(plan.question, forms=question.forms, sums=question.sums, spare=0)
-        inside = len(split.test) + len(gone) == len(self.split.test)
-        fits = known == question and len(gone) <= plan.question.spare and inside
+        removed = np.setdiff1d(split.untested, roles.left_out)
+        known = replace(plan.question, forms=question.forms, sums=question.sums, extra_neighbours=0)
+        inside = len(split.test) + len(removed) == len(self.split.test)
+        fits = known == question and len(removed) <= plan.question.extra_neighbours and inside
         if not (fits and np.isin(queries, roles.queries).all()):
             return None
-        labels = None if self.labels is None else self.labels[~np.isin(self.split.test, gone)]
-        pair = PassedPair(self.seen.narrowed(gone, queries), self.form, split, self.passes, labels=labels)
+        labels = None if self.labels is None else self.labels[~np.isin(self.split.test, removed)]
+        pair = PassedPair(self.seen.narrowed(removed, queries), self.form, split, self.passes, labels=labels)
         pair.known = self.known
         return pair
 
@@ -1082,7 +1097,14 @@ def score_forms(
         return scores
     used = any(form != "absolute" for form in forms)
     anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
-    asked = Question((), projection, k, convention, cosines=keep is not None, spare=SPARE if keep else 0)
+    asked = ScoreRequest(
+        (),
+        projection,
+        k,
+        convention,
+        cosines=keep is not None,
+        extra_neighbours=EXTRA_NEIGHBOURS if keep else 0,
+    )
     passes = Passes(match.source.vectors, match.target.vectors, device, done, labels)
     splits, parts = {}, []
     for group in groups_of(forms):
@@ -1132,7 +1154,7 @@ def anchor_differences(
     if not queries_decide(len(split.test), len(queries)):
         rows = (represent(match, form, anchors, projection) for anchors in (before, now))
         return score_differences(*rows, split, k=k, convention=convention, n_queries=n_queries, labels=labels)
-    question = Question((form,), projection, k, convention, sums=False, cosines=True)
+    question = ScoreRequest((form,), projection, k, convention, sums=False, cosines=True)
     passes = Passes(match.source.vectors, match.target.vectors, device, labels=labels)
     of_split = None if labels is None else labels[split.test]
 

@@ -22,8 +22,8 @@ class Recall:
     queries that were searched exactly, too.
 
     `value` is the mean share of the true k nearest rows that were found, 0 … 1, `low` and `high` its 95 %
-    interval, `target` what the setting was chosen for, on other queries; `change` ± `reach` (95 %) tells how
-    far the mean Jaccard overlap of these queries moved by the approximation.
+    interval, `target` what the setting was chosen for, on other queries; `change` ± `half_width` (95 %) is
+    the move of the mean Jaccard overlap of these queries by the approximation.
     """
 
     search: str
@@ -34,7 +34,7 @@ class Recall:
     n: int
     target: float
     change: float
-    reach: float
+    half_width: float
 
     @property
     def most(self) -> float:
@@ -47,7 +47,7 @@ class Recall:
         """
         return min(1.0, 4 * (1 - self.low))
 
-    def facts(self) -> dict[str, float | int | str]:
+    def to_row(self) -> dict[str, float | int | str]:
         search = {"search": f"{self.search}, {self.setting}", "recall": self.value}
         return search | {"recall_low": self.low, "recall_high": self.high, "recall_queries": self.n}
 
@@ -67,7 +67,7 @@ class Recall:
         )
         return (
             f"approximate neighbours. {self.describe(k)}.{missed} On these queries the approximation changed"
-            f" Jaccard by {short(self.change)} ± {short(self.reach)}; missed neighbours can change it by at"
+            f" Jaccard by {short(self.change)} ± {short(self.half_width)}; missed neighbours change it by at"
             f" most {short(self.most)}."
         )
 
@@ -84,7 +84,7 @@ QUANTILE_DRAWS = 200  # fewer draws tell little about their own tails
 
 
 @dataclass(frozen=True)
-class Null:
+class ChanceLevel:
     """The chance level of a score: mean and middle 95 % of its distribution when the rows of one space are
     permuted.
 
@@ -105,7 +105,7 @@ class Null:
     @classmethod
     def from_moments(
         cls, mean: float, variance: float, n_permutations: int = 0, skewness: float = 0.0
-    ) -> Null:
+    ) -> ChanceLevel:
         """The middle 95 % of a Pearson III distribution with these moments; without skewness it is the
         normal distribution.
         """
@@ -120,7 +120,7 @@ class Null:
         return cls(float(mean), float(low), float(high), n_permutations)
 
     @classmethod
-    def from_draws(cls, draws: np.ndarray, mean: float | None = None) -> Null:
+    def from_draws(cls, draws: np.ndarray, mean: float | None = None) -> ChanceLevel:
         """From scores of permuted spaces: their quantiles where there are 200 or more, else those of a normal
         distribution.
 
@@ -148,7 +148,7 @@ class Score(float):
         Number of queries; below n they are a random sample, and `interval` is the sampling interval.
     interval : (float, float) or None
         95 % sampling interval of the mean over all n rows.
-    null : Null or None
+    null : ChanceLevel or None
     note : str
         What else decides the score, such as a single long row; "" where nothing does.
     recall : Recall or None
@@ -169,7 +169,7 @@ class Score(float):
     n: int
     n_queries: int
     interval: tuple[float, float] | None
-    null: Null | None
+    null: ChanceLevel | None
 
     def __new__(
         cls,
@@ -181,7 +181,7 @@ class Score(float):
         convention: str = "",
         n_queries: int | None = None,
         interval: tuple[float, float] | None = None,
-        null: Null | None = None,
+        null: ChanceLevel | None = None,
         note: str = "",
         recall: Recall | None = None,
         top1: float | None = None,
@@ -214,7 +214,9 @@ class Score(float):
 
     def to_record(self) -> dict[str, Any]:
         nested = {
-            name: asdict(value) for name, value in vars(self).items() if isinstance(value, Null | Recall)
+            name: asdict(value)
+            for name, value in vars(self).items()
+            if isinstance(value, ChanceLevel | Recall)
         }
         return {"value": float(self)} | vars(self) | nested
 
@@ -222,21 +224,24 @@ class Score(float):
     def from_record(cls, record: Mapping[str, Any]) -> Score:
         facts = dict(record)
         value, null, interval = (facts.pop(name) for name in ("value", "null", "interval"))
-        facts |= {"null": Null(**null) if null else None, "interval": tuple(interval) if interval else None}
+        facts |= {
+            "null": ChanceLevel(**null) if null else None,
+            "interval": tuple(interval) if interval else None,
+        }
         if facts.get("recall"):
             facts["recall"] = Recall(**facts["recall"])
         return cls(value, **facts)
 
-    def facts(self) -> dict[str, Any]:
+    def to_row(self) -> dict[str, Any]:
         """A row of a table: score, chance (the chance level's mean), null_low, null_high (its 95 % band),
         low, high (sampling interval), n, k, queries; NaN where there is none; of approximate neighbours the
-        `Recall.facts`, too.
+        `Recall.to_row`, too.
         """
         low, high = self.interval or (np.nan, np.nan)
-        null = self.null or Null(np.nan, np.nan, np.nan)
+        null = self.null or ChanceLevel(np.nan, np.nan, np.nan)
         facts = {"score": float(self), "chance": null.mean, "null_low": null.low, "null_high": null.high}
         facts |= {"low": low, "high": high, "n": self.n, "k": self.k, "queries": self.n_queries}
-        return facts | (self.recall.facts() if self.recall else {})
+        return facts | (self.recall.to_row() if self.recall else {})
 
     def describe(self) -> str:
         """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
@@ -260,8 +265,8 @@ def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
         return None
     mean = float(values.mean(dtype=np.float64))
     counted = np.concatenate([np.asarray(values, dtype=np.float64), [0, 0, 1, 1]])
-    reach = Z95 * float(counted.std()) * np.sqrt((1 - m / n) / len(counted))
-    return mean - reach, mean + reach
+    half_width = Z95 * float(counted.std()) * np.sqrt((1 - m / n) / len(counted))
+    return mean - half_width, mean + half_width
 
 
 # The difference of two scores on the same rows, with its 95 % interval.

@@ -59,7 +59,7 @@ def estimate(
     rows; so do bytes, while the memory of a worker does not. What the passes find stays in the store.
     """
     first = [replace(space, shards=space.shards[:n_trial]) for space in spaces]
-    tried = Runner(runner.store, runner.engine, runner.report)
+    tried = Runner(runner.store, runner.queue, runner.report)
     width = trial(tried, *first) or 0
     n, n_first = spaces[0].n, first[0].n
     seconds, busy = 0.0, min(workers, len(spaces[0].shards))

@@ -41,14 +41,14 @@ from relcore.scores.passes import (
     PassedPair,
     Passes,
     Plan,
-    Question,
     RowRoles,
+    ScoreRequest,
     SeveralSums,
     Sums,
     groups_of,
     needed_rows,
-    places_beside,
-    rows_beside,
+    to_full_index,
+    to_kept_index,
 )
 from relcore.scores.score import Score
 from relcore.sharded.passes import (
@@ -110,7 +110,7 @@ class BlockWork(ShardWork):
             if classes_of >= 0:
                 labels = blocks[classes_of].labels
                 labelled = np.array([labels[row] != "" for row in alive], dtype=bool)
-            sums.add(*vectors, places_beside(rows, plans.dropped), labelled)
+            sums.add(*vectors, to_kept_index(rows, plans.dropped), labelled)
         return sums.to_arrays(), {}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
@@ -169,11 +169,11 @@ def compare_shards(
     passes = ShardedPasses(spaces, parts, survey, classes_of, runner)
     asked = []
     for group in groups_of(REPRESENTATIONS if len(chosen) else ("absolute",)):
-        rows = NO_ROWS if group[0] == "absolute" else places_beside(chosen, passes.dropped)
+        rows = NO_ROWS if group[0] == "absolute" else to_kept_index(chosen, passes.dropped)
         roles = RowRoles(passes.n, rows, passes.queries(n_queries, rows), np.sort(rows), passes.labelled)
         of = f" of {source.name!r} and {target.name!r}"
         need_k(k, len(roles), len(roles) - (convention == "mutual"), of)
-        asked.append((Question(group, spec or ProjectionSpec(), k, convention), roles))
+        asked.append((ScoreRequest(group, spec or ProjectionSpec(), k, convention), roles))
     pairs = [PairByShard(seen, form, None, passes) for seen in passes.seen(asked) for form in seen.plan.forms]
     passes.gather_listed(pairs)
     for pair in pairs:
@@ -209,7 +209,7 @@ class ShardedPasses(Passes):
         return column_sums(self.survey, 0), column_sums(self.survey, 1)
 
     def queries(self, n_queries: int, anchors: np.ndarray) -> np.ndarray:
-        rows = places_beside(self.survey.arrays["rows"], self.dropped)
+        rows = to_kept_index(self.survey.arrays["rows"], self.dropped)
         return np.sort(rows[~np.isin(rows, anchors)][:n_queries])
 
     def take(self, side: int, rows: np.ndarray) -> np.ndarray:
@@ -221,7 +221,7 @@ class ShardedPasses(Passes):
         missing = np.setdiff1d(rows, self._rows)
         if not len(missing):
             return
-        arrays = gather(self.runner, self.parts, rows_beside(missing, self.dropped)).arrays
+        arrays = gather(self.runner, self.parts, to_full_index(missing, self.dropped)).arrays
         order = np.argsort(together := np.concatenate([self._rows, missing]))
         self._rows = together[order]
         for side in (0, 1):
@@ -237,7 +237,7 @@ class ShardedPasses(Passes):
         more = [rows for role in roles for rows in (role.queries, role.anchors)]
         rows = np.unique(np.concatenate([*more, *(rows.ravel() for rows in tops)]))
         self._labelled_rows, of = rows[rows >= 0], self.spaces[self._classes_of].alone
-        numbers = rows_beside(self._labelled_rows, self.dropped)
+        numbers = to_full_index(self._labelled_rows, self.dropped)
         texts = gather(self.runner, of, numbers, texts=True, vectors=False).facts
         self._labels = np.array(texts["labels"], dtype=object)
 
@@ -245,7 +245,7 @@ class ShardedPasses(Passes):
         """The labels of listed rows, in their shape."""
         return self._labels[np.searchsorted(self._labelled_rows, rows)]
 
-    def plan(self, question: Question, roles: RowRoles) -> Plan:
+    def plan(self, question: ScoreRequest, roles: RowRoles) -> Plan:
         self.gather(np.unique(np.concatenate(list(needed_rows(question, roles).values()))))
         return super().plan(question, roles)
 
@@ -260,7 +260,7 @@ class PairByShard(PassedPair):
     """A `PassedPair` whose ids and labels are read where a score needs some of them."""
 
     def names(self, rows: np.ndarray) -> Sequence[str]:
-        return self.passes.spaces[0].ids_of(rows_beside(rows, self.passes.dropped))
+        return self.passes.spaces[0].ids_of(to_full_index(rows, self.passes.dropped))
 
     @property
     def source(self) -> np.ndarray:

@@ -29,7 +29,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Progress, silent
 from relcore.runs.store import Store, in_use
-from relcore.scores.passes import ColumnSums, rows_beside
+from relcore.scores.passes import ColumnSums, to_full_index
 from relcore.sharded.space import (
     Shard,
     ShardBlock,
@@ -42,7 +42,7 @@ from relcore.sharded.space import (
 from relcore.spaces.space import LatentSpace, row_keys
 
 if TYPE_CHECKING:
-    from relcore.runs.jobs import Engine
+    from relcore.runs.jobs import JobQueue
 
 FAN = 16  # shards after which their sum is kept instead of their results
 _PAUSE = 0.05
@@ -126,10 +126,10 @@ def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
 
 @dataclass
 class Runner:
-    """Runs passes on an engine's workers, or in this process without one, and keeps their measurements."""
+    """Runs passes on a queue's workers, or in this process without one, and keeps their measurements."""
 
     store: Store
-    engine: Engine | None = None
+    queue: JobQueue | None = None
     report: Progress = silent
     done: list[tuple[str, PassResult]] = field(default_factory=list)
 
@@ -139,7 +139,7 @@ class Runner:
         with in_use():
             total = _Total(work, list(parts), self.store)
             missing = total.missing()
-            if self.engine is None:
+            if self.queue is None:
                 for number, part in enumerate(missing):
                     self._tell(total, len(missing) - number, title, part[0].name)
                     shard_job(Context(work.key([part]), self.store), work=work, shards=part)
@@ -162,7 +162,7 @@ class Runner:
         jobs = {}
         for part in missing:
             key, name = work.key([part]), f"{title or work.kind}: {part[0].name}"
-            jobs[key] = self.engine.submit(key, shard_job, title=name, work=work, shards=part)
+            jobs[key] = self.queue.submit(key, shard_job, title=name, work=work, shards=part)
         try:
             waiting, n = dict(jobs), len(total.parts)
             while waiting:
@@ -193,7 +193,7 @@ class Runner:
         shards = [shard for _, result in self.done for shard in result.ran]
         return {shard.worker: shard.peak_mb for shard in sorted(shards, key=lambda shard: shard.peak_mb)}
 
-    def told(self) -> list[str]:
+    def describe(self) -> list[str]:
         lines = []
         for title, result in self.done:
             rows = sum(shard.rows for shard in result.ran)
@@ -498,7 +498,7 @@ def chosen_anchors(
                 f"anchors: expected 1 … {alive:,}, the rows that have a direction, got {anchors:,}"
             )
         drawn = np.random.default_rng(random_state).choice(alive, anchors, replace=False)
-        return rows_beside(drawn, dropped)
+        return to_full_index(drawn, dropped)
     ids, n_ids = list(anchors), len(set(anchors))
     if not ids or n_ids < len(ids):
         raise SpaceError(

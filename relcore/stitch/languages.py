@@ -18,10 +18,10 @@ from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.represent.methods import MethodSettings, Side, carrier, representation
+from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation, representation
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.scores.neighbours import find_neighbours
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, Match, Split, match
 from relcore.tasks.recipe import Recipe, load_all
 
@@ -133,7 +133,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
         )
     anchors = np.sort(np.random.default_rng(spec.random_state).permutation(n)[: spec.n_anchors])
     rest = Split.held_out(pair.ids, anchors, spec.random_state).test
-    sides = [Side(X, X[anchors], mean_row(X)) for X in (pair.source.vectors, pair.target.vectors)]
+    sides = [FittedSpace(X, X[anchors], mean_row(X)) for X in (pair.source.vectors, pair.target.vectors)]
     scores, found = {}, {}
     for method in spec.methods:
         rows = _comparable(method, sides, rest, spec)
@@ -142,7 +142,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
         near = find_neighbours(*rows, spec.k, device="cpu")
         first = float((near.other[:, 0] == near.queries).mean())
         # Exact: of a random permutation the number of fixed points has mean 1 and variance 1.
-        null = Null.from_moments(1 / len(rest), 1 / len(rest) ** 2)
+        null = ChanceLevel.from_moments(1 / len(rest), 1 / len(rest) ** 2)
         scores[method] = {
             "first": Score(first, metric="first", n=len(rest), k=1, null=null),
             "mrr": near.mrr(_PERMUTATIONS, spec.random_state),
@@ -153,13 +153,13 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
 
 
 def _comparable(
-    method: str, sides: list[Side], rest: np.ndarray, spec: RetrievalSpec
+    method: str, sides: list[FittedSpace], rest: np.ndarray, spec: RetrievalSpec
 ) -> list[np.ndarray] | None:
     """Queries and candidates in shared coordinates; None where the method has none."""
     rows, heads = [side.train[rest] for side in sides], METHODS[method].heads
     if heads != "absolute":
         return [representation(heads, side, spec.settings)(X) for side, X in zip(sides, rows, strict=True)]
-    carry = carrier(method, *sides, spec.settings, spec.random_state)
+    carry = fit_translation(method, *sides, spec.settings, spec.random_state)
     if carry is None or method == "absolute":
         return carry and rows
     return [unit_rows(carry(rows[0]), sides[1].mean), unit_rows(rows[1], sides[1].mean)]

@@ -19,7 +19,7 @@ from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import Head, fit_head
-from relcore.represent.methods import MethodSettings, Rows, Side, carrier, representation
+from relcore.represent.methods import FittedSpace, MethodSettings, Rows, fit_translation, representation
 from relcore.represent.similarity import mean_row
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
@@ -370,7 +370,7 @@ class Stitching:
         self.split = split_rows(shared, spec, random_state)
         known, anchors = self.split.known, self.split.anchors
         self._sides = [
-            Side(space.vectors[known], space.vectors[anchors], mean_row(space.vectors[known]))
+            FittedSpace(space.vectors[known], space.vectors[anchors], mean_row(space.vectors[known]))
             for space in shared.spaces
         ]
         self._represent: dict[str, list[Rows]] = {}
@@ -385,7 +385,7 @@ class Stitching:
                 for function, side in zip(self._represent[kind], self._sides, strict=True)
             ]
         self._carriers = {
-            (method, i, j): carrier(method, source, target, spec.settings, random_state)
+            (method, i, j): fit_translation(method, source, target, spec.settings, random_state)
             for method in spec.methods
             for i, source in enumerate(self._sides)
             for j, target in enumerate(self._sides)

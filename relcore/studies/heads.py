@@ -22,11 +22,11 @@ from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import NAMES, SmallVision, held_out_rows
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
-from relcore.represent.methods import MethodSettings, Side, carrier, representation
+from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation, representation
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.scores.score import Null
+from relcore.scores.score import ChanceLevel
 from relcore.spaces.space import LatentSpace, Split
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.study import (
@@ -229,7 +229,7 @@ def cross_domain_matrices(
     n_known = len(parts[0].anchors)
     drawn = np.random.default_rng(random_state).choice(n_known, min(n_anchors, n_known), replace=False)
     sides = [
-        Side(part.space.vectors[rows], part.anchors[drawn], mean_row(part.space.vectors[rows]))
+        FittedSpace(part.space.vectors[rows], part.anchors[drawn], mean_row(part.space.vectors[rows]))
         for part, rows in zip(parts, train, strict=True)
     ]
     accuracy, heads = {}, {}
@@ -247,7 +247,7 @@ def cross_domain_matrices(
             for j, fitted in enumerate(heads[kind]):
                 read = represent[i]
                 if kind == "absolute" and i != j:
-                    read = carrier(method, sides[i], sides[j], settings, random_state)
+                    read = fit_translation(method, sides[i], sides[j], settings, random_state)
                 if read is not None:
                     answers = fitted.probabilities(read(rows)).argmax(axis=1)
                     accuracy[method][i, j] = np.mean(answers == truth)
@@ -582,7 +582,9 @@ def stitched_values(spaces: Sequence[LatentSpace], settings: Settings) -> dict[s
     run, stitched = result.runs[0], ~np.eye(len(spaces), dtype=bool)
     answers, rng = run.answers[method][stitched], np.random.default_rng(0)
     permuted = (rng.permutation(run.truth) for _ in range(PERMUTATIONS))
-    best_chance = Null.from_draws(np.array([(answers == truth).mean(axis=1).max() for truth in permuted]))
+    best_chance = ChanceLevel.from_draws(
+        np.array([(answers == truth).mean(axis=1).max() for truth in permuted])
+    )
     accuracy = result.by_state(method)[0]
     return {
         "accuracy": accuracy.tolist(),

@@ -19,7 +19,7 @@ from relcore.represent.similarity import mean_row, project_directions, unit_rows
 from relcore.represent.translation import InverseRelativeProjection, Procrustes, pruned_decoders
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.scores.score import Null
+from relcore.scores.score import ChanceLevel
 from relcore.spaces.space import LatentSpace, Match, Split, match, row_keys
 from relcore.stitch.stitching import share_rows
 from relcore.studies.study import (
@@ -267,9 +267,9 @@ class BestCellChance:
         if len(self._waiting) == self._at_once:
             self._compare()
 
-    def null(self) -> Null | None:
+    def null(self) -> ChanceLevel | None:
         self._compare()
-        return Null.from_draws(self._best) if np.isfinite(self._best).all() else None
+        return ChanceLevel.from_draws(self._best) if np.isfinite(self._best).all() else None
 
     def _compare(self) -> None:
         if not self._waiting:

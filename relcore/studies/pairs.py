@@ -23,7 +23,7 @@ from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, optimise_anchors
 from relcore.linking.spec import BootstrapSpec, most_frequent
 from relcore.migrate.evaluate import Bootstrap, JudgedQuery, QueryScores, check_pairs, ndcg, read_qrels
-from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Ground, Migration, MigrationResult
+from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Migration, MigrationData, MigrationResult
 from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Progress, silent
@@ -500,7 +500,7 @@ def values_of(result: MigrationResult) -> dict[str, Any]:
     return values
 
 
-def methods_of(ground: Ground) -> dict[str, float]:
+def methods_of(ground: MigrationData) -> dict[str, float]:
     scores, trial = {}, ground.trial
     for name in ADAPTERS:
         lists = trial.search(ground.pairs.fit(name), options=("bridge",))["bridge"]
@@ -508,7 +508,7 @@ def methods_of(ground: Ground) -> dict[str, float]:
     return scores
 
 
-def contradicted(task: Migration, ground: Ground) -> bool:
+def contradicted(task: Migration, ground: MigrationData) -> bool:
     """Whether a clear verdict of every second query loses clearly, to any option, on the other queries."""
     halves = []
     for side in (0, 1):

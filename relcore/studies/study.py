@@ -35,7 +35,7 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors
 from relcore.runs.digest import digest_of, plugins_in
 from relcore.runs.entries import Entry, FinishedGroup
-from relcore.runs.jobs import Engine, Job
+from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context, Expected, Progress, expect, note_pace
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
@@ -482,7 +482,7 @@ def _kind(study: Study) -> str:
 
 
 @dataclass(frozen=True)
-class Standing:
+class StudyProgress:
     done: int
     running: int
     waiting: int
@@ -502,7 +502,7 @@ class Standing:
 
 
 class StudyRuns:
-    """The runs of one spec. All that lasts is in the store and the engine."""
+    """The runs of one spec. All that lasts is in the store and the queue."""
 
     def __init__(self, study: Study, spec: StudySpec) -> None:
         self.study, self.spec = study, spec
@@ -534,65 +534,65 @@ class StudyRuns:
         slower = sum(facts["seconds"] for facts in known) / expected
         return Expected(_kind(self.study), seconds, slower, len(known))
 
-    def start(self, engine: Engine, here: bool = False) -> None:
+    def start(self, queue: JobQueue, here: bool = False) -> None:
         """Submit or resume the missing runs; with `here`, those that came with Relscope, too."""
         for number, (settings, key) in enumerate(zip(self.settings, self.keys, strict=True), start=1):
-            if not engine.store.has(key, own=here):
+            if not queue.store.has(key, own=here):
                 title = f"{self.study.title}: run {number} of {len(self)}"
                 arguments = {"study": self.study, "settings": settings}
-                engine.submit(key, run_job, title=title, priority=AFTER_OTHERS, here=here, **arguments)
+                queue.submit(key, run_job, title=title, priority=AFTER_OTHERS, here=here, **arguments)
 
-    def stop(self, engine: Engine) -> None:
-        for job in reversed(self._jobs(engine)):
+    def stop(self, queue: JobQueue) -> None:
+        for job in reversed(self._jobs(queue)):
             if not job.status().ended:
                 job.cancel()
 
-    def standing(self, engine: Engine) -> Standing:
-        known = [(job, job.status()) for job in self._jobs(engine)]
+    def standing(self, queue: JobQueue) -> StudyProgress:
+        known = [(job, job.status()) for job in self._jobs(queue)]
         states = {state: [pair for pair in known if pair[1].state == state] for state in _STATES}
-        running = [pair for pair in states["running"] if not engine.store.has(pair[0].key, own=True)]
+        running = [pair for pair in states["running"] if not queue.store.has(pair[0].key, own=True)]
         under_way = [job for job, _ in running + states["queued"]]
         here = any(job.here for job in under_way)
-        done = sum(engine.store.has(key, own=here) for key in self.keys)
-        return Standing(
+        done = sum(queue.store.has(key, own=here) for key in self.keys)
+        return StudyProgress(
             done,
             len(running),
             len(states["queued"]),
             tuple(f"{job.title}: {status.error}" for job, status in states["failed"]),
             len(self),
-            self.expected(engine.store, engine.n_workers, own=here).likely if under_way else None,
+            self.expected(queue.store, queue.n_workers, own=here).likely if under_way else None,
             running[0][1].message if running else "",
             bool(states["cancelled"]),
         )
 
-    def wait(self, engine: Engine, pause: float = 0.2, report: Progress | None = None) -> Standing:
+    def wait(self, queue: JobQueue, pause: float = 0.2, report: Progress | None = None) -> StudyProgress:
         while True:
-            standing = self.standing(engine)
+            standing = self.standing(queue)
             if report:
                 report(standing.done, standing.total, standing.message)
             if not standing.under_way:
                 return standing
             time.sleep(pause)
 
-    def finish(self, engine: Engine, report: Progress | None = None) -> pd.DataFrame:
+    def finish(self, queue: JobQueue, report: Progress | None = None) -> pd.DataFrame:
         """Compute what is missing; `table` of the whole. Raises a SpaceError if a run fails; call again to
         resume.
         """
-        if self.missing(engine.store):
-            self.start(engine)
-        standing = self.wait(engine, report=report)
+        if self.missing(queue.store):
+            self.start(queue)
+        standing = self.wait(queue, report=report)
         if not standing.complete:
             why = standing.failed[0] if standing.failed else "it was stopped"
             raise SpaceError(f"{self.study.title}: {standing.done} of {len(self)} runs are done; {why}")
-        return self.table(engine.store)
+        return self.table(queue.store)
 
     def table(self, store: Store) -> pd.DataFrame:
         """A row per finished run: settings, results, seconds and key; the index is the run's number."""
         rows = {number: row for number, key in enumerate(self.keys) if (row := run_row(key, store))}
         return pd.DataFrame.from_dict(rows, orient="index")
 
-    def _jobs(self, engine: Engine) -> list[Job]:
-        known = {job.key: job for job in engine.jobs() if job.function is run_job}
+    def _jobs(self, queue: JobQueue) -> list[Job]:
+        known = {job.key: job for job in queue.jobs() if job.function is run_job}
         return [known[key] for key in self.keys if key in known]
 
 
@@ -629,8 +629,8 @@ class StudyChart(Recipe):
         spec = StudySpec.from_json(self.study)
         study, settings = study_of(spec.kind), spec.settings
         if (table := result) is None:
-            with closing(Engine()) as engine:
-                table = StudyRuns(study, spec).finish(engine)
+            with closing(JobQueue()) as queue:
+                table = StudyRuns(study, spec).finish(queue)
         charts = study.charts(settings, table) if len(table) else {}
         if not charts:
             raise SpaceError(f"{study.title}: expected a run that has finished training, got none")

@@ -33,7 +33,7 @@ from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.device import one_thread_products
 from relcore.scores.neighbours import Neighbours, nearest_directions
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, distinct_names, row_keys, scored_rows
 from relcore.tasks.task import Task
 
@@ -116,7 +116,7 @@ class Universe:
     scores : N × N of Score or None
         Held-out rows of a space (row) matched in another (column): MRR, k = 10, with `top1`.
         None where two spaces share fewer than 20 held-out rows, and for spaces that were added.
-    best_chance : Null or None
+    best_chance : ChanceLevel or None
         Of the largest `top1` of all pairs if the rows of each pair were paired at random.
     ridge : float
         Strength of the penalty of the corrections; 0 without any.
@@ -147,7 +147,7 @@ class Universe:
     test_ids: np.ndarray
     test_consensus: np.ndarray
     scores: Grid
-    best_chance: Null | None = None
+    best_chance: ChanceLevel | None = None
     ridge: float = 0.0
     gain: float | None = None
 
@@ -625,7 +625,7 @@ def consistency(universe: Universe) -> np.ndarray:
     return both
 
 
-def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, Null | None]:
+def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, ChanceLevel | None]:
     """Scores of all ordered pairs; and the chance level of the largest `top1` of all pairs, from permutations
     that all pairs share.
     """
@@ -647,7 +647,7 @@ def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, Null 
             own[j, packed] = nearest_directions(target, target, min(NEAREST, m))
         scores[i][j], nearest = _retrieval(units[i][both], target, own[j, packed])
         best = np.maximum(best, (orders[packed] == nearest).mean(axis=1))
-    return tuple(map(tuple, scores)), Null.from_draws(best) if orders else None
+    return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None
 
 
 def performance(space: LatentSpace, own: np.ndarray, train: np.ndarray, test: np.ndarray) -> float | None:

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest, local_script_runner
 from app.workspace import History, Workspace
 from relcore.catalog.catalog import SpaceSpec
 from relcore.maps.views import ViewSpec
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
@@ -46,12 +46,12 @@ def ran_in_place(monkeypatch):
     """Jobs run where they are submitted, in the page's own run; the list of their titles."""
     ran = []
 
-    def run(engine, key, function, *, title, expected=None, here=False, **kwargs):
+    def run(queue, key, function, *, title, expected=None, here=False, **kwargs):
         ran.append(title)
-        function(Context(key, engine.store), **kwargs)
-        return engine.job(key)
+        function(Context(key, queue.store), **kwargs)
+        return queue.job(key)
 
-    monkeypatch.setattr(Engine, "submit", run)
+    monkeypatch.setattr(JobQueue, "submit", run)
     return ran
 
 

@@ -13,13 +13,13 @@ MLP = SmallVision("mlp", width=8, epochs=1)
 
 
 @pytest.fixture
-def engine(one_worker, monkeypatch):
-    monkeypatch.setattr("app.jobs.whole_engine", lambda: one_worker)
+def queue(one_worker, monkeypatch):
+    monkeypatch.setattr("app.jobs.whole_queue", lambda: one_worker)
     return one_worker
 
 
 @pytest.fixture
-def tab(engine, make_session, monkeypatch):
+def tab(queue, make_session, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
 
     def open_tab(name: str = "Bundled", session=None):
@@ -52,17 +52,17 @@ def text(session) -> str:
     return "\n".join(element.value for kind in kinds for element in kind)
 
 
-def run_in_place(engine, dataset=DIGITS, encoder=MLP):
-    return encode(dataset, encoder, engine.store)
+def run_in_place(queue, dataset=DIGITS, encoder=MLP):
+    return encode(dataset, encoder, queue.store)
 
 
 @pytest.mark.slow
-def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison(tab, engine):
-    run_in_place(engine, encoder=SmallVision("cnn", width=8, epochs=1))
+def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison(tab, queue):
+    run_in_place(queue, encoder=SmallVision("cnn", width=8, epochs=1))
     session = small(tab())
     before = session.workspace
     session.click("encode.start")
-    job, n_jobs = engine.jobs()[0], len(engine.jobs())
+    job, n_jobs = queue.jobs()[0], len(queue.jobs())
     assert job.function is encode_job
     assert job.wait(300).state == "done"
     session.run()
@@ -80,7 +80,7 @@ def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison
         "MLP 8, state 0 · digits",
         "CNN 8, state 0 · digits",
     ]
-    assert len(engine.jobs()) == n_jobs  # Explore opens with the pair
+    assert len(queue.jobs()) == n_jobs  # Explore opens with the pair
     assert (session.workspace.source.name, session.workspace.target.name) == (
         "CNN 8, state 0 · digits",
         new.name,

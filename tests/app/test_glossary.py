@@ -11,7 +11,7 @@ import pytest
 from app.glossary import card
 from app.glossary.terms import ENTRIES, linked, linked_html, term, term_html
 from app.tables import chance_html
-from relcore.scores.score import Null
+from relcore.scores.score import ChanceLevel
 
 APP = Path(card.__file__).parents[1]
 
@@ -54,7 +54,7 @@ def test_headline_tables_and_captions_have_links(make_session):
 
 
 def test_a_chance_level_is_one_number_with_its_band_for_the_pointer():
-    assert chance_html(Null(0.0004, 0.0, 0.0011)).endswith(">chance ≈ 0</small>")
-    assert chance_html(Null(0.052, 0.036, 0.07), "a, ") == (
+    assert chance_html(ChanceLevel(0.0004, 0.0, 0.0011)).endswith(">chance ≈ 0</small>")
+    assert chance_html(ChanceLevel(0.052, 0.036, 0.07), "a, ") == (
         '<small title="95 % band of the chance level: .036 … .070">a, chance .052</small>'
     )

@@ -14,7 +14,7 @@ from app.workspace import Workspace, from_session_file, to_session_file
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import load, load_encoding
 from relcore.linking.link import read_pairs
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 from relcore.tasks.task import inputs_of
 from tests.app.conftest import Session, save_space
@@ -22,16 +22,16 @@ from tests.app.conftest import Session, save_space
 
 @pytest.fixture(autouse=True)
 def in_place(monkeypatch):
-    """Jobs run where they are submitted, in a moment; each test has an engine on its own store."""
-    jobs.whole_engine.clear()
+    """Jobs run where they are submitted, in a moment; each test has a job queue on its own store."""
+    jobs.whole_queue.clear()
 
     def submit(self, key, function, *, title, expected=None, here=False, **kwargs):
         function(Context(key, self.store), **kwargs)
         return self.job(key)
 
-    monkeypatch.setattr(Engine, "submit", submit)
+    monkeypatch.setattr(JobQueue, "submit", submit)
     yield
-    jobs.whole_engine.clear()
+    jobs.whole_queue.clear()
 
 
 @pytest.fixture
@@ -109,9 +109,9 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     rows = base.rows([f"q{one[1:]}" for one in renamed.ids])
     assert np.mean((renamed.vectors == base.vectors[rows]).all(axis=1)) > 0.97
     (key,) = inputs_of(
-        jobs.engine().store, [now.target], [renamed]
+        jobs.queue().store, [now.target], [renamed]
     )  # its pairing is in the store, too, but is no space
-    assert load_encoding(jobs.engine().store, key).digest == renamed.digest
+    assert load_encoding(jobs.queue().store, key).digest == renamed.digest
     assert session.button(key="bootstrap.use").disabled
     for place, tab in (("explore", "Scores"), ("connect", "Invert")):
         session.open(place, tab)

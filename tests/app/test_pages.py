@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from tests.app.conftest import Session
@@ -109,8 +109,8 @@ def test_a_link_without_its_anchors_says_so(follow_link):
     assert "anchors chosen by hand, which it does not hold" in session.toast[0].value
 
 
-class IdleEngine(Engine):
-    """An engine whose jobs wait for ever, or until the test does their work: no process is started."""
+class IdleQueue(JobQueue):
+    """A job queue whose jobs wait for ever, or until the test does their work: no process is started."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store=store)
@@ -133,9 +133,9 @@ class IdleEngine(Engine):
 
 @pytest.fixture
 def idle(monkeypatch, tmp_path):
-    engine = IdleEngine(Store(tmp_path / "store"))
-    monkeypatch.setattr("app.jobs.whole_engine", lambda: engine)
-    return engine
+    queue = IdleQueue(Store(tmp_path / "store"))
+    monkeypatch.setattr("app.jobs.whole_queue", lambda: queue)
+    return queue
 
 
 def old_maps(session):

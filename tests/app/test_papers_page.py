@@ -2,17 +2,17 @@
 
 import pytest
 
-from app.jobs import whole_engine
+from app.jobs import whole_queue
 from relcore.papers.rows import load_rows
 
 
 @pytest.fixture
 def page(make_session, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
-    whole_engine.clear()
+    whole_queue.clear()
     yield make_session().open("research", "Papers")
-    whole_engine().close()
-    whole_engine.clear()
+    whole_queue().close()
+    whole_queue.clear()
 
 
 def open_row(page, row):

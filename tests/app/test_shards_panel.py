@@ -24,11 +24,11 @@ IDS = [f"w{row:05}" for row in range(N)]
 
 
 @pytest.fixture(autouse=True)
-def own_engine():
-    jobs.whole_engine.clear()
+def own_queue():
+    jobs.whole_queue.clear()
     yield
-    jobs.whole_engine().close()
-    jobs.whole_engine.clear()
+    jobs.whole_queue().close()
+    jobs.whole_queue.clear()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from app import sharing
-from app.jobs import OwnEngine, need_access_to_all
+from app.jobs import OwnQueue, need_access_to_all
 from app.sharing import Member
 from app.workspace import to_session_file
 from relcore.base import access
@@ -22,7 +22,7 @@ from relcore.catalog.catalog import SpaceSpec, encoding_spec, stored_encoding_sp
 from relcore.catalog.encoding import encode, encode_job
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
-from relcore.runs.jobs import EngineError
+from relcore.runs.jobs import JobQueueError
 from tests.waiting import until
 
 SECRET = b"swordfish is the password\n"
@@ -37,9 +37,9 @@ def temporary(tmp_path_factory, monkeypatch):
 
 
 @pytest.fixture
-def shared(tmp_path, monkeypatch, shared_engine):
+def shared(tmp_path, monkeypatch, shared_queue):
     # before: other tests have the same worker, which keeps the environment that it began with
-    shared_engine.start()
+    shared_queue.start()
     monkeypatch.setenv(access.ENVIRONMENT, "1")
     monkeypatch.setenv(access.DATA, str(tmp_path))
     return tmp_path
@@ -222,8 +222,8 @@ def test_a_folder_that_was_put_there_in_advance_is_refused(tmp_path, monkeypatch
 
 
 @pytest.fixture
-def engine(one_worker, monkeypatch):
-    monkeypatch.setattr("app.jobs.whole_engine", lambda: one_worker)
+def queue(one_worker, monkeypatch):
+    monkeypatch.setattr("app.jobs.whole_queue", lambda: one_worker)
     monkeypatch.setenv("RELSCOPE_STORE", str(one_worker.store.root))
     return one_worker
 
@@ -252,36 +252,36 @@ def store_tab(session):
     return session.open("data")
 
 
-def test_a_session_sees_and_removes_only_what_it_encoded(shared, engine, make_session):
+def test_a_session_sees_and_removes_only_what_it_encoded(shared, queue, make_session):
     first, second = make_session(), make_session()
-    summary = encode_as_worker(texts(shared / "texts.csv"), engine.store)
+    summary = encode_as_worker(texts(shared / "texts.csv"), queue.store)
     first.at.session_state["relscope.member"].made.add(summary.key)
     store_tab(first)
     assert first.table("store.table")["name"].tolist() == [summary.metadata["name"]]
     store_tab(second)
     assert "There are no encodings yet" in second.captions
-    assert str(engine.store.root) not in text(second)
+    assert str(queue.store.root) not in text(second)
     first.select_rows("store.table", 0).click("store.remove")
-    assert not engine.store.has(summary.key)
+    assert not queue.store.has(summary.key)
 
 
-def test_an_entry_that_two_sessions_made_stays_for_the_other(shared, engine, make_session):
+def test_an_entry_that_two_sessions_made_stays_for_the_other(shared, queue, make_session):
     first, second = make_session(), make_session()
-    summary = encode_as_worker(texts(shared / "texts.csv"), engine.store)
+    summary = encode_as_worker(texts(shared / "texts.csv"), queue.store)
     for session in (first, second):
         session.at.session_state["relscope.member"].made.add(summary.key)
     store_tab(first).select_rows("store.table", 0).click("store.remove")
-    assert engine.store.has(summary.key)
+    assert queue.store.has(summary.key)
     assert "There are no encodings yet" in first.captions
     store_tab(second).select_rows("store.table", 0).click("store.remove")
-    assert not engine.store.has(summary.key)
+    assert not queue.store.has(summary.key)
 
 
-def test_a_session_file_opens_no_encoding_of_another_sessions_upload(shared, engine, make_session):
+def test_a_session_file_opens_no_encoding_of_another_sessions_upload(shared, queue, make_session):
     first, second = make_session(), make_session()
     member = first.at.session_state["relscope.member"]
     path = member.uploads_folder() / "texts.csv"
-    theirs = stored_encoding_spec(encode_as_worker(texts(path), engine.store))
+    theirs = stored_encoding_spec(encode_as_worker(texts(path), queue.store))
     said_to_be_mine = encoding_spec(DatasetSpec("digits"), LSA, "", theirs.option("key"), "digits")
     assert "made of data that this session may not read" in refusal(opened(second, theirs))
     assert "made of data that this session may not read" in refusal(opened(second, said_to_be_mine))
@@ -306,7 +306,7 @@ KEY = "a" * 32
 
 
 def test_jobs_of_one_session_are_hidden_from_the_other(shared, one_worker, members, tmp_path):
-    first, second = (OwnEngine(one_worker, member) for member in members)
+    first, second = (OwnQueue(one_worker, member) for member in members)
     job = first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
     assert [one.key for one in first.jobs()] == [KEY]
     assert first.job(KEY).status().state in ("queued", "running")
@@ -321,7 +321,7 @@ def test_jobs_of_one_session_are_hidden_from_the_other(shared, one_worker, membe
 def test_who_stops_a_job_that_another_session_waits_for_stops_it_for_itself(
     shared, one_worker, members, tmp_path
 ):
-    first, second = (OwnEngine(one_worker, member) for member in members)
+    first, second = (OwnQueue(one_worker, member) for member in members)
     mine = first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
     theirs = second.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
     assert len(one_worker.jobs()) == 1
@@ -333,12 +333,12 @@ def test_who_stops_a_job_that_another_session_waits_for_stops_it_for_itself(
 
 
 def test_the_last_who_stops_a_job_ends_it(shared, one_worker, members, tmp_path):
-    engines = [OwnEngine(one_worker, member) for member in members]
-    jobs = [engine.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go")) for engine in engines]
+    queues = [OwnQueue(one_worker, member) for member in members]
+    jobs = [queue.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go")) for queue in queues]
     for job in jobs:
         job.cancel()
     assert one_worker.job(KEY).status().state == "cancelled"
-    with pytest.raises(EngineError):
+    with pytest.raises(JobQueueError):
         jobs[0].result()
 
 
@@ -346,11 +346,11 @@ def test_a_job_is_submitted_only_on_data_that_the_session_may_read(
     shared, one_worker, members, secret, monkeypatch
 ):
     monkeypatch.setattr(access, "_find_asker", lambda: members[0].asker)
-    engine = OwnEngine(one_worker, members[0])
+    queue = OwnQueue(one_worker, members[0])
     closed = SpaceSpec("file", str(secret / "vectors.npy"))
     for dataset in (secret / "texts.csv", members[1].uploads_folder() / "texts.csv"):
         with pytest.raises(SpaceError, match="not open to this session"):
-            engine.submit(
+            queue.submit(
                 KEY, encode_job, title="theirs", dataset=DatasetSpec("file", str(dataset)), encoder=LSA
             )
     for arguments in (
@@ -363,4 +363,4 @@ def test_a_job_is_submitted_only_on_data_that_the_session_may_read(
     need_access_to_all(
         {"title": "{no JSON", "settings": {"spaces": ['{"other": 1}']}, "seeds": (1, None)}, one_worker.store
     )
-    assert engine.jobs() == []
+    assert queue.jobs() == []

@@ -16,7 +16,7 @@ from app.stitch.panel import largest_family
 from app.workspace import Workspace
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from tests.app.conftest import Session
 
@@ -67,7 +67,7 @@ def table(session: Session, column: str):
 
 
 def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(make_session, monkeypatch):
-    monkeypatch.setattr(Engine, "submit", None)
+    monkeypatch.setattr(JobQueue, "submit", None)
     monkeypatch.setattr("relcore.stitch.stitching.stitch_matrix", None)
     session = make_session()
     before = session.workspace

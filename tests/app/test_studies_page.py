@@ -5,34 +5,34 @@ import json
 import pytest
 import streamlit as st
 
-from app.jobs import whole_engine
+from app.jobs import whole_queue
 from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 
 @pytest.fixture
 def first_start(make_session):
-    st.cache_resource.clear()  # the engine, and rows of runs that other tests put under the same keys
+    st.cache_resource.clear()  # the queue, and rows of runs that other tests put under the same keys
     yield make_session().open("research", "Studies")
-    whole_engine().close()
-    whole_engine.clear()
+    whole_queue().close()
+    whole_queue.clear()
 
 
 @pytest.fixture
 def page(first_start):
-    whole_engine().store.finished = None
+    whole_queue().store.finished = None
     return first_start.open("research", "Studies")
 
 
 def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
     study = study_of(first_start.radio(key="studies.kind").value)
     runs = StudyRuns(study, StudySpec.of(study))
-    assert runs.table(whole_engine().store).shape[0] == len(runs)
+    assert runs.table(whole_queue().store).shape[0] == len(runs)
     assert [element for element in first_start.main if element.type == "plotly_chart"]
-    assert whole_engine().jobs() == []
+    assert whole_queue().jobs() == []
 
 
 def test_runs_that_were_stopped_here_can_be_resumed(first_start):
-    study, store = study_of("similarity-performance"), whole_engine().store
+    study, store = study_of("similarity-performance"), whole_queue().store
     runs = StudyRuns(study, StudySpec.of(study))
     entry = store.get(runs.keys[0])
     store.put(runs.keys[0], entry.arrays, entry.metadata)
@@ -54,7 +54,7 @@ def test_what_is_missing_is_offered(page):
             values |= {f"{kind} over epochs, {name}": 0.9 for kind in ("pearson", "spearman")}
         values |= {"accuracy by epoch": [0.5] * epochs}
         facts = {"study": study.kind, "version": 1, "settings": settings, "values": values, "seconds": 1.0}
-        whole_engine().store.put(runs.keys[number], {}, facts)
+        whole_queue().store.put(runs.keys[number], {}, facts)
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     start = next(button for button in page.button if button.key == "studies.start")
     assert start.label.startswith("Resume 7 of 12 runs · about")

@@ -25,7 +25,7 @@ from tests.app.conftest import Session
 
 
 def encoded(dataset, *encoders):
-    store, digest = jobs.engine().store, load_dataset(dataset).digest
+    store, digest = jobs.queue().store, load_dataset(dataset).digest
     made = [(encoder, encode(dataset, encoder, store)[0].name) for encoder in encoders]
     return tuple(encoding_spec(dataset, one, "", encoding_key(digest, one), name) for one, name in made)
 
@@ -37,9 +37,9 @@ def stitch_page(specs) -> Session:
 
 
 @pytest.fixture(autouse=True)
-def engines_store(own_store, monkeypatch):
-    """The engine serves all tests of a process: what it stores has to be where the pages look for it."""
-    monkeypatch.setenv("RELSCOPE_STORE", str(jobs.engine().store.root))
+def queues_store(own_store, monkeypatch):
+    """The job queue serves all tests of a process: what it stores has to be where the pages look for it."""
+    monkeypatch.setenv("RELSCOPE_STORE", str(jobs.queue().store.root))
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def test_a_cell_is_its_row_and_its_column(make_four):
 
 def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_place, monkeypatch):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
-    # An engine serves all sessions of a process, and its store has what other tests computed: no other asks
+    # A job queue serves all sessions of a process, and its store has what other tests computed: no other asks
     # for this k.
     session = make_four(k=9).change("selectbox", "all-pairs.metric", "mutual knn")
     assert "All pairs, mutual kNN" not in ran_in_place

@@ -24,7 +24,7 @@ from relcore.invert.inversion import InversionSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.runs.digest import StoreError
-from relcore.runs.jobs import EngineError
+from relcore.runs.jobs import JobQueueError
 from relcore.scores.comparison import ProjectionSpec
 
 FILE = SpaceSpec("file", "/data/é vectors.csv", 5000, (("id_column", "word"), ("invalid", "drop")))
@@ -198,7 +198,7 @@ def test_what_makes_no_sense_in_a_link_is_left_as_it_was(name, value):
 
 
 @pytest.mark.parametrize(
-    "error", [SpaceError("no such row"), EngineError("no answer in 10 s"), StoreError("disk full")]
+    "error", [SpaceError("no such row"), JobQueueError("no answer in 10 s"), StoreError("disk full")]
 )
 def test_what_goes_wrong_in_a_callback_becomes_a_message(error, monkeypatch):
     told = []

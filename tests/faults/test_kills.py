@@ -2,7 +2,7 @@
 computed twice.
 
 At moments drawn from one seed: six kills each. The slow ones also kill a worker, and the process that owns the
-engine, as the app does: twice, as it takes seconds to start, or RELSCOPE_TEST_KILLS times.
+queue, as the app does: twice, as it takes seconds to start, or RELSCOPE_TEST_KILLS times.
 """
 
 import os
@@ -12,7 +12,7 @@ import signal
 import numpy as np
 import pytest
 
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.studies.study import run_key
 from tests.faults import victims
@@ -20,7 +20,7 @@ from tests.faults.blocks import computed_twice, lines
 from tests.waiting import until
 
 KILLS, SEED = 6, 12
-KILLS_OF_ENGINES = int(os.environ.get("RELSCOPE_TEST_KILLS", "2"))
+KILLS_OF_QUEUES = int(os.environ.get("RELSCOPE_TEST_KILLS", "2"))
 
 
 @pytest.fixture
@@ -81,19 +81,19 @@ def test_a_study(tmp_path, log):
 
 @pytest.mark.slow
 def test_the_worker_of_an_encoding(tmp_path, log):
-    engine, draw, block_rows = Engine(n_workers=1, store=Store(tmp_path / "store")), random.Random(SEED), 5
+    queue, draw, block_rows = JobQueue(n_workers=1, store=Store(tmp_path / "store")), random.Random(SEED), 5
     try:
         for _ in range(KILLS):
             before = victims.n_lines(log)
-            job = victims.submit(engine, log, block_rows)  # again, after three kills
+            job = victims.submit(queue, log, block_rows)  # again, after three kills
             until(lambda: victims.n_lines(log) > before or job.status().ended)  # noqa: B023, called in this turn only
             if not job.status().ended:
                 job.wait(draw.uniform(0, 0.03))
                 os.kill(int(lines(log)[-1][0]), signal.SIGKILL)
-        while victims.submit(engine, log, block_rows).wait().state != "done":
+        while victims.submit(queue, log, block_rows).wait().state != "done":
             pass
     finally:
-        engine.close()
+        queue.close()
     assert len(lines(log)) - computed_twice(log) == 100
     assert computed_twice(log) <= KILLS
     Store(tmp_path / "store")
@@ -101,9 +101,9 @@ def test_the_worker_of_an_encoding(tmp_path, log):
 
 
 @pytest.mark.slow
-def test_the_process_that_owns_the_engine(tmp_path, log):
+def test_the_process_that_owns_the_queue(tmp_path, log):
     root = str(tmp_path / "store")
-    kill_often(victims.encode_by_engine, root, log, 2, log=log, most_seconds=0.1, n=KILLS_OF_ENGINES)
-    victims.encode_by_engine(root, log, 2)
+    kill_often(victims.encode_by_queue, root, log, 2, log=log, most_seconds=0.1, n=KILLS_OF_QUEUES)
+    victims.encode_by_queue(root, log, 2)
     assert len(lines(log)) - computed_twice(log) == 250
-    assert computed_twice(log) <= KILLS_OF_ENGINES
+    assert computed_twice(log) <= KILLS_OF_QUEUES

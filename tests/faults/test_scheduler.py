@@ -13,7 +13,7 @@ import pytest
 from relcore.catalog.encoding import encode, encode_job, encoding_job_key
 from relcore.encoders.datasets import load_dataset
 from relcore.runs import jobs
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
 from tests.faults.victims import lives
@@ -65,10 +65,10 @@ def cluster(tmp_path):
     cluster.stop()
 
 
-def started(engine, tmp_path):
+def started(queue, tmp_path):
     encoder = Pixels(str(tmp_path / "log"), gate=str(tmp_path / "gate"))
     key = encoding_job_key(load_dataset(DIGITS).digest, encoder)
-    job = engine.submit(key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder, block_rows=ROWS)
+    job = queue.submit(key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder, block_rows=ROWS)
     until(lambda: len(lines(encoder.log)) >= 5)
     return job, encoder
 
@@ -87,25 +87,25 @@ def finished(job, encoder, tmp_path):
 @pytest.mark.slow
 def test_our_own_scheduler_is_started_again(tmp_path):
     others = set(psutil.Process().children(recursive=True))
-    engine = Engine(n_workers=1, store=Store(tmp_path / "store"))
+    queue = JobQueue(n_workers=1, store=Store(tmp_path / "store"))
     try:
-        job, encoder = started(engine, tmp_path)
+        job, encoder = started(queue, tmp_path)
         first = set(psutil.Process().children(recursive=True)) - others
-        psutil.Process(engine._cluster._cluster.scheduler.process.pid).kill()
+        psutil.Process(queue._cluster._cluster.scheduler.process.pid).kill()
         until(lambda: not any(map(lives, first)))
         finished(job, encoder, tmp_path)
     finally:
-        engine.close()
+        queue.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("back", [True, False])
 def test_a_scheduler_that_is_killed(tmp_path, cluster, back, monkeypatch):
-    engine = Engine(cluster.address, n_workers=1, store=Store(tmp_path / "store"))
+    queue = JobQueue(cluster.address, n_workers=1, store=Store(tmp_path / "store"))
     monkeypatch.setattr(jobs, "RECONNECTS", 10 if back else 1)
     try:
-        job, encoder = started(engine, tmp_path)
-        waiting = engine.submit("b" * 32, encode_job, title="later", dataset=DIGITS, encoder=encoder)
+        job, encoder = started(queue, tmp_path)
+        waiting = queue.submit("b" * 32, encode_job, title="later", dataset=DIGITS, encoder=encoder)
         cluster.stop()
         if back:
             waiting.cancel()
@@ -117,4 +117,4 @@ def test_a_scheduler_that_is_killed(tmp_path, cluster, back, monkeypatch):
             assert lost.status().error.startswith(f"{cluster.address}: expected a Dask scheduler")
             assert lost.status().error.endswith("finished parts are kept")
     finally:
-        engine.close()
+        queue.close()

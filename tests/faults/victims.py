@@ -16,7 +16,7 @@ import psutil
 from relcore.catalog.encoding import encode, encode_job, encoding_job_key
 from relcore.encoders.datasets import load_dataset
 from relcore.runs.digest import digest_of
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.studies.study import RunResult, Study, run_job, run_key
@@ -144,15 +144,15 @@ def study(root: str, log: str, n_runs: int) -> None:
             run_job(Context(key, store), study=squares, settings=settings)
 
 
-def submit(engine: Engine, log: str, block_rows: int):
+def submit(queue: JobQueue, log: str, block_rows: int):
     encoder = Pixels(log, 0.02)
     key = encoding_job_key(load_dataset(DIGITS).digest, encoder)
-    return engine.submit(
+    return queue.submit(
         key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder, block_rows=block_rows
     )
 
 
-def encode_by_engine(root: str, log: str, block_rows: int) -> None:
-    engine = Engine(n_workers=1, store=Store(root))
-    assert submit(engine, log, block_rows).wait().state == "done"
-    engine.close()
+def encode_by_queue(root: str, log: str, block_rows: int) -> None:
+    queue = JobQueue(n_workers=1, store=Store(root))
+    assert submit(queue, log, block_rows).wait().state == "done"
+    queue.close()

@@ -190,11 +190,11 @@ def _peak() -> int:
 def _outcome(case: Case, folder: Path) -> tuple[str, str]:
     from relcore.base.errors import SpaceError
     from relcore.runs.digest import StoreError
-    from relcore.runs.jobs import EngineError
+    from relcore.runs.jobs import JobQueueError
 
     try:
         found = case.read(folder)
-    except (SpaceError, StoreError, EngineError) as error:
+    except (SpaceError, StoreError, JobQueueError) as error:
         said = str(error)
         if case.accept:
             return "wrongly refused", said

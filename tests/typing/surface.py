@@ -31,7 +31,7 @@ from relcore.linking.bootstrap import BootstrapResult
 from relcore.linking.link import Linked
 from relcore.panes.widget import PanesWidget
 from relcore.represent.translation import Affine
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.selections import Selection
 from relcore.spaces.space import Match
 from relcore.stitch.stitching import StitchResult
@@ -46,7 +46,7 @@ pair = assert_type(match(space, X), Match)
 assert_type((pair.source, pair.n_zero), tuple[LatentSpace, int])
 anchors = assert_type(select_anchors(rows, 1), np.ndarray)
 score = assert_type(linear_cka(space, X, debiased=True), Score)
-assert_type((score.k, score.n, score.null, score.describe()), tuple[int | None, int, Null | None, str])
+assert_type((score.k, score.n, score.null, score.describe()), tuple[int | None, int, ChanceLevel | None, str])
 assert_type([jaccard(X, rows, k=5), mrr(X, space, n_queries=10)], list[Score])
 
 projection = assert_type(RelativeProjection(whiten=True).fit(space, anchors=anchors), RelativeProjection)

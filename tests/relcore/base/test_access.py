@@ -8,7 +8,7 @@ import os
 import pytest
 
 from relcore.base import access
-from relcore.base.access import Asker
+from relcore.base.access import AccessContext
 from relcore.base.errors import SpaceError
 
 
@@ -18,7 +18,9 @@ def uploads(tmp_path, monkeypatch):
     for name in ("mine", "others"):
         (tmp_path / "uploads" / name).mkdir(parents=True)
         (tmp_path / "uploads" / name / "file.txt").write_text(name)
-    monkeypatch.setattr(access, "_find_asker", lambda: Asker(tmp_path / "uploads" / "mine", {"0" * 32}))
+    monkeypatch.setattr(
+        access, "_find_asker", lambda: AccessContext(tmp_path / "uploads" / "mine", {"0" * 32})
+    )
     return tmp_path / "uploads"
 
 
@@ -97,7 +99,7 @@ def test_a_worker_opens_the_uploads_of_all_sessions_and_no_more(shared, monkeypa
 def test_without_uploads_only_the_data_folder_is_open(shared, monkeypatch):
     with pytest.raises(SpaceError, match="not open"):
         access.allowed(shared / "uploads" / "mine", uploads=False)
-    monkeypatch.setattr(access, "_find_asker", Asker)
+    monkeypatch.setattr(access, "_find_asker", AccessContext)
     access.allowed(shared / "data" / "file.txt")
     with pytest.raises(SpaceError, match="not open"):
         access.allowed(shared / "uploads" / "mine" / "file.txt")

@@ -89,9 +89,9 @@ def missing_map():
 
 
 def missing_engine():
-    from relcore.runs.jobs import Engine
+    from relcore.runs.jobs import JobQueue
 
-    Engine("tcp://127.0.0.1:1").start()
+    JobQueue("tcp://127.0.0.1:1").start()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import TfidfSvd
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_named_with_its_place(given, match):
 
 
 def test_a_result_comes_back_from_arrays_and_json():
-    score = Score(0.5, metric="mrr", n=10, k=3, interval=(0.4, 0.6), null=Null(0.1, 0.0, 0.2))
+    score = Score(0.5, metric="mrr", n=10, k=3, interval=(0.4, 0.6), null=ChanceLevel(0.1, 0.0, 0.2))
     ids = np.array(["a", "b"], dtype=object)
     found = Found(
         score, np.arange(6, dtype=np.float32).reshape(2, 3), ids, ({"x": np.ones(2)}, {"x": np.zeros(2)})

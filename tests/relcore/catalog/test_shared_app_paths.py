@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from relcore.base import access
-from relcore.base.access import Asker
+from relcore.base.access import AccessContext
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec, encoding_spec, put_pairing, put_space, renamed_spec
@@ -47,7 +47,7 @@ def shared(tmp_path, monkeypatch):
     monkeypatch.setenv(access.ENVIRONMENT, "1")
     monkeypatch.setenv(access.DATA, str(tmp_path / "data"))
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
-    asker = Asker(tmp_path / "uploads" / "mine", set())
+    asker = AccessContext(tmp_path / "uploads" / "mine", set())
     monkeypatch.setattr(access, "_find_asker", lambda: asker)
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""Two small labelled spaces as files, a store of one's own, and one engine for all: to start processes
+"""Two small labelled spaces as files, a store of one's own, and one job queue for all: to start processes
 takes seconds.
 """
 
@@ -19,23 +19,23 @@ def own_store(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def one_engine(monkeypatch, shared_engine):
-    """Commands take the shared engine, with the store of the test, and leave it running."""
+def one_queue(monkeypatch, shared_queue):
+    """Commands take the shared queue, with the store of the test, and leave it running."""
 
     class Lent:
         def __init__(self, address=None):
             assert address is None
-            monkeypatch.setattr(shared_engine, "store", Store())
+            monkeypatch.setattr(shared_queue, "store", Store())
             self.n_workers = 1
 
         def __getattr__(self, name):
-            return getattr(shared_engine, name)
+            return getattr(shared_queue, name)
 
         def close(self):
             pass
 
-    monkeypatch.setattr(running, "Engine", Lent)
-    return shared_engine
+    monkeypatch.setattr(running, "JobQueue", Lent)
+    return shared_queue
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
-from relcore.runs.jobs import EngineError, connect
+from relcore.runs.jobs import JobQueueError, connect
 
 COMPARE, PROJECT = ["compare", "a.npz", "a.npz"], ["project", "a.npz", "-o", "out.npz"]
 
@@ -77,7 +77,7 @@ def test_recipes_and_specs_are_files(path, capsys):
 @pytest.mark.parametrize("address", ["banana", "tls://127.0.0.1:1", "tcp://[::1"])
 def test_a_scheduler_has_an_address(address):
     with pytest.raises(
-        EngineError, match=r"expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got "
+        JobQueueError, match=r"expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got "
     ):
         connect(address, 1, 1)
 

@@ -99,7 +99,7 @@ def test_wrong_encoders_are_told(names, options, message):
         chosen(names, **options)
 
 
-def test_two_encodings_in_the_store_and_in_files(run, one_engine, own_store, tmp_path):
+def test_two_encodings_in_the_store_and_in_files(run, one_queue, own_store, tmp_path):
     arguments = [
         "encode",
         "parallel:en",

@@ -31,7 +31,7 @@ def pair_of_files(tmp_path):
     return "one.npz", "two.npz"
 
 
-def test_what_is_found_is_what_the_function_finds(run, one_engine, pair_of_files, tmp_path):
+def test_what_is_found_is_what_the_function_finds(run, one_queue, pair_of_files, tmp_path):
     arguments = ["bootstrap", *pair_of_files, "--seeds", 10, "--anchors", 60, "--random-state", 2]
     found = json.loads(run(*arguments, "--json", "--recipe", "recipe.json", "-o", "pairs.tsv"))
     spaces = [load(SpaceSpec("file", one)) for one in pair_of_files]
@@ -55,7 +55,7 @@ def test_what_is_found_is_what_the_function_finds(run, one_engine, pair_of_files
     assert json.loads((tmp_path / "recipe.json").read_text())["figure"] == "bootstrap-scores"
 
 
-def test_spaces_without_shared_ids_are_linked_and_compared(run, one_engine, pair_of_files, tmp_path, capsys):
+def test_spaces_without_shared_ids_are_linked_and_compared(run, one_queue, pair_of_files, tmp_path, capsys):
     (tmp_path / "seeds.txt").write_text("\n".join(f"w{row} = v{row}" for row in range(12)), encoding="utf-8")
     spaces = ["one.npz", "other.npz"]
     assert main(["compare", *spaces]) == 2
@@ -83,7 +83,7 @@ def test_spaces_without_shared_ids_are_linked_and_compared(run, one_engine, pair
     assert mine["rows"][0]["n"] == len(links)
 
 
-def test_without_known_pairs_ids_are_unrelated_and_an_experiment_hides_them(run, one_engine, pair_of_files):
+def test_without_known_pairs_ids_are_unrelated_and_an_experiment_hides_them(run, one_queue, pair_of_files):
     real = json.loads(run("link", *pair_of_files, "--json"))
     assert (real["share"], real["scores"], real["verdict"]) == (None, {}, "fits")
     hidden = json.loads(run("link", *pair_of_files, "--hide", "--anchors", 60, "--json"))

@@ -1,4 +1,4 @@
-"""study: options, runs on the engine, and Ctrl-C, after which the same command continues."""
+"""study: options, runs on the queue, and Ctrl-C, after which the same command continues."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def toy(monkeypatch):
     monkeypatch.setitem(STUDIES, "toy", TOY)
 
 
-def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
+def test_runs_findings_and_recipe(run, one_queue, toy, tmp_path):
     command = "study toy --grid n_runs=3 --grid kinds=a,b -o runs.csv --recipe r.json --json"
     found = json.loads(run(*command.split()))
     spec = StudySpec.of(Toy("toy"), {"n_runs": 3, "kinds": ("a", "b")})
@@ -67,7 +67,7 @@ def test_wrong_options_are_one_line(refuse, toy, tmp_path, arguments, message):
 
 @pytest.mark.slow
 def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(
-    run, one_engine, toy, own_store, tmp_path
+    run, one_queue, toy, own_store, tmp_path
 ):
     log = tmp_path / "log"
     command = ["study", "toy", "--grid", "n_runs=12", "--grid", "pause=0.3", "--grid", f"log={log}", "--csv"]

@@ -42,7 +42,7 @@ def options(name):
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in FOREVER])
-def test_an_unmarked_option_is_not_written_to(name, files, run, tmp_path, capsys, one_engine):
+def test_an_unmarked_option_is_not_written_to(name, files, run, tmp_path, capsys, one_queue):
     call = CALLS[name]
     if name == "adapt":
         run("migrate", *files, "--no-curve", "--export", "adapter")

@@ -5,11 +5,13 @@ import pytest
 from relcore.compare.scoring import pair_matrices
 from relcore.figures.export import chart_exportable
 from relcore.scores.pair_scores import PairScores
-from relcore.scores.score import Null, Score
+from relcore.scores.score import ChanceLevel, Score
 
 
 def score(value, null=(0.1, 0.08, 0.12), **circumstances):
-    return Score(value, metric="mutual knn", **{"n": 900, "k": 10, "null": Null(*null)} | circumstances)
+    return Score(
+        value, metric="mutual knn", **{"n": 900, "k": 10, "null": ChanceLevel(*null)} | circumstances
+    )
 
 
 @pytest.fixture

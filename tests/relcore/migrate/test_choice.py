@@ -9,7 +9,7 @@ from relcore.migrate.evaluate import (
     AUTOMATIC,
     WEIGHTS,
     Pairs,
-    Trial,
+    RetrievalTask,
     cross_fitted,
     moved_by_pairs,
     neighbours_as_truth,
@@ -31,7 +31,7 @@ def on(old, new, truth):
     queries = np.arange(Q)
     old, new, truth = (unit_rows(rows[M:]) for rows in (old, new, truth))
     relevance = neighbours_as_truth(search(truth[:Q], truth, 10, queries), len(old))
-    return Trial(old[:Q], new[:Q], old, new, relevance, queries, np.arange(len(old)))
+    return RetrievalTask(old[:Q], new[:Q], old, new, relevance, queries, np.arange(len(old)))
 
 
 @pytest.fixture

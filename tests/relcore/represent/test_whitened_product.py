@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import ortho_group
 
-from relcore.represent.methods import MethodSettings, Side, representation
+from relcore.represent.methods import FittedSpace, MethodSettings, representation
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def X(rng):
 
 
 def product(X, method="product"):
-    return representation(method, Side(X, X[:9], X.mean(axis=0)), MethodSettings())(X)
+    return representation(method, FittedSpace(X, X[:9], X.mean(axis=0)), MethodSettings())(X)
 
 
 def test_four_blocks_each_standardised_and_their_average(X):

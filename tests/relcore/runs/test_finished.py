@@ -14,7 +14,7 @@ from relcore.catalog.catalog import load
 from relcore.catalog.encoding import encode
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.runs.digest import digest_of
-from relcore.runs.entries import Finished
+from relcore.runs.entries import BundledResults
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns, StudySpec, study_of
 
@@ -40,7 +40,7 @@ def folder(tmp_path) -> Path:
 
 @pytest.fixture
 def store(tmp_path, folder) -> Store:
-    return Store(tmp_path / "own", finished=Finished(folder))
+    return Store(tmp_path / "own", finished=BundledResults(folder))
 
 
 def test_a_finished_result_is_found_where_the_store_has_none(store):
@@ -106,7 +106,7 @@ def test_an_encoder_gives_the_finished_space_again(name, tmp_path):
     """To the bit on one processor. On others the order of sums differs in the last bits, which training
     widens.
     """
-    example, finished = EXAMPLES[name], Finished()
+    example, finished = EXAMPLES[name], BundledResults()
     (space,) = encode(example.dataset, example.encoders[0], Store(tmp_path))
     specs, _ = example_spaces(name, finished)
     known = load(specs[0], Store(tmp_path / "other", finished=finished))

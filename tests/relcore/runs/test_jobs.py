@@ -13,7 +13,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.runs.digest import digest_of
-from relcore.runs.jobs import Engine, EngineError, connect, warn_of_open
+from relcore.runs.jobs import JobQueue, JobQueueError, connect, warn_of_open
 from relcore.runs.store import Store
 from tests.waiting import until
 
@@ -80,10 +80,10 @@ def die(context, *, log):
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    engine = Engine(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
-    yield engine
-    engine.close()
+def queue(tmp_path_factory):
+    queue = JobQueue(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
+    yield queue
+    queue.close()
 
 
 @pytest.fixture
@@ -100,8 +100,8 @@ def lines(log):
     return Path(log).read_text().split() if Path(log).exists() else []
 
 
-def test_progress_then_the_result(engine, key, log):
-    job = engine.submit(key, count, title="counting", log=log, n=40, pause=0.05)
+def test_progress_then_the_result(queue, key, log):
+    job = queue.submit(key, count, title="counting", log=log, n=40, pause=0.05)
     seen = []
     while not job.wait(0.05).ended:
         seen.append(job.status())
@@ -118,8 +118,8 @@ def test_progress_then_the_result(engine, key, log):
     assert entry.metadata == {"n": 40}
 
 
-def test_a_curve_begins_anew_when_the_worker_was_killed(engine, key, log):
-    job = engine.submit(key, measure, title="measuring", n=3, die_after=2, log=log)
+def test_a_curve_begins_anew_when_the_worker_was_killed(queue, key, log):
+    job = queue.submit(key, measure, title="measuring", n=3, die_after=2, log=log)
     until(lambda: job.status().curve.get("step") == (1.0, 2.0))
     Path(f"{log}-heard").touch()
     assert job.wait(60).state == "done"
@@ -127,11 +127,11 @@ def test_a_curve_begins_anew_when_the_worker_was_killed(engine, key, log):
     assert job.status().curve["step"] == (1.0, 2.0, 3.0)
 
 
-def test_one_key_is_one_job_for_all_threads(engine, key, log):
+def test_one_key_is_one_job_for_all_threads(queue, key, log):
     jobs = []
     threads = [
         threading.Thread(
-            target=lambda: jobs.append(engine.submit(key, count, title="t", log=log, n=5, pause=0.05))
+            target=lambda: jobs.append(queue.submit(key, count, title="t", log=log, n=5, pause=0.05))
         )
         for _ in range(8)
     ]
@@ -141,15 +141,15 @@ def test_one_key_is_one_job_for_all_threads(engine, key, log):
         thread.join()
     assert len(jobs) == 8
     assert len(set(map(id, jobs))) == 1
-    assert engine.job(key) is jobs[0]
-    assert jobs[0] in engine.jobs()
+    assert queue.job(key) is jobs[0]
+    assert jobs[0] in queue.jobs()
     assert jobs[0].wait(60).state == "done"
     assert len(lines(log)) == 1
 
 
-def test_a_stored_result_runs_nothing(engine, key, log):
-    engine.store.put(key, {"numbers": np.arange(3)})
-    unstarted = Engine(store=engine.store)
+def test_a_stored_result_runs_nothing(queue, key, log):
+    queue.store.put(key, {"numbers": np.arange(3)})
+    unstarted = JobQueue(store=queue.store)
     job = unstarted.submit(key, count, title="t", log=log, n=5)
     assert job.status().state == "done"
     assert len(job.result().arrays["numbers"]) == 3
@@ -158,99 +158,99 @@ def test_a_stored_result_runs_nothing(engine, key, log):
     assert unstarted._cluster is None
 
 
-def test_cancel_kills_the_process_and_spares_the_others(engine, key, log, tmp_path):
+def test_cancel_kills_the_process_and_spares_the_others(queue, key, log, tmp_path):
     other_log = str(tmp_path / "other")
-    other = engine.submit(digest_of(key, "other"), count, title="other", log=other_log, n=60, pause=0.05)
-    job = engine.submit(key, busy, title="busy", log=log)
+    other = queue.submit(digest_of(key, "other"), count, title="other", log=other_log, n=60, pause=0.05)
+    job = queue.submit(key, busy, title="busy", log=log)
     until(lambda: lines(log) and lines(other_log))
     pid = int(lines(log)[0])
     # returns once the nanny has killed the process, which would decompose for ever
     job.cancel()
     until(lambda: gone(pid))
     assert job.status().state == "cancelled"
-    with pytest.raises(EngineError, match="busy: cancelled"):
+    with pytest.raises(JobQueueError, match="busy: cancelled"):
         job.result()
     assert other.wait(60).state == "done"
     assert len(lines(other_log)) == 1
     # The killed worker is back: two jobs run at once again, in two processes, and the cancelled one is not
     # tried again.
-    again = [engine.submit(digest_of(key, i), count, title="t", log=log, n=40, pause=0.05) for i in range(2)]
+    again = [queue.submit(digest_of(key, i), count, title="t", log=log, n=40, pause=0.05) for i in range(2)]
     assert [job.wait(60).state for job in again] == ["done", "done"]
     assert len(lines(log)) == 3
 
 
-def test_cancelling_a_waiting_job_and_running_it_anew(engine, key, log):
-    blockers = [engine.submit(digest_of(key, i), hold, title="t", log=f"{log}{i}") for i in range(2)]
+def test_cancelling_a_waiting_job_and_running_it_anew(queue, key, log):
+    blockers = [queue.submit(digest_of(key, i), hold, title="t", log=f"{log}{i}") for i in range(2)]
     until(lambda: all(lines(f"{log}{i}") for i in range(2)))
     # The scheduler reads both messages at once: Dask forgets to cancel a task whose graph it still reads.
-    scheduler = psutil.Process(engine._cluster._cluster.scheduler.process.pid)
+    scheduler = psutil.Process(queue._cluster._cluster.scheduler.process.pid)
     scheduler.suspend()
     threading.Timer(0.3, scheduler.resume).start()
-    job = engine.submit(key, count, title="t", log=log, n=2)
+    job = queue.submit(key, count, title="t", log=log, n=2)
     job.cancel()
     assert job.status().state == "cancelled"
     for i in range(2):
         Path(f"{log}{i}-heard").touch()
     assert [blocker.wait(60).state for blocker in blockers] == ["done", "done"]
     assert lines(log) == []
-    anew = engine.submit(key, count, title="t", log=log, n=2)
+    anew = queue.submit(key, count, title="t", log=log, n=2)
     assert anew is not job
     assert anew.wait(60).state == "done"
 
 
-def test_a_job_that_always_kills_its_worker_fails_and_says_so(engine, key, log):
-    job = engine.submit(key, die, title="deadly", log=log)
+def test_a_job_that_always_kills_its_worker_fails_and_says_so(queue, key, log):
+    job = queue.submit(key, die, title="deadly", log=log)
     until(lambda: job.status().state == "running")
     Path(f"{log}-heard").touch()
     assert job.wait(120).state == "failed"
     assert lines(log) == ["died"] * 3
-    with pytest.raises(EngineError, match=r"deadly: the worker process died each time .* memory"):
+    with pytest.raises(JobQueueError, match=r"deadly: the worker process died each time .* memory"):
         job.result()
 
 
-def test_a_failing_function_is_reported_and_can_be_run_anew(engine, key):
+def test_a_failing_function_is_reported_and_can_be_run_anew(queue, key):
     error = SpaceError("take more rows")
-    job = engine.submit(key, fail, title="failing", error=error)
+    job = queue.submit(key, fail, title="failing", error=error)
     status = job.wait(60)
     assert (status.state, status.error) == ("failed", "take more rows")
-    assert engine.submit(key, fail, title="failing", error=error) is not job
+    assert queue.submit(key, fail, title="failing", error=error) is not job
 
 
-def test_a_result_that_left_the_store_is_told_and_run_anew(engine, key, log):
-    job = engine.submit(key, count, title="t", log=log, n=2)
+def test_a_result_that_left_the_store_is_told_and_run_anew(queue, key, log):
+    job = queue.submit(key, count, title="t", log=log, n=2)
     job.wait(60)
-    engine.store.remove(key)
-    with pytest.raises(EngineError, match="no longer in"):
+    queue.store.remove(key)
+    with pytest.raises(JobQueueError, match="no longer in"):
         job.result()
-    assert engine.job(key) is None  # or whoever asks would be given the same error for ever
-    again = engine.submit(key, count, title="t", log=log, n=2)
+    assert queue.job(key) is None  # or whoever asks would be given the same error for ever
+    again = queue.submit(key, count, title="t", log=log, n=2)
     assert again.wait(60).state == "done"
-    assert engine.job(key) is again
+    assert queue.job(key) is again
     assert len(lines(log)) == 2
 
 
 @pytest.mark.slow
 def test_close_ends_jobs_and_processes_and_a_later_submit_starts_afresh(tmp_path, log):
-    engine = Engine(n_workers=1, store=Store(tmp_path / "store"))
+    queue = JobQueue(n_workers=1, store=Store(tmp_path / "store"))
     before = set(psutil.Process().children(recursive=True))
-    job = engine.submit("a" * 32, busy, title="busy", log=log)
+    job = queue.submit("a" * 32, busy, title="busy", log=log)
     until(lambda: lines(log))
     started = set(psutil.Process().children(recursive=True)) - before
-    engine.close()
+    queue.close()
     assert job.status().state == "cancelled"
     assert not [
         process for process in started if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     ]
-    assert engine.submit("b" * 32, count, title="t", log=log, n=2).wait(60).state == "done"
-    engine.close()
+    assert queue.submit("b" * 32, count, title="t", log=log, n=2).wait(60).state == "done"
+    queue.close()
 
 
 SCRIPT = """
 import os, signal, sys, psutil
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-engine = Engine(n_workers=1, store=Store(sys.argv[1]))
-engine.start()
+queue = JobQueue(n_workers=1, store=Store(sys.argv[1]))
+queue.start()
 print(*[process.pid for process in psutil.Process().children(recursive=True)], flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -283,9 +283,9 @@ except Exception as error:
 
 
 @pytest.mark.parametrize("how", ["no encryption", "no certificate", "another certificate"])
-def test_a_process_without_the_certificate_cannot_submit_to_the_local_cluster(engine, key, log, how):
-    assert engine.submit(key, count, title="t", log=log, n=1).wait(60).state == "done"
-    for address in (engine._cluster.address, *engine._client.scheduler_info()["workers"]):
+def test_a_process_without_the_certificate_cannot_submit_to_the_local_cluster(queue, key, log, how):
+    assert queue.submit(key, count, title="t", log=log, n=1).wait(60).state == "done"
+    for address in (queue._cluster.address, *queue._client.scheduler_info()["workers"]):
         assert address.startswith("tls://127.0.0.1:")
         run = subprocess.run(
             [sys.executable, "-c", STRANGER, address, how], capture_output=True, text=True, timeout=60
@@ -324,15 +324,15 @@ for place in sys.argv[1:]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another account")
-def test_another_account_gets_nothing_from_the_ports_and_files_of_the_local_cluster(engine, key, log):
-    assert engine.submit(key, count, title="t", log=log, n=1).wait(60).state == "done"
-    leaders = [psutil.Process(group) for group in engine._cluster._groups]
+def test_another_account_gets_nothing_from_the_ports_and_files_of_the_local_cluster(queue, key, log):
+    assert queue.submit(key, count, title="t", log=log, n=1).wait(60).state == "done"
+    leaders = [psutil.Process(group) for group in queue._cluster._groups]
     processes = [process for one in leaders for process in (one, *one.children(recursive=True))]
     connections = [one for process in processes for one in process.net_connections("inet")]
     ports = {one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN}
-    known = [engine._cluster.address, *engine._client.scheduler_info()["workers"]]
+    known = [queue._cluster.address, *queue._client.scheduler_info()["workers"]]
     assert ports >= {int(address.rpartition(":")[2]) for address in known}
-    folder = engine._cluster._folder.name
+    folder = queue._cluster._folder.name
     secrets = [f"/proc/{process.pid}/environ" for process in processes]
     places = [folder, f"{folder}/scheduler.json", *secrets, *map(str, sorted(ports))]
     run = subprocess.run(
@@ -368,19 +368,19 @@ def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
         until(file.exists)
         until(lambda: file.read_text().strip().endswith("}"))
         monkeypatch.setenv("RELSCOPE_SCHEDULER", json.loads(file.read_text())["address"])
-        engine = Engine(store=Store(tmp_path / "store"))
+        queue = JobQueue(store=Store(tmp_path / "store"))
         try:
             assert (
-                engine.submit("a" * 32, count, title="t", log=log, n=10, pause=0.05).wait(120).state == "done"
+                queue.submit("a" * 32, count, title="t", log=log, n=10, pause=0.05).wait(120).state == "done"
             )
-            job = engine.submit("b" * 32, busy, title="t", log=log)
+            job = queue.submit("b" * 32, busy, title="t", log=log)
             until(lambda: len(lines(log)) == 2)
             job.cancel()
             until(lambda: gone(int(lines(log)[1])))
-            jobs = [engine.submit(digit * 32, count, title="t", log=log, n=20, pause=0.05) for digit in "cd"]
+            jobs = [queue.submit(digit * 32, count, title="t", log=log, n=20, pause=0.05) for digit in "cd"]
             assert [job.wait(60).state for job in jobs] == ["done", "done"]
         finally:
-            engine.close()
+            queue.close()
         assert all(process.poll() is None for process in processes)  # the cluster is the user's: it stays
     finally:
         for process in reversed(processes):  # a worker asks its scheduler before it leaves
@@ -403,11 +403,11 @@ class Deaf:
 def test_processes_of_this_machine_that_do_not_answer_are_named_so(monkeypatch):
     monkeypatch.setattr("relcore.runs.local_cluster.LocalCluster", Deaf)
     with pytest.raises(
-        EngineError, match="expected the processes of this machine to start, got no answer in 1 s"
+        JobQueueError, match="expected the processes of this machine to start, got no answer in 1 s"
     ):
         connect(None, 1, 1)
     assert Deaf.closed
     with pytest.raises(
-        EngineError, match=r"^tcp://127\.0\.0\.1:1: expected a Dask scheduler, got no answer in 1 s"
+        JobQueueError, match=r"^tcp://127\.0\.0\.1:1: expected a Dask scheduler, got no answer in 1 s"
     ):
         connect("tcp://127.0.0.1:1", 1, 1)

@@ -6,7 +6,7 @@ import pytest
 from relcore.scores.comparison import REPRESENTATIONS
 from relcore.scores.device import NumpyDevice, device_of
 from relcore.scores.neighbours import TopRows
-from relcore.scores.passes import PassedPair, Passes, Question, RowRoles, Sums
+from relcore.scores.passes import PassedPair, Passes, RowRoles, ScoreRequest, Sums
 
 pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
 
@@ -25,7 +25,7 @@ def plan(request):
         forms, roles = ("absolute",), RowRoles(N, queries=np.arange(0, N, 7))
     else:
         forms, roles = FORMS, RowRoles(N, ANCHORS, np.arange(60, N, 7), ANCHORS)
-    return Passes(*SPACES).plan(Question(forms, convention="mutual"), roles)
+    return Passes(*SPACES).plan(ScoreRequest(forms, convention="mutual"), roles)
 
 
 def summed(plan, blocks, device="cpu"):

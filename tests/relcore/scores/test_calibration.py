@@ -7,9 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
-from relcore.scores.score import Null, Score, sampling_interval
+from relcore.scores.score import ChanceLevel, Score, sampling_interval
 
-NULL = Null(0.01, 0.0, 0.02, 50)
+NULL = ChanceLevel(0.01, 0.0, 0.02, 50)
 FACTS = {"metric": "jaccard", "k": 10, "convention": "paper", "n_queries": 4000, "interval": (0.29, 0.31)}
 SCORE = Score(0.301, n=20_000, null=NULL, **FACTS)
 
@@ -38,7 +38,7 @@ def test_circumstances_travel_with_the_number(score, travel):
     [
         (SCORE, "jaccard .301 (k = 10, 4,000 of n = 20,000; chance .000 … .020)"),
         (
-            Score(0.9, metric="mrr", n=50, k=1, null=Null(0.0001, 0, 0.0004)),
+            Score(0.9, metric="mrr", n=50, k=1, null=ChanceLevel(0.0001, 0, 0.0004)),
             "mrr .900 (k = 1, n = 50; chance .00000 … .00040)",
         ),
     ],
@@ -48,7 +48,7 @@ def test_it_describes_itself(score, text):
 
 
 def test_the_band_is_1_96_deviations_wide():
-    null = Null.from_moments(0.2, 0.01**2, 7)
+    null = ChanceLevel.from_moments(0.2, 0.01**2, 7)
     assert (null.mean, null.n_permutations) == (0.2, 7)
     assert (null.low, null.high) == pytest.approx((0.2 - 0.0196, 0.2 + 0.0196), abs=1e-6)
 

@@ -15,7 +15,7 @@ def test_z_is_that_of_a_sample_without_replacement():
     errors = np.sqrt(35 / 12 * np.array([4 / 10, 3 / 15]))
     np.testing.assert_allclose(found.mean, [0.5, 3])
     np.testing.assert_allclose(found.z, [-2 / errors[0], 0.5 / errors[1]])
-    np.testing.assert_allclose(found.reach, Z95 * errors)
+    np.testing.assert_allclose(found.half_width, Z95 * errors)
 
 
 def test_one_group_in_twenty_draws_is_low_by_chance():

@@ -12,7 +12,7 @@ from relcore.scores.comparison import (
     represent,
     score_differences,
 )
-from relcore.scores.passes import SPARE, Passes, anchor_differences, score_forms
+from relcore.scores.passes import EXTRA_NEIGHBOURS, Passes, anchor_differences, score_forms
 from tests.relcore.scores.pairs import pair_of
 
 pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
@@ -105,7 +105,7 @@ def kept_passes(pair, form, *sets, spec=SPEC, **settings):
 
 @pytest.mark.parametrize("form", ["relative", "whitened", "procrustes"])
 @pytest.mark.parametrize("convention", ["paper", "mutual"])
-@pytest.mark.parametrize(("before", "now"), [(40, 41), (41, 40), (30, 30 + SPARE)])
+@pytest.mark.parametrize(("before", "now"), [(40, 41), (41, 40), (30, 30 + EXTRA_NEIGHBOURS)])
 def test_passes_that_were_kept_are_not_made_again(form, convention, before, now, passes):
     labelled = 0.8
     pair = pair_of(labelled=labelled)

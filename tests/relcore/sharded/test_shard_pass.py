@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.made_shards import made
 from relcore.base.errors import SpaceError
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
 from relcore.sharded.operations import project_shards
@@ -47,10 +47,10 @@ class Sums(ShardWork):
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    engine = Engine(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
-    yield engine
-    engine.close()
+def queue(tmp_path_factory):
+    queue = JobQueue(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
+    yield queue
+    queue.close()
 
 
 def space_of(n_shards, rows=400):
@@ -61,10 +61,10 @@ def computed(log):
     return sorted(Path(log).read_text().split()) if Path(log).exists() else []
 
 
-def test_a_killed_worker_costs_one_shard(engine, tmp_path):
+def test_a_killed_worker_costs_one_shard(queue, tmp_path):
     space, log = space_of(12), str(tmp_path / "log")
     work = Sums(log, dies_in=space.shards[5].name)
-    found = Runner(engine.store, engine).run(work, space.alone, "")
+    found = Runner(queue.store, queue).run(work, space.alone, "")
     names = [shard.name for shard in space.shards]
     assert computed(log) == sorted([*names, names[5]])
     np.testing.assert_allclose(
@@ -74,16 +74,16 @@ def test_a_killed_worker_costs_one_shard(engine, tmp_path):
     assert all(one.peak_mb > 0 for one in found.ran)
 
 
-def test_a_run_that_failed_resumes_with_the_shards_that_are_missing(engine, tmp_path):
+def test_a_run_that_failed_resumes_with_the_shards_that_are_missing(queue, tmp_path):
     space, log = space_of(6), str(tmp_path / "log")
     work = Sums(log, fails_in=space.shards[4].name)
     with pytest.raises(SpaceError, match=f"^{space.shards[4].name}: broken$"):
-        Runner(engine.store).run(work, space.alone, "")
+        Runner(queue.store).run(work, space.alone, "")
     assert len(computed(log)) == 5
-    found = Runner(engine.store, engine).run(work, space.alone, "")  # another process takes it up
+    found = Runner(queue.store, queue).run(work, space.alone, "")  # another process takes it up
     assert found.computed == 2
     assert len(computed(log)) == 7
-    again = Runner(engine.store, engine).run(work, space.alone, "")
+    again = Runner(queue.store, queue).run(work, space.alone, "")
     assert (again.computed, len(computed(log))) == (0, 7)
     np.testing.assert_array_equal(again.arrays["sum"], found.arrays["sum"])
 

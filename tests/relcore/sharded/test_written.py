@@ -58,7 +58,7 @@ def test_a_file_that_is_gone_costs_its_shard(tmp_path, runner):
     np.testing.assert_array_equal(ShardedSpace.open(goal).whole().vectors, kept)
     with pytest.raises(SpaceError, match="expected a new or empty folder"):
         project_shards(source, 6, str(goal), runner)
-    assert any("project: 3 shards, 2 of them found in the store" in line for line in runner.told())
+    assert any("project: 3 shards, 2 of them found in the store" in line for line in runner.describe())
 
 
 def test_an_adapter_by_shard_maps_as_it_maps_the_whole(tmp_path, runner):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns, StudySpec, run_key
 from tests.relcore.studies.toy_study import Toy, study_with_toy
@@ -21,10 +21,10 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    engine = Engine(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
-    yield engine
-    engine.close()
+def queue(tmp_path_factory):
+    queue = JobQueue(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
+    yield queue
+    queue.close()
 
 
 @pytest.fixture
@@ -44,28 +44,28 @@ def log(tmp_path):
     )
 
 
-def test_every_run_is_a_row_with_its_settings_and_what_it_found(engine, make_runs, log):
+def test_every_run_is_a_row_with_its_settings_and_what_it_found(queue, make_runs, log):
     runs = make_runs()
-    assert not len(runs.table(engine.store))
-    runs.start(engine)
-    assert runs.wait(engine).complete
-    table = runs.table(engine.store)
+    assert not len(runs.table(queue.store))
+    runs.start(queue)
+    assert runs.wait(queue).complete
+    table = runs.table(queue.store)
     assert table.x.tolist() == [0, 1, 2, 3, 4, 5]
     assert table.y.tolist() == [0, 2, 4, 6, 8, 10]
     assert table.key.tolist() == runs.keys
     assert (table.seconds >= 0).all()
     assert runs.study.findings({}, table).value[0] == pytest.approx(1)
-    runs.start(engine)
+    runs.start(queue)
     assert Counter(x for x, _ in log()) == Counter(range(6)), "a second start computes nothing"
 
 
-def test_a_worker_killed_half_way_loses_its_own_run_only(engine, make_runs, log):
+def test_a_worker_killed_half_way_loses_its_own_run_only(queue, make_runs, log):
     runs = make_runs(n_runs=8, pause=0.3)
-    runs.start(engine)
-    until(lambda: runs.standing(engine).done >= 3)
+    runs.start(queue)
+    until(lambda: runs.standing(queue).done >= 3)
     _, pid = log()[-1]
     os.kill(pid, signal.SIGKILL)
-    assert runs.wait(engine).complete
+    assert runs.wait(queue).complete
     counts = Counter(x for x, _ in log())
     assert set(counts) == set(range(8))
     assert sum(counts.values()) <= 8 + 1, "what the killed worker was at is all that is run again"
@@ -78,11 +78,11 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
     script = (
         "import json, sys\n"
         "from tests.relcore.studies.toy_study import Toy, study_with_toy\n"
-        "from relcore.runs.jobs import Engine\nfrom relcore.runs.store import Store\n"
+        "from relcore.runs.jobs import JobQueue\nfrom relcore.runs.store import Store\n"
         "from relcore.studies.study import StudyRuns, StudySpec\n"
         "spec = StudySpec.from_json(json.loads(sys.argv[1]), study_with_toy)\n"
-        "engine = Engine(n_workers=2, store=Store(sys.argv[2]))\n"
-        "runs = StudyRuns(Toy('toy'), spec)\nruns.start(engine)\nruns.wait(engine)\n"
+        "queue = JobQueue(n_workers=2, store=Store(sys.argv[2]))\n"
+        "runs = StudyRuns(Toy('toy'), spec)\nruns.start(queue)\nruns.wait(queue)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     arguments = [sys.executable, "-c", script, json.dumps(runs.spec.to_json()), str(root)]
@@ -94,49 +94,49 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
     finished = set(runs.table(store).x)
     assert 4 <= len(finished) < 12
     begun = log()
-    engine = Engine(n_workers=2, store=store)
+    queue = JobQueue(n_workers=2, store=store)
     try:
         again = StudyRuns(Toy("toy"), StudySpec.from_json(runs.spec.to_json(), study_with_toy))
-        assert again.standing(engine).done == len(finished)
-        again.start(engine)
-        assert again.wait(engine).complete
+        assert again.standing(queue).done == len(finished)
+        again.start(queue)
+        assert again.wait(queue).complete
     finally:
-        engine.close()
+        queue.close()
     repeated = {x for x, _ in log()[len(begun) :]}
     assert repeated == set(range(12)) - finished
 
 
-def test_stop_stops_what_runs_and_what_waits_and_start_goes_on(engine, make_runs, log, tmp_path):
+def test_stop_stops_what_runs_and_what_waits_and_start_goes_on(queue, make_runs, log, tmp_path):
     runs = make_runs(n_runs=12, held_from=3)
-    runs.start(engine)
-    until(lambda: runs.standing(engine).done == 3 and len(log()) >= 5)
-    runs.stop(engine)
-    standing = runs.standing(engine)
+    runs.start(queue)
+    until(lambda: runs.standing(queue).done == 3 and len(log()) >= 5)
+    runs.stop(queue)
+    standing = runs.standing(queue)
     assert not standing.under_way
     assert standing.done == 3
     # What a worker had been handed already may still tell that it began, before it is killed.
-    until(lambda: not any(engine._client.processing().values()))
+    until(lambda: not any(queue._client.processing().values()))
     begun = len(log())
     later = make_runs(n_runs=3, log=[str(tmp_path / "later")])
-    later.start(engine)
-    assert later.wait(engine).complete, "both workers are free for what is asked for after the stop"
+    later.start(queue)
+    assert later.wait(queue).complete, "both workers are free for what is asked for after the stop"
     assert len(log()) == begun, "nothing began after the stop"
     (tmp_path / "log.go").touch()
-    runs.start(engine)
-    assert runs.wait(engine).complete
+    runs.start(queue)
+    assert runs.wait(queue).complete
     assert {x for x, _ in log()[begun:]} == set(range(3, 12))
 
 
-def test_a_run_that_fails_is_named_and_the_others_go_on(engine, make_runs, tmp_path):
+def test_a_run_that_fails_is_named_and_the_others_go_on(queue, make_runs, tmp_path):
     Path(tmp_path / "log.fail").touch()
     runs = make_runs(n_runs=3)
-    runs.start(engine)
-    standing = runs.wait(engine)
+    runs.start(queue)
+    standing = runs.wait(queue)
     assert (standing.done, standing.complete) == (2, False)
     assert standing.failed == ("Toy: run 2 of 3: one is not wanted",)
     Path(tmp_path / "log.fail").unlink()
-    runs.start(engine)
-    assert runs.wait(engine).complete
+    runs.start(queue)
+    assert runs.wait(queue).complete
 
 
 def test_keys_depend_on_settings_and_on_the_version(make_runs):

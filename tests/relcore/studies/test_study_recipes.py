@@ -5,7 +5,7 @@ import json
 import pytest
 
 from relcore.compare.scene import exportable
-from relcore.runs.jobs import Engine
+from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.studies.study import StudyChart, StudyRuns, StudySpec, study_of
 
@@ -16,7 +16,7 @@ SPEC = StudySpec.of(study_of("trained-count"))
 def stored(tmp_path, monkeypatch):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(
-        Engine, "submit", lambda *arguments, **settings: pytest.fail("computed what the store has")
+        JobQueue, "submit", lambda *arguments, **settings: pytest.fail("computed what the store has")
     )
     runs = StudyRuns(study_of("trained-count"), SPEC)
     for settings, key in zip(runs.settings, runs.keys, strict=True):
