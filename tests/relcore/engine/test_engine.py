@@ -6,7 +6,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.engine import device as devices
 from relcore.engine.device import TorchDevice, chosen, on_device, resolve, use_device
-from relcore.engine.engine import JobQueue
+from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest, nearest_within
 from relcore.engine.rows import directions, unit_rows
 
@@ -53,7 +53,7 @@ def test_rows_that_are_made_by_block_have_the_neighbours_of_rows_in_memory():
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_solvers_are_numpys(device):
-    engine, A = JobQueue(device), X[:40].astype(np.float64)
+    engine, A = Engine(device), X[:40].astype(np.float64)
     A[:, 3] = A[:, 4]  # of lower rank
     np.testing.assert_allclose(engine.pinv(A), np.linalg.pinv(A), atol=1e-12)
     np.testing.assert_allclose(engine.lstsq(A, Y[:40]), np.linalg.lstsq(A, Y[:40])[0], atol=1e-12)
@@ -66,7 +66,7 @@ def test_solvers_are_numpys(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_products_of_many_rows_and_moments(device):
-    engine, mean, W = JobQueue(device), X.mean(axis=0), rng.normal(size=(12, 5))
+    engine, mean, W = Engine(device), X.mean(axis=0), rng.normal(size=(12, 5))
     expected = unit_rows(X, mean) @ W + 1
     mapped = engine.map_rows(X, W, mean=mean, unit=True, shift=np.ones(5))
     np.testing.assert_allclose(mapped, expected, atol=1e-5)
