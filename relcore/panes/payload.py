@@ -182,34 +182,12 @@ def payload_of(
     settings : dict, optional
         ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``.
     """
-    n = len(scene)
-    arrays, digests = {}, {"ids": version}
-    for i, pane in enumerate(scene.panes):
-        if bad := int((~np.isfinite(pane.coordinates).all(axis=1)).sum()):
-            raise ValueError(
-                f"pane {pane.title!r}: expected finite coordinates, got {bad} rows with NaN or infinite"
-                " values; leave these out"
-            )
-        arrays[f"pane{i}"], digests[f"pane{i}"] = _packed(pane.coordinates)
-    for i, coloring in enumerate(scene.colorings()):
-        arrays[f"categories{i}"] = _category_bytes(coloring.categories)
-        if coloring.values is not None:
-            arrays[f"values{i}"] = np.asarray(coloring.values, dtype="<f4").tobytes()
-    arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
-    arrays["ids"], _ = _digested(scene.ids)
-    if scene.clusters is not None:
-        arrays["clusters"] = _category_bytes(scene.clusters.numbers)
-    if scene.prominence is not None:
-        arrays["prominence"] = np.asarray(scene.prominence, dtype="<u4").tobytes()
-    if sheet is not None:
-        arrays["cells"] = np.asarray(sheet.cells, dtype="<u4").tobytes()
-    if selected is not None:
-        arrays["selected"] = pack_rows(selected, n)
+    arrays, digests = _arrays_of(scene, version, selected, sheet)
     pairs = zip(scene.panes, old or [""] * len(scene.panes), strict=True)
     header = {
         "version": version,
         "answered": answered,
-        "n": n,
+        "n": len(scene),
         "panes": [
             {
                 "title": pane.title,
@@ -246,6 +224,35 @@ def payload_of(
         **(settings or {}),
     }
     return Payload(header, {}).having(arrays, digests)
+
+
+def _arrays_of(
+    scene: Scene, version: str, selected: Sequence[int] | None, sheet: Sheet | None
+) -> tuple[dict[str, bytes], dict[str, str]]:
+    """The bytes of each array of a scene, and the digests of those whose bytes are not read again for one."""
+    arrays, digests = {}, {"ids": version}
+    for i, pane in enumerate(scene.panes):
+        if bad := int((~np.isfinite(pane.coordinates).all(axis=1)).sum()):
+            raise ValueError(
+                f"pane {pane.title!r}: expected finite coordinates, got {bad} rows with NaN or infinite"
+                " values; leave these out"
+            )
+        arrays[f"pane{i}"], digests[f"pane{i}"] = _packed(pane.coordinates)
+    for i, coloring in enumerate(scene.colorings()):
+        arrays[f"categories{i}"] = _category_bytes(coloring.categories)
+        if coloring.values is not None:
+            arrays[f"values{i}"] = np.asarray(coloring.values, dtype="<f4").tobytes()
+    arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
+    arrays["ids"], _ = _digested(scene.ids)
+    if scene.clusters is not None:
+        arrays["clusters"] = _category_bytes(scene.clusters.numbers)
+    if scene.prominence is not None:
+        arrays["prominence"] = np.asarray(scene.prominence, dtype="<u4").tobytes()
+    if sheet is not None:
+        arrays["cells"] = np.asarray(sheet.cells, dtype="<u4").tobytes()
+    if selected is not None:
+        arrays["selected"] = pack_rows(selected, len(scene))
+    return arrays, digests
 
 
 def ids_digest(scene: Scene) -> str:
