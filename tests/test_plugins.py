@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from relcore.base import names, plugins
@@ -142,12 +143,14 @@ def test_importing_relcore_reads_no_metadata():
     assert ran.stdout.strip() == "False"
 
 
-def test_the_command_compares_its_files_by_its_metric(installed, look, files, monkeypatch):
+def test_the_command_compares_its_files_by_its_metric_and_the_recipe_again(
+    installed, look, files, tmp_path, monkeypatch
+):
     look(installed)
     monkeypatch.delenv("RELSCOPE_CONFINED", raising=False)
     paths = [spec.name for spec in files[:2]]
     command = [sys.executable, "-m", "relcore", "compare", *paths, "--metrics", METRIC, "--json"]
-    ran = subprocess.run(command, capture_output=True, text=True)
+    ran = subprocess.run([*command, "--recipe", tmp_path / "r.json"], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     rows = {row["form"]: row for row in json.loads(ran.stdout)["rows"]}
     from scipy.spatial.distance import pdist
@@ -156,6 +159,8 @@ def test_the_command_compares_its_files_by_its_metric(installed, look, files, mo
     expected = np.corrcoef(pdist(first), pdist(near))[0, 1]
     assert rows["absolute"]["metric"] == METRIC
     assert rows["absolute"]["score"] == pytest.approx(expected, abs=1e-6)
+    assert main(["figure", str(tmp_path / "r.json"), "-o", str(tmp_path / "again.csv")]) == 0
+    assert set(pd.read_csv(tmp_path / "again.csv").metric) == {METRIC}
     assert rows["absolute"]["null_low"] < 0 < rows["absolute"]["null_high"] < 0.3
 
 

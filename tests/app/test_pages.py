@@ -87,6 +87,14 @@ def test_two_sessions_share_nothing(make_workspace):
     assert "r3" not in one.workspace.anchors
 
 
+def test_more_measures_are_chosen_below_the_scores(make_session):
+    session = make_session()
+    assert "RSA</th>" not in session.html
+    session.change("multiselect", "scores.measures", ["rsa"])
+    assert not session.errors
+    assert 'scope="col">RSA</th>' in session.html
+
+
 @pytest.fixture
 def follow_link(monkeypatch, make_workspace):
     """``follow_link(k="25") -> Session``: one that begins with this address, on the small spaces."""

@@ -1,8 +1,5 @@
-"""Who adds a thing writes one file and one line in `relcore.base.names`: page, command line and recipe then
-have it.
-
-Each test puts a toy into a package outside the project, registers it at run time, and finds it in all three
-places.
+"""Who adds a stitching method, a similarity or a study writes one file and one line in `relcore.base.names`: page, command
+line and recipe then have it. `test_plugins.py` shows the same of a metric, an encoder and a format, from a package.
 """
 
 import json
@@ -28,6 +25,19 @@ import numpy as np
 
 def to_the_mean(source, target, settings, random_state):
     return lambda rows: np.repeat(target.mean[None], len(rows), axis=0)
+'''
+
+SIMILARITY = '''
+import numpy as np
+
+from relcore.represent.similarity import Similarity
+
+
+class Farthest(Similarity):
+    """Minus the largest difference of a coordinate."""
+
+    def between(self, X, anchors):
+        return -np.abs(X[:, None] - anchors).max(axis=2)
 '''
 
 STUDY = '''
@@ -93,6 +103,19 @@ def files(tmp_path, monkeypatch):
 def command(capsys, *arguments):
     assert main(list(arguments)) == 0
     return capsys.readouterr().out
+
+
+def test_a_similarity(package, files, monkeypatch, capsys):
+    place = f"{package(SIMILARITY)}:Farthest"
+    monkeypatch.setitem(names.SIMILARITIES, "farthest", names.Named("Farthest", place))
+    arguments = ["compare", "a.npz", "b.npz", "--anchors", "20", "--similarity", "farthest"]
+    assert "relative" in command(capsys, *arguments, "--recipe", "r.json")
+    recipe = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert recipe["projection"]["similarity"] == "farthest"
+    assert "relative" in set(exportable(recipe).table().form)
+    session = Session(workspace=Workspace(files, *files, tuple(f"r{row}" for row in range(20))))
+    session.change("selectbox", "projection.similarity", "farthest")
+    assert not session.errors
 
 
 def test_a_stitching_method(package, files, monkeypatch, capsys):
