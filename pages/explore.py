@@ -11,15 +11,15 @@ from app.anchors import effect
 from app.anchors import panel as anchors
 from app.compare import choosers, scores
 from app.compare.differences import where_they_differ
-from app.compare.headline import headline
+from app.compare.headline import headline, is_unmatched
 from app.compare.inspector import inspector
-from app.places import EXPLORE, RESEARCH, go
+from app.places import CONNECT, EXPLORE, RESEARCH, go
 from app.spaces import shards
 
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 with st.container(key="headline"):  # its numbers take a second: the panes come first
-    opening = st.empty()
+    opening, remedy = st.empty(), st.empty()
 with st.container(key="above-panes"):
     # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
     bar = st.container()
@@ -32,6 +32,13 @@ def above() -> None:
         shards.draw_sample_line(workspace)
 
 
+def say_what_was_found() -> None:
+    opening.html(headline(workspace, pair))
+    look = {"key": "explore.partners", "icon": ":material/hub:", "type": "primary"}
+    if is_unmatched(workspace, pair) and remedy.button("Find partners with Link", **look):
+        go(CONNECT, "Link")
+
+
 quickly = compute.is_scored_quickly(pair)
 with toolbar.panes_first(above, scored_quickly=quickly):
     drawing = panes.draw(pair, workspace)
@@ -40,10 +47,10 @@ with toolbar.panes_first(above, scored_quickly=quickly):
         panes.show(pair, drawing, "explore", height=460 if len(drawing.scene.panes) < 4 else 720)
     if quickly:
         # Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
-        opening.html(headline(workspace, pair))
+        say_what_was_found()
 with picture, st.container(horizontal=True, vertical_alignment="center", key="effect"):
     if not quickly:
-        opening.html(headline(workspace, pair))
+        say_what_was_found()
     effect.draw(workspace, pair)
     choosers.view_choosers(workspace, pair)
     panes.export_bar(drawing, "explore")

@@ -55,6 +55,7 @@ _CHOOSERS = {
 }
 _ROLES = {option: role for role, option in OPTIONS.items()}
 _FAILED = "relscope.spaces-failed"  # spaces that could not be loaded, and why
+_OFFERED = "relscope.spaces-offered"  # without ids, to be compared once the user says how their rows pair
 _MOST_NAMES = 2_000  # columns in a chooser
 _FEW = 8  # number columns that could still be ids
 _MOST_NAMED = 3  # spaces in the name of a step
@@ -264,6 +265,9 @@ def draw_vectors() -> None:
     with head:  # beside their message
         for message in failed.values():
             messages.error(message)
+        offered = st.session_state.get(_OFFERED)
+        if offered:
+            _offer(offered)
     with more.popover("More", icon=":material/tune:"):
         limit = row_limit("upload-limit", 1_000_000)
         later = st.container()
@@ -282,7 +286,7 @@ def draw_vectors() -> None:
         pair = len(ready) > 1 and st.button(
             "Load and compare",
             key="spaces.load-compare",
-            type="primary",
+            type="secondary" if offered else "primary",
             icon=":material/join_inner:",
             help="Makes the first two source and target, with anchors from their shared rows.",
         )
@@ -349,18 +353,18 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     specs = [spec for spec in specs if spec not in failed]
     if len(specs) < 1 + compare:
         st.rerun()
-    present = session.workspace()
-    spaces = present.spaces
-    names = ", ".join(space_name(spec) for spec in specs[:_MOST_NAMED])
-    names = names if len(specs) <= _MOST_NAMED else counted(len(specs), "space")
+    st.session_state.pop(_OFFERED, None)
+    if compare and row_tables.pairs_in_order(specs[:2], list(map(compute.load_space, specs[:2]))):
+        st.session_state[_OFFERED] = tuple(specs)
+        st.rerun()
     if compare:
         if paired := likely_by_rows(*specs[:2]):
             specs = (*paired, *specs[2:])
             session.announce("Rows are paired by their order.")
-        ends = {"source": specs[0], "target": specs[1]}
-        session.edit(f"load and compare {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))), **ends)
+        _compare(specs)
         go(EXPLORE)
-    known = tuple(dict.fromkeys((*spaces, *specs)))
+    present, names = session.workspace(), _names(specs)
+    known = tuple(dict.fromkeys((*present.spaces, *specs)))
     own = [spec for spec in known if spec not in BUNDLED]
     if len(own) > 1 and (present.source, present.target) == BUNDLED:  # nobody has chosen others
         session.edit(f"load {names}", spaces=known, source=own[0], target=own[1])
@@ -369,6 +373,43 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
         session.edit(f"load {names}", spaces=known)
         session.announce(f"Loaded {names}. Choose {'it' if len(specs) == 1 else 'them'} above.")
     st.rerun()
+
+
+def _names(specs: Sequence[SpaceSpec]) -> str:
+    names = ", ".join(space_name(spec) for spec in specs[:_MOST_NAMED])
+    return names if len(specs) <= _MOST_NAMED else counted(len(specs), "space")
+
+
+def _compare(specs: Sequence[SpaceSpec]) -> None:
+    """Load spaces as one step, the first two as source and target."""
+    st.session_state.pop(_OFFERED, None)
+    spaces = tuple(dict.fromkeys((*session.workspace().spaces, *specs)))
+    session.edit(f"load and compare {_names(specs)}", spaces=spaces, source=specs[0], target=specs[1])
+
+
+def _offer(specs: Sequence[SpaceSpec]) -> None:
+    """How two spaces without ids pair: whether row i of both is the same item, only the user knows."""
+    spaces = list(map(compute.load_space, specs[:2]))
+    first, second = (plain_name(space.name) for space in spaces)
+    with st.container(border=True, key="unpaired"):
+        st.subheader("How are the rows of these two spaces paired?", anchor=False)
+        st.markdown(
+            f"Neither **{first}** nor **{second}** has ids. Pair them by row order if row 1 of both is the"
+            " same item, row 2 of both, and so on."
+        )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            if _row_order_button(spaces, likely=True):
+                _compare((*row_tables.by_rows(*specs[:2]), *specs[2:]))
+                go(EXPLORE)
+            if _link_button(likely=False):
+                _compare(specs)
+                go(CONNECT, "Link")
+
+
+def _link_button(likely: bool) -> bool:
+    help_ = "Finds which rows are the same thing, from a few pairs that you know or from none."
+    look = {"key": "unpaired.link", "icon": ":material/hub:", "help": help_}
+    return st.button("Link the rows", type="primary" if likely else "secondary", **look)
 
 
 def draw_unpaired(workspace: Workspace) -> None:
@@ -393,36 +434,36 @@ def draw_unpaired(workspace: Workspace) -> None:
                 "Both have ids of their own, which look unrelated: their rows are likely in another order."
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            _row_order(ends, spaces, likely=numbered)
+            if any(spec.source == "sample" for spec in ends):
+                st.caption(
+                    "Samples of shards pair by ids only: write the same ids into the shards of both folders."
+                )
+            elif _row_order_button(spaces, likely=numbered):
+                pair = dict(zip(ends, row_tables.by_rows(*ends), strict=True))
+                session.guarded(replace_spaces, "pair by row order", pair)
+                st.rerun()
             for side, spec, title in zip(("source", "target"), ends, titles, strict=True):
                 _id_column(spec, side, title)
-            help_ = "Finds which rows are the same thing, from a few pairs that you know or from none."
-            look = {"key": "unpaired.link", "icon": ":material/hub:", "help": help_}
-            if st.button("Link the rows", type="secondary" if numbered else "primary", **look):
+            if _link_button(likely=not numbered):
                 go(CONNECT, "Link")
         st.caption("You can also choose other spaces above.")
 
 
-def _row_order(ends: tuple[SpaceSpec, SpaceSpec], spaces: Sequence[LatentSpace], likely: bool) -> None:
-    """The button; not the main one where both spaces have ids of their own."""
-    if any(spec.source == "sample" for spec in ends):
-        st.caption("Samples of shards pair by ids only: write the same ids into the shards of both folders.")
-        return
+def _row_order_button(spaces: Sequence[LatentSpace], likely: bool) -> bool:
+    """Whether rows are to be paired by their order, which is the main button where it is `likely`."""
     n, n_target = map(len, spaces)
     if n != n_target:
         st.caption(
             f"Pairing by row order needs equally many rows; these have {n:,} and {n_target:,}. If one file is"
             " cut, or rows are left out, load it again with all rows. Else choose columns of ids."
         )
-        return
-    st.button(
+        return False
+    return st.button(
         "Pair by row order",
         key="unpaired.rows",
         icon=":material/format_list_numbered:",
         type="primary" if likely else "secondary",
         help="Right if both spaces have the same items in the same order.",
-        on_click=session.guarded,
-        args=(replace_spaces, "pair by row order", dict(zip(ends, row_tables.by_rows(*ends), strict=True))),
     )
 
 

@@ -28,7 +28,7 @@ from relcore.files.items import (
 )
 from relcore.files.reading import column_roles, description_of, shape_of
 from relcore.files.tables import MISSING
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, RowNumbers, ids_of
 
 Texts = Callable[[Sequence[str]], list[str]]
 _MOST = 200  # columns on offer
@@ -114,6 +114,12 @@ def is_numbered(space: LatentSpace) -> bool:
     """Whether the ids of a space are its row numbers."""
     n = len(space)
     return space.ids[-1] == str(n - 1) and np.array_equal(space.ids, np.arange(n).astype(str))
+
+
+def pairs_in_order(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> bool:
+    """Whether nothing but the order of rows pairs spaces: they are no encodings, and have no ids."""
+    numbered = (isinstance(ids_of(space), RowNumbers) for space in spaces)
+    return all(numbered) and not any(spec.dataset for spec in specs)
 
 
 def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:

@@ -2,12 +2,13 @@
 does it all.
 """
 
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
 import pytest
 
-from app.workspace import BUNDLED
+from app.workspace import BUNDLED, History
 
 N = 60
 META = "code,topic,body\n" + "".join(
@@ -57,3 +58,49 @@ def test_vectors_their_metadata_and_a_second_space_are_compared_by_one_click(spa
     assert f"{N} rows in both" in spaces.captions
     assert spaces.workspace.view.color_by == "labels"
     assert spaces.click("history.undo").workspace.spaces == BUNDLED
+
+
+def explore(session):
+    """Explore with twelve anchors."""
+    workspace = replace(session.workspace, anchors=tuple(map(str, range(12))), anchors_from="")
+    session.at.session_state["relscope.history"] = History(workspace)
+    return session.open("explore")
+
+
+def lead(session):
+    return next(one.body for one in session.at.get("html") if "relscope-lead" in one.body)
+
+
+def test_files_without_ids_are_paired_by_row_order_only_where_the_user_says_so(spaces):
+    rows = np.random.default_rng(0).normal(size=(N, 6))
+    turned = BytesIO()
+    np.save(turned, rows @ np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))[0])
+    first = BytesIO()
+    np.save(first, rows)
+    upload(spaces, a__npy=first.getvalue(), b__npy=turned.getvalue())
+    spaces.click("spaces.load-compare")
+    assert spaces.workspace.source == BUNDLED[0]  # nothing is compared yet
+    assert "**a** nor **b** has ids" in " ".join(text.value for text in spaces.markdown)
+    explore(spaces.click("unpaired.rows"))
+    assert dict(spaces.workspace.source.options) == dict(spaces.workspace.target.options) == {"ids": "rows"}
+    assert lead(spaces).startswith(f'<p class="relscope-lead">Paired by row order: {N} rows.')
+    assert "explore.partners" not in [button.key for button in spaces.at.button]
+
+
+def test_rows_that_do_not_match_by_their_order_lead_to_link(spaces):
+    """1,200 unrelated rows; the seed is fixed, so the scores are within their chance bands each time."""
+    upload(spaces, c__npy=npy(1, 1200, 8), d__npy=npy(2, 1200, 8))
+    explore(spaces.click("spaces.load-compare").click("unpaired.rows"))
+    assert "Paired by row order, and they do not match: find partners with Link." in lead(spaces)
+    assert "the same 1,200 rows" not in " ".join(one.body for one in spaces.at.get("html"))
+    spaces.click("explore.partners")
+    assert spaces.at.session_state["connect.tab"] == "Link"
+
+
+def test_linking_is_offered_beside_the_row_order(spaces):
+    upload(spaces, c__npy=npy(1, N), d__npy=npy(2, N + 1))
+    spaces.click("spaces.load-compare")
+    assert "unpaired.rows" not in [button.key for button in spaces.at.button]  # other numbers of rows
+    spaces.click("unpaired.link")
+    assert spaces.workspace.source.name.endswith("c.npy")
+    assert spaces.at.session_state["connect.tab"] == "Link"
