@@ -5,7 +5,6 @@ reacts to rotation, scale, noise, outliers, dimension and the number of rows.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
@@ -141,15 +140,14 @@ def figure() -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-# The page.
+# The table of the page.
 
 
-def _told(name: str) -> list[str]:
-    """The paragraphs of what the metric's function, or its class, says, without its sections."""
+def _summary(name: str) -> str:
+    """The first paragraph of the docstring of the metric's function, or of its class."""
     metric = METRICS[name].load()
     said = inspect.getdoc(getattr(metric, "function", None) or _FUNCTIONS.get(name) or metric)
-    body = re.split(r"\n\n(?:Raises|Examples|Parameters)\n---", said)[0]
-    return [" ".join(part.split()).replace("|", "\\|") for part in body.split("\n\n")]
+    return " ".join(said.split("\n\n")[0].split()).replace("|", "\\|")
 
 
 def _range(name: str) -> str:
@@ -161,71 +159,19 @@ def _range(name: str) -> str:
     return "about 0 … 1" if low is None else f"{low:g} … {high:g}".replace("-", "−")
 
 
-def page() -> str:
-    lines = [
-        "# Measures",
-        "",
-        "<!-- python -m benchmarks.measures writes this page from the program -->",
-        "How alike are two spaces? Each metric below answers it in its own sense. A score comes with its number of rows and its chance level: what it is when the",
-        "rows of one space are permuted. *Explore* shows some of them, and has the others under *More measures*; the command line takes their names:",
-        "",
-        "```",
-        "relscope compare word2vec-novels fasttext-novels --metrics svcca,rsa,cknna",
-        "relscope compare word2vec-novels fasttext-novels --metrics all  # minutes",
-        "```",
-        "",
-        "Each is a function of two matrices, tables or tensors whose rows are paired:",
-        "",
-        "```python",
-        "import numpy as np",
-        "",
-        "from relcore.scores.canonical import svcca",
-        "",
-        "first = np.random.default_rng(0).normal(size=(500, 20))",
-        "score = svcca(first, first[:, ::-1] + 0.1)",
-        "print(score.describe())  # svcca 1.000 (n = 500; chance .157 … .181)",
-        "```",
-        "",
-        "## How they react",
-        "",
-        "![Scores of each metric by what is done to one of two spaces](measures.svg)",
-        "",
-        "Two spaces differ by some noise; the second one is turned, scaled, made noisier, gets outliers, unrelated axes, or more rows. The line is the score, the grey",
-        "area the band of its chance level. A score is worth reading where it is clear of that area: with few rows or many axes some are high for any data. IMD and",
-        "RTD-Lite hardly move, as most clouds of rows have like graphs of neighbours: read their decimals.",
-        "",
-        "## Which one tells networks apart",
-        "",
-        "The study `measures` runs the tests of ReSi (Klabunde et al. 2025) on a citation graph: does a measure find how far the outputs of networks differ, how they",
-        "were trained, which of their layers are near each other? [ReSi on Cora](../benchmarks/resi.md) has the scores with intervals, raw and calibrated by the chance levels;",
-        "Research › *Studies* draws them.",
-        "",
-        "## What each is",
-        "",
-        "A score is unchanged by what the last column names, done to one of the spaces; a test does it to all of them.",
-        "",
-        "| name | title | range | where | unchanged by |",
-        "|---|---|---|---|---|",
-    ]
+def page(text: str) -> str:
+    """The text of docs/measures.md with the rows of its table as the program has them."""
     places = {"pair": "Explore", "spaces": "All pairs", "more": "More measures"}
+    rows = []
     for name, entry in METRICS.items():
         where = ", ".join(places[kind] for kind in entry.of)
         unchanged = ", ".join(entry.load().unchanged_by) or "nothing"
-        lines.append(f"| `{name}` | {entry.title} | {_range(name)} | {where} | {unchanged} |")
-    lines += [
-        "",
-        "## Formulas, sources, chance levels, costs",
-        "",
-        "Costs are products per row; d, r and s are widths, n the rows, k the neighbours. Where a measure needs a matrix of rows by rows, or more, it takes a sample",
-        "of the rows, drawn by a hash of their ids, and its score says how many.",
-        "",
-        "| name | what it is |",
-        "|---|---|",
-    ]
-    lines += [f"| `{name}` | {'<br>'.join(_told(name))} |" for name in METRICS]
-    return "\n".join(lines) + "\n"
+        rows.append(f"| `{name}` | {_summary(name)} | {_range(name)} | {where} | {unchanged} |\n")
+    head, line, _ = text.partition("|---|---|---|---|---|\n")
+    return head + line + "".join(rows)
 
 
 if __name__ == "__main__":
-    (DOCS / "measures.md").write_text(page(), encoding="utf-8")
+    path = DOCS / "measures.md"
+    path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
     (DOCS / "measures.svg").write_text(figure(), encoding="utf-8")

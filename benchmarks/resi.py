@@ -8,30 +8,16 @@ import json
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from relcore.base.names import METRICS
 from relcore.base.numbers import short
 from relcore.runs.entries import FOLDER
 from relcore.runs.store import Store
-from relcore.studies.measures import ARCHITECTURES, FORMS, OURS, SCORES, chance_precision, ranks
+from relcore.studies.measures import FORMS, OURS, SCORES, chance_precision, ranks
 from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 PAGE = Path(__file__).with_name("resi.md")
-_ALL = {
-    "accuracy, Spearman": "1. Correlation with the difference of accuracies (Spearman)",
-    "divergence, Spearman": "2. Correlation with the divergence of outputs (Jensen–Shannon; Spearman)",
-    "disagreement, Spearman": "2. Correlation with the share of other answers (Spearman)",
-    "random labels, AUPRC": "3. Label randomisation (AUPRC)",
-    "random labels, conformity": "3. Label randomisation (conformity rate)",
-    "shortcuts, AUPRC": "4. Shortcut affinity (AUPRC)",
-    "shortcuts, conformity": "4. Shortcut affinity (conformity rate)",
-    "augmentation, AUPRC": "5. Augmentation (AUPRC)",
-    "augmentation, conformity": "5. Augmentation (conformity rate)",
-    "layers, Spearman": "6. Layer monotonicity (Spearman)",
-    "layers, conformity": "6. Layer monotonicity (conformity rate)",
-}
 _ABOVE = """# ReSi on Cora
 
 <!-- python -m benchmarks.resi writes this page from the runs that come with Relscope -->
@@ -43,8 +29,7 @@ tests on the citation graph Cora, with {measures} measures of [docs/measures.md]
     RELSCOPE_DATA=FOLDER relscope study measures     # FOLDER/planetoid/Cora/raw has Planetoid's files
 
 Computed on {date} at commit {commit}. 1 is best in every column. By chance, AUPRC is {chance} (three groups of five networks), a conformity rate
-.5, a correlation 0. In brackets: 95 % of 500 resamples of the networks (test 6: 2,000). With five networks in a group, ten in tests 1 and 2, the intervals are rough, and
-those of AUPRC lean upwards: a resample has fewer different pairs.
+.5, a correlation 0. The study's page has each test by network, with intervals.
 
 *Calibrated* is (s − c) / (1 − c) for a score s of which the chance level has the mean c (10 permutations of the nodes of one network). Gröger, Wen and
 Brbić (2026, arXiv 2602.14486) take the upper end of the chance level for c, and 0 below it. IMD has no chance level.
@@ -73,13 +58,6 @@ _BELOW = """
 """
 
 
-def _cell(row: pd.Series, name: str) -> str:
-    value, low, high = (row[f"{name}{end}"] for end in ("", " low", " high"))
-    if value is None or np.isnan(value):
-        return "–"
-    return f"{short(value, 2)} ({short(low, 2)} to {short(high, 2)})"
-
-
 def page() -> str:
     study = study_of("measures")
     spec = StudySpec.of(study)
@@ -101,15 +79,6 @@ def page() -> str:
         told = [_rank(form, name) for form in (raw, calibrated)]
         values = [short(float(value), 2) for value in means.loc[name]]
         lines.append(f"| {' | '.join([METRICS[name].title, *told, *values])} |")
-    head = [f"{title}{of}" for title in ARCHITECTURES.values() for of in ("", ", calibrated")]
-    rows = table.set_index(["architecture", "measure"])
-    for score, title in _ALL.items():
-        lines += ["", f"## {title}", "", f"| measure | {' | '.join(head)} |", f"|{'---|' * (len(head) + 1)}"]
-        for name in raw.index:
-            cells = [
-                _cell(rows.loc[kind, name], of + score) for kind in ARCHITECTURES for of in FORMS.values()
-            ]
-            lines.append(f"| {METRICS[name].title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n" + _BELOW.format(**facts)
 
 

@@ -94,7 +94,7 @@ def test_every_snippet_runs(path, folder):
     """In the order of the page; those of docs/extend are run below, each as what it adds."""
     if path.parent.name == "extend":
         pytest.skip("run as an extension")
-    if path.name == "scripts.md":
+    if path.name == "migrate.md":
         assert main(["migrate", "old.npy", "new.npy", "--no-curve", "--export", "bridge", "--quiet"]) == 0
     names = {"__name__": "page"}
     for block in blocks(path, "python", "py"):

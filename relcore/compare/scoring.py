@@ -361,7 +361,7 @@ def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
 
 
 class RelativeCosine(MeanCosine):
-    """`mean_cosine` of the rows that are no anchors, each space written relative to the same anchors."""
+    """Mean cosine of the relative rows that are not anchors, −1 … 1, both relative to the same anchors."""
 
     unchanged_by = ("rotation", "scale", "shift")
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -74,25 +73,6 @@ def test_the_adapter_that_is_taken_away_is_the_one_that_was_scored(run, vectors,
     assert np.mean(products.argmax(axis=1) == np.arange(300)) > 0.5
     assert adapter.card.n_pairs == 300
     assert adapter.card.scores[0].name == "nDCG@10, keep"
-
-
-@pytest.mark.parametrize(("kind", "projects"), [("ridge", False), ("procrustes", True)])
-def test_the_snippet_of_readme_indexes_what_was_exported(run, vectors, tmp_path, kind, projects):
-    import faiss
-
-    old, new = (space.vectors for space in vectors[:2])
-    np.save("old.npy", old)
-    np.save("new.npy", new)
-    run("migrate", "old.npy", "new.npy", "--adapter", kind, "--no-curve", "--export", "bridge")
-    readme = (Path(__file__).parents[3] / "docs/scripts.md").read_text(encoding="utf-8")
-    (snippet,) = re.findall(r"```py\n(import faiss\n.*?)```", readme, flags=re.DOTALL)
-    exec(snippet, {})
-    adapter = load(tmp_path / "bridge")
-    assert (len(adapter.corpus_steps_) > 1) == projects
-    best = np.argmax(adapter.transform(new) @ adapter.corpus(old).T, axis=1)
-    rows = faiss.read_index("bridged.faiss").search(np.ascontiguousarray(new), 1)[1].ravel()
-    assert np.array_equal(rows, best)
-    assert len(set(best)) > 100
 
 
 def test_rows_without_ids_pair_by_their_order(run, refuse, vectors):
