@@ -78,8 +78,8 @@ def color_name(color_by: str) -> str:
 _POSITIONS = {
     OWN: ("Each in its own axes", "A map for each model: do the shapes agree?"),
     "absolute": ("Shared axes", "One map for both: do the coordinates agree?"),
-    "relative": ("Relative to anchors", "Similarities to ★ as coordinates: and now?"),
-    "whitened": ("Relative, whitened", "As relative, less what the anchors have in common."),
+    "relative": ("Relative to anchors", "Similarities to ★ as coordinates: do the spaces agree?"),
+    "whitened": ("Relative, whitened", "Similarities to ★, decorrelated over the anchors."),
 }
 _SWITCH = (OWN, "absolute", "relative")
 _NO_AXES = "A map for every space: the models have different dimensions, so they share no axes."

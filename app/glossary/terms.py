@@ -144,8 +144,8 @@ ENTRIES = {
     "absolute": Term(
         "Absolute, shared axes",
         "[Ss]hared axes|[Aa]bsolute",
-        "The vectors as the model made them, both spaces drawn in the same coordinates. Two trainings find"
-        " other axes, so the same item lies in different places.",
+        "The vectors as the model made them, both spaces drawn in the same coordinates. Two trainings have"
+        " different axes, so the same item lies in different places.",
         picture(
             arrow((40, 88), (214, 88)),
             arrow((40, 88), (40, 8)),
@@ -157,7 +157,7 @@ ENTRIES = {
     "own-axes": Term(
         "Own axes",
         "[Oo]wn axes",
-        "Each space has a map of its own. The maps show shapes; equal places in two maps mean nothing.",
+        "Each space has a map of its own. The maps show shapes; positions in two maps cannot be compared.",
         picture(
             *(
                 part
@@ -224,8 +224,8 @@ ENTRIES = {
     "chance": Term(
         "Chance level",
         "[Cc]hance level|[Bb]y chance|[Cc]hance",
-        "What a score becomes when the rows of one space are paired with those of the other at random, with"
-        " the band that holds 95 % of such draws. A score within the band shows nothing.",
+        "The score of rows that are paired at random, with the band that holds 95 % of such draws. A score"
+        " within the band is no evidence that the spaces agree.",
         picture(
             box(30, 66, 180, 14, "band"),
             lines(((30, 73), (210, 73)), kind="dash"),
@@ -237,8 +237,8 @@ ENTRIES = {
     "interval": Term(
         "± and intervals",
         "±|[Ii]ntervals?",
-        "Only some rows were queries. The interval contains, in 95 % of such samples, the score of all rows;"
-        " ± is half of its width.",
+        "A score is measured on a sample of queries. In 95 % of such samples the interval contains the score"
+        " of all rows. ± is half of its width.",
         picture(
             lines(((30, 80), (210, 80))),
             lines(((70, 46), (170, 46)), ((70, 38), (70, 54)), ((170, 38), (170, 54)), kind="line a"),
@@ -250,7 +250,7 @@ ENTRIES = {
         "MRR, mean reciprocal rank",
         "[Mm]ean reciprocal rank|MRR|[Rr]eciprocal rank",
         "Each query searches for itself in the other space. 1 divided by the rank at which it is found, on"
-        " average over the queries: 1 is always first, .5 is second, near 0 is lost.",
+        " average over the queries. 1: always first; .5: second; near 0: far down.",
         picture(
             *(box(70, 12 + 25 * i, 76, 20, "c pale" if i == 1 else "frame") for i in range(3)),
             *(word(56, 26 + 25 * i, str(i + 1)) for i in range(3)),
@@ -282,7 +282,7 @@ ENTRIES = {
     "class-agreement": Term(
         "Class agreement",
         "[Cc]lass agreement",
-        "The share of rows whose nearest neighbours in the other space have mostly the row's own class.",
+        "The share of rows for which most nearest neighbours in the other space are of the row's class.",
         picture(
             ring(120, 48, 38),
             dots(((104, 32), (140, 40), (112, 68), (134, 66)), "a", 6),
@@ -293,8 +293,8 @@ ENTRIES = {
     "whitened": Term(
         "Whitened",
         "[Ww]hitened",
-        "Relative to anchors, less what the anchors have in common: anchors that resemble each other no"
-        " longer count twice. The similarities are multiplied by (K + λI)^−½, K those between anchors.",
+        "Similarities to anchors, decorrelated over the anchors, so that similar anchors do not count twice."
+        " The similarities are multiplied by (K + λI)^−½; K has those between anchors.",
         picture(
             '<ellipse class="a pale" cx="66" cy="48" rx="52" ry="16" transform="rotate(-24 66 48)"/>',
             dots(tuple((66 + 1.6 * u, 48 - 0.7 * u + 0.3 * v) for u, v in ((x, y) for x, y in cloud(0, 0)))),
@@ -307,8 +307,8 @@ ENTRIES = {
     "procrustes": Term(
         "Procrustes",
         "[Pp]rocrustes",
-        "The rotation that lays one space on the other as well as possible, fitted on paired rows. A"
-        " reference: it uses both spaces, where relative spaces are made one by one.",
+        "The rotation that brings one space as near to the other as possible, fitted on paired rows. It needs"
+        " both spaces at once; a relative space is made from one space alone.",
         picture(
             dots(cloud(60, 48, 70), "b"),
             '<path class="thin" d="M96 26A44 44 0 0 1 132 26M132 26l-8 -4M132 26l-2 -8"/>',
@@ -414,8 +414,8 @@ ENTRIES = {
     "inverse": Term(
         "Inverse",
         "[Ii]nverses?",
-        "The way back: similarities to anchors become a vector of a space again. With the anchors of one"
-        " space in, and those of another out, it translates rows between models.",
+        "Recovers a vector from its similarities to anchors. Similarities to the anchors of one space,"
+        " inverted with those of another, translate rows between models.",
         picture(
             bars(24, (0.45, 0.95, 0.6)),
             lines(((16, 84), (80, 84))),
