@@ -1,6 +1,5 @@
-"""Caches around relcore. They know arguments by value or by digest: Streamlit would hash large arrays from a
-sample.
-"""
+"""Caches around relcore, keyed by value or by content digest, because Streamlit hashes only a sample of a
+large array."""
 
 from __future__ import annotations
 
@@ -57,7 +56,8 @@ _TOGETHER = ("relative", "whitened")  # in one pass
 def cached(
     most: int, spinner: str = "", key: Callable[..., tuple] | None = None
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Keep the last `most` results of a function for all sessions, by the content of its arguments.
+    """A decorator that keeps the last `most` results of a function for all sessions, keyed by the content of
+    its arguments.
 
     ``key(*arguments)`` says what the result depends on where that is more or less than the arguments; what it
     raises comes before the cache. A session waits for a result that another one is computing.
@@ -103,7 +103,7 @@ def pair_key(pair: Match) -> str:
 
 
 def file_stamps(paths: Sequence) -> Stamps:
-    """When these files, or those in these folders, were last changed, and their sizes.
+    """The times of change and the sizes of these files, or of the files in these folders.
 
     Raises a SpaceError for a path that this session may not read: sessions share the caches, so this comes
     first.
@@ -157,7 +157,7 @@ def matched(source: SpaceSpec, target: SpaceSpec) -> Match:
 def represent(
     pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both spaces relative, whitened, or rotated into each other; large matrices are not kept."""
+    """Both spaces relative, whitened, or rotated onto each other; large results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
     return (comparison.represent if large else _represent)(pair, pane, anchors, spec)
 
@@ -200,7 +200,8 @@ diagnose = cached(32)(anchors.diagnose_anchors)
 
 @cached(16, "Comparing neighbourhoods …")
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:
-    """The drawn rows, or a sample, by how much of their neighbourhood the other space keeps, least first."""
+    """The drawn rows, or a sample of them, by the share of neighbours kept in the other space, smallest
+    first."""
     return neighbour_agreement(pair, sample_view(drawn, columns.agreement_rows(len(pair))).rows)
 
 
@@ -224,7 +225,7 @@ def is_scored_quickly(pair: Match) -> bool:
 
 @cached(64)
 def n_held_out(pair: Match, *anchors: tuple[str, ...]) -> int:
-    """Rows that are scored: no anchors, no removed suspects, of pairs that Link found the confirmed."""
+    """The number of scored rows: no anchors, removed suspects or unconfirmed links."""
     return len(set(pair.ids[scored_rows(pair.ids)]).difference(*anchors))
 
 
@@ -249,7 +250,7 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
 
 
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
-    """k, or as many as there are held-out rows: one k for all representations."""
+    """k, at most the number of held-out rows; the same for all representations."""
     return max(1, min(k, n_held_out(pair, anchors) - (convention == "mutual")))
 
 
@@ -263,7 +264,7 @@ def live_scores(
     *,
     alone: bool = False,
 ) -> dict[str, Score]:
-    """All scores of one representation, neighbours from a random sample of the held-out rows.
+    """All scores of one representation, with a random sample of the held-out rows as queries.
 
     Relative and whitened come from one pass, unless the page shows this one `alone`.
     """
@@ -291,7 +292,7 @@ def more_score(
     k: int,
     metric: str,
 ) -> Score:
-    """One of the measures that `live_scores` does not have, on the held-out rows."""
+    """The score of one further measure on the held-out rows."""
     rows = comparison.represent(pair, pane, anchors, spec)
     split = comparison.held_out(pair, anchors, pane)
     scores = comparison.score_pair(*rows, split, k=k, metrics=(metric,))
@@ -310,7 +311,8 @@ def score_differences(
     k: int,
     convention: str,
 ) -> dict[str, Difference]:
-    """How far a change of anchors moved each score, on the same held-out rows, at most `DIFFERENCE_ROWS`."""
+    """The change of each score between two sets of anchors, on the same held-out rows, at most
+    `DIFFERENCE_ROWS`."""
     both = tuple(dict.fromkeys((*now, *before)))
     sample = comparison.sample_pair(pair, both, DIFFERENCE_ROWS)
     k, kept = scored_neighbours(sample, both, k, convention), {}
@@ -344,7 +346,7 @@ def view(pair: Match, workspace: Workspace) -> View:
 
 
 def view_of_rows(pair: Match, workspace: Workspace, rows: np.ndarray) -> View:
-    """These rows in the colours of labels, a number or a column; none has that of a pivot."""
+    """These rows coloured by labels, by a number or by a column; none of them is a pivot."""
     spec = replace(workspace.view, pivots=())
     return columns.colored(pair, same_rows(pair.source, spec, rows), spec, _cells(workspace))
 
@@ -369,7 +371,7 @@ prominence = cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))
 
 
 def table_stamp(spec: SpaceSpec) -> Stamps:
-    """`stamp`; of an encoding that of its table. Raises where the session may not read it."""
+    """The `stamp` of a space, or of an encoding's table. Raises if the session may not read it."""
     if spec.dataset is None or spec.dataset.source != "file":
         return stamp(spec)
     return file_stamps([dataset_place(spec.dataset)])
@@ -382,7 +384,7 @@ def colors_of(workspace: Workspace, pair: Match) -> list[str]:
 
 
 def table_columns(workspace: Workspace) -> list[str]:
-    """The columns of both spaces' tables, each name once; none of a table that cannot be read now."""
+    """The columns of both spaces' tables, each name once; [] if a table cannot be read now."""
     names: list[str] = []
     for end in (workspace.source, workspace.target):
         try:

@@ -32,7 +32,7 @@ def chart(
     key: str,
     picked: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
 ) -> None:
-    """A Plotly figure with its text alternative; `picked` is called with the points that are clicked."""
+    """Draw a Plotly figure with its alternative text; `picked` is called with the clicked points."""
     alt = str((figure.layout.meta or {}).get("alt", ""))
     clicks = {}
     if picked:
@@ -45,13 +45,13 @@ def chart(
 
 
 def figure(drawn: Exportable, key: str, bar: str = "") -> None:
-    """A figure and its export bar, by default named as the first part of the key."""
+    """Draw a figure and its export bar, named by default after the first part of the key."""
     chart(drawn.interactive(theme()), key)
     export_bar(drawn, bar or key.partition(".")[0])
 
 
 def download(label: str, data: Any, name: str, media: str, key: str, **look: Any) -> None:
-    """A button that downloads a file and does not run the page again."""
+    """Draw a button that downloads a file without another run of the page."""
     look = {"icon": ":material/download:", "on_click": "ignore"} | look
     st.download_button(label, data, name, media, key=key, **look)
 

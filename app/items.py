@@ -43,7 +43,7 @@ _AT_ONCE = 16  # pictures in memory at once
 
 
 def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
-    """Small pictures of n rows in one file; None where it would be too large, or too slow to read."""
+    """Small pictures of n rows in one file; None if that would be too large, or too slow to read."""
     from PIL import Image, ImageOps
 
     pictures, started = iter(pictures), time.perf_counter()
@@ -82,13 +82,13 @@ def _opaque(picture: Image) -> Image:
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """Digest of all bytes; Streamlit names large files by samples."""
+    """The digest of all bytes; Streamlit's own covers only a sample of a large file."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A dataset and where each id is in it."""
+    """A dataset and the row number of each id in it."""
 
     dataset: Dataset
 
@@ -97,11 +97,11 @@ class _Column:
         return pd.Index(self.dataset.ids, dtype=object)
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
-        """Row numbers (m,), -1 for ids that are not there."""
+        """Row numbers (m,); −1 for ids that the dataset lacks."""
         return self.index.get_indexer(pd.Index(list(ids), dtype=object))
 
     def items(self, rows: np.ndarray) -> Iterator:
-        """The items of ascending rows; consecutive rows are read together."""
+        """The items of ascending row numbers; consecutive rows are read together."""
         for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
             for start in range(0, len(run), _AT_ONCE):
                 part = run[start : start + _AT_ONCE]
@@ -133,7 +133,7 @@ class Items:
         self.picture = lru_cache(maxsize=4096)(self._picture)
 
     def texts(self, ids: Sequence[str]) -> list[str]:
-        """The text of each id on one line, "" where there is none; of two columns on two lines."""
+        """The text of each id on one line, "" if it has none; two columns give two lines."""
         columns = [column.texts(ids) for column in self._texts] or [[""] * len(ids)]
         return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)]
 
@@ -141,7 +141,7 @@ class Items:
         return self.texts([identifier])[0]
 
     def _picture(self, identifier: str, size: int) -> str:
-        """The picture as a data URI, its longer side `size` pixels; "" where it cannot be read."""
+        """The picture as a data URI, its longer side `size` pixels; "" if it cannot be read."""
         row = int(self._pictures.rows([identifier])[0]) if self._pictures else -1
         if row < 0:
             return ""
@@ -152,7 +152,7 @@ class Items:
         return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
     def pictures(self, ids: Sequence[str], size: int) -> list[str]:
-        """`picture` of each id, read in the order of the dataset, which is the cheap one."""
+        """`picture` of each id, read in the order of the dataset, which is faster."""
         order = np.argsort(self._pictures.rows(ids)) if self._pictures else range(len(ids))
         pictures = {ids[i]: self.picture(ids[i], size) for i in order}
         return [pictures[identifier] for identifier in ids]
@@ -169,7 +169,7 @@ class Items:
         )
 
     def sheet(self, ids: Sequence[str]) -> Sheet | None:
-        """See `make_sheet`; None where some ids have no picture."""
+        """See `make_sheet`; None if an id has no picture."""
         rows = self._pictures.rows(ids)
         if not len(rows) or rows.min() < 0:
             return None
@@ -182,7 +182,7 @@ class Items:
 
 
 def items_of(workspace: Workspace) -> Items | None:
-    """The dataset that the compared spaces encode, or columns of their files; None where there are none."""
+    """The dataset that the compared spaces encode, or columns of their files; None if there are none."""
     ends = (workspace.source, workspace.target)
     named = (spec if spec.source == "file" or spec.rows_of != spec else spec.dataset for spec in ends)
     specs = tuple(dict.fromkeys(spec for spec in named if spec is not None and spec.source != "planetoid"))
@@ -190,7 +190,7 @@ def items_of(workspace: Workspace) -> Items | None:
 
 
 def _stamp(spec: DatasetSpec | SpaceSpec) -> Hashable:
-    """When the files were last changed, or why this session may not read them."""
+    """The times at which the files were last changed, or the reason why this session may not read them."""
     try:
         if isinstance(spec, SpaceSpec):
             return compute.stamp(spec)
@@ -213,7 +213,7 @@ def _items(specs: tuple[DatasetSpec | SpaceSpec, ...]) -> Items | None:
 
 
 def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A table with an "id" column, with pictures or sentences before it, and its look for `st.dataframe`."""
+    """A table with pictures or sentences before its column "id", and its settings for `st.dataframe`."""
     items, look = items_of(workspace), {"column_config": {}}
     if items is not None and items.has_texts:
         table = table.assign(text=items.texts(list(table["id"])))
@@ -231,7 +231,7 @@ def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame,
 def hover_columns(
     pair: Match, drawn: View, items: Items | None, label: bool
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Of each drawn row the text, and a note of its label (if `label`) and count."""
+    """The text of each drawn row, and a note with its label (if `label`) and count."""
     space, rows, texts, parts = pair.source, drawn.rows, None, []
     if items is not None and items.has_texts:
         texts = [cut(text) for text in items.texts(space.ids[rows])]
@@ -244,7 +244,7 @@ def hover_columns(
 
 
 def _fixed(texts: list[str] | None) -> np.ndarray | None:
-    """Read-only, so that the panes join it once."""
+    """The texts as a read-only array, so that the panes need to join them only once."""
     if texts is None:
         return None
     column = np.array(texts, dtype=object)
@@ -257,7 +257,7 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 
 def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
-    """Small pictures of the drawn rows; one sheet for all rows if they fit, which outlives the view."""
+    """Small pictures of the drawn rows. If all rows fit, one sheet of all of them serves every view."""
     if items is None or not items.has_pictures:
         return None
     with st.spinner("Reading the pictures …"):  # the cache's own would lie over what is still shown
@@ -279,7 +279,7 @@ def clusters_of(
     look: scene.MapLook,
     items: Items | None,
 ) -> Clusters | None:
-    """Named groups of rows that the colours leave without a name; None where names are off."""
+    """Named groups of the rows that the colours leave without a name; None if names are off."""
     if not look.named or not columns.needs_clusters(drawn, other):
         return None
     return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)

@@ -48,7 +48,7 @@ RESULTS = 3
 
 
 class OwnQueue:
-    """A `JobQueue` for one session; attributes that it lacks are the queue's.
+    """A `JobQueue` for one session; all other attributes are the queue's.
 
     What a worker may read is asked here, before a job is submitted. A session of a shared app sees only its
     own jobs.
@@ -83,7 +83,7 @@ class OwnQueue:
 
 
 class OwnJob:
-    """A `Job` that several sessions may wait for: the last one that stops it ends it."""
+    """A `Job` that several sessions may wait for; it ends when the last of them stops it."""
 
     def __init__(self, job: Job, member: Member) -> None:
         self._job, self._member = job, member
@@ -104,7 +104,7 @@ class OwnJob:
 
 
 def need_access_to_all(arguments: Any, store: Store) -> None:
-    """Raise a SpaceError unless this session may read all that a job's arguments name."""
+    """Raise a SpaceError unless this session may read all data that a job's arguments name."""
     inner: Iterable = ()
     if isinstance(arguments, str) and arguments.startswith("{"):  # a study's settings are plain JSON
         with suppress(SpaceError):
@@ -136,7 +136,7 @@ def whole_queue() -> JobQueue:
 
 
 def queue() -> OwnQueue | JobQueue:
-    """The job queue as this session sees it; the whole one where no session runs."""
+    """The job queue of this session; the shared queue outside of a session."""
     if get_script_run_ctx(suppress_warning=True):
         return OwnQueue(whole_queue(), session.member())
     return whole_queue()
@@ -150,7 +150,7 @@ def reduction(
     projection: ProjectionSpec,
     spec: ReductionSpec,
 ) -> tuple[list[np.ndarray], str] | Job:
-    """Coordinates by UMAP or t-SNE with a note, or the job that works on them."""
+    """Coordinates by UMAP or t-SNE with a note, or the job that computes them."""
     pane, spec = on_maps(pane, spec)
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
     shapes = [(n, len(needed) or space.dimension) for space in (pair.source, pair.target)]
@@ -180,7 +180,8 @@ def reduction(
 def exact_scores(
     pair: Match, pane: str, *settings: *ScoreSettings, start: bool = False, search: str = "exact"
 ) -> dict[str, Score] | Job | None:
-    """Scores with every held-out row as a query, or the job for them; None unless there is one or `start`."""
+    """Scores with every held-out row as a query, or the job that computes them; None if neither exists and
+    `start` is False."""
     anchors, projection, k, convention = settings
     k = compute.scored_neighbours(pair, anchors, k, convention)
     task = ExactScores.on(pane, anchors, projection, k, convention, search=search)
@@ -195,7 +196,8 @@ def exact_scores(
 
 
 def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
-    """The scores of one representation: of all queries once known, exact before approximate, else live."""
+    """The scores of one representation: with all queries if known, exact before approximate, else live
+    scores."""
     for search in SEARCHES if len(pair) > MANY_ROWS else ("exact",):
         known = exact_scores(pair, pane, *settings, search=search)
         if isinstance(known, dict):
@@ -208,7 +210,7 @@ def follow(
     below: Callable[[list[Job]], None] | None = None,
     dismiss: Callable[[Job], None] | None = None,
 ) -> None:
-    """Bars of running jobs, refreshed until all have ended; failures are shown once.
+    """Draw a progress bar for each running job until all have ended; show failures once.
 
     `below` draws more about running jobs; `dismiss` is called when the user has read why a job failed.
     """
@@ -259,7 +261,7 @@ def _why(job: Job) -> str:
 
 
 def asked_again(job: Job) -> bool:
-    """Whether the user runs this failed or stopped job again."""
+    """Whether the user asked to run this failed or stopped job again."""
     if st.session_state.get(_AGAIN) != job.key or not job.status().ended:
         return False
     del st.session_state[_AGAIN]
@@ -271,7 +273,7 @@ def cost_in_words(seconds: float | None) -> str:
 
 
 def learned(costs: Iterable[Expected | None]) -> str:
-    """A sentence for a caption if one of these times comes from earlier jobs here; else ""."""
+    """A sentence for a caption if one of these estimates uses times of earlier jobs; else ""."""
     return " The estimate comes from the last jobs here." if any(cost and cost.n for cost in costs) else ""
 
 

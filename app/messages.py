@@ -1,4 +1,5 @@
-"""Messages on the page, shown as they are: an error quotes what users and files bring."""
+"""Messages on the page. They are shown as plain text, because an error quotes what users and files
+contain."""
 
 from __future__ import annotations
 

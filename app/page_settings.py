@@ -1,4 +1,4 @@
-"""Settings of a page that are no steps of the history; the saved session brings them back.
+"""Settings of a page that are not steps of the history; a saved session restores them.
 
 What was saved is data from outside: a value is taken only if the widget offers it.
 """
@@ -22,14 +22,15 @@ _FORMER_TABS = {"Bootstrap": "Link"}  # in sessions of earlier versions
 
 @dataclass
 class _Settings:
-    """Values by widget key: those saved or chosen, and those that widgets began with."""
+    """Values by widget key: the saved or chosen ones, and the ones that widgets began with."""
 
     chosen: dict[str, Any] = field(default_factory=dict)
     usual: dict[str, Any] = field(default_factory=dict)
 
 
 def kept(widget: Callable, *given: Any, **named: Any) -> Any:
-    """``kept(st.selectbox, label, options, key=…)``: the widget's value, as saved where it still fits."""
+    """``kept(st.selectbox, label, options, key=…)``: the widget's value; the saved one if the widget still
+    offers it."""
     call, settings = inspect.signature(widget).bind(*given, **named), _settings()
     key = call.arguments["key"]
     saved = settings.chosen.get(key)
@@ -54,7 +55,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
-    """Whether the widget offers a value that was saved."""
+    """Whether the widget offers a saved value."""
     if "options" in arguments:
         several = name == "multiselect" or arguments.get("selection_mode") == "multi"
         items = value if isinstance(value, list) else [value]
@@ -74,7 +75,8 @@ def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
 
 
 def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = None, **look: Any) -> Any:
-    """`kept` of a segmented control, at first `usual` or the first; a mapping gives texts or titles."""
+    """`kept` of a segmented control that begins with `usual` or the first option; a mapping gives texts or
+    titles."""
     if isinstance(options, Mapping):
         titles = {name: label if isinstance(label, str) else label.title for name, label in options.items()}
         look["format_func"] = titles.get
@@ -84,7 +86,7 @@ def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = Non
 
 
 def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
-    """Tabs of which the open one is remembered; `ask_for_tab` opens another one."""
+    """Tabs that remember which one is open; `ask_for_tab` opens another one."""
     if st.session_state.get(key) not in names or f"{key}:asked" in st.session_state:
         wanted = open_tab(key)
         st.session_state[key] = wanted if wanted in names else names[0]
@@ -106,17 +108,17 @@ def menu(label: str, key: str, **look: Any) -> Iterator[bool]:
 
 
 def note(key: str, value: Any) -> None:
-    """Keep JSON that no widget shows."""
+    """Keep a JSON value that no widget shows."""
     _settings().chosen[key] = value
 
 
 def noted(key: str) -> Any:
-    """What `note` kept, or what a saved file brings under its name."""
+    """The value that `note` kept, or that a saved file has under its name."""
     return _settings().chosen.get(key)
 
 
 def ask_for_tab(key: str, name: str) -> None:
-    """Open a tab in the run that follows, also where the tabs of this run are drawn already."""
+    """Open a tab in the next run, even if the tabs of this run are drawn already."""
     st.session_state[f"{key}:asked"] = name
 
 

@@ -79,7 +79,7 @@ def selected(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def _rows(pair: Match, ids: Sequence[str]) -> np.ndarray:
-    """Row numbers (m,), -1 for ids that the pair has not."""
+    """Row numbers (m,); −1 for ids that the pair lacks."""
     return pair.source.index.get_indexer(pd.Index(ids, dtype=object))
 
 
@@ -109,7 +109,7 @@ def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The panes' current scene, its rows, its recipe, and its maps, some of which may wait for a job.
+    """The present scene of the panes, its rows, its recipe, and its maps, some of which may wait for a job.
 
     `found` are the scene and the rows with those that are not in the view, but selected, as by a search, or
     one of few anchors.
@@ -124,7 +124,7 @@ class Drawing:
 
     @property
     def is_of_its_recipe(self) -> bool:
-        """Whether the recipe draws this scene: not while one map is new and another one old."""
+        """Whether the recipe draws this scene; False while a new map stands beside an old one."""
         return not any(drawn.job for drawn in self.maps) or _all_by_pca(self.maps)
 
 
@@ -198,7 +198,7 @@ def _with_places(
     maps: Sequence[np.ndarray],
     affine: bool,
 ) -> list[np.ndarray]:
-    """The maps with the `others`: those that are drawn stay where they are."""
+    """The maps with the `others` added; rows that are drawn already stay in place."""
     settings = pane, workspace.anchors, workspace.projection, maps, affine
     both = []
     for known, new in zip(maps, placed_on(pair, view.rows, others, *settings), strict=True):
@@ -213,7 +213,7 @@ def _with_places(
 def _oriented(
     pair: Match, form: str, note: str, reduction: ReductionSpec, reference: np.ndarray, *maps: np.ndarray
 ) -> tuple[list[np.ndarray], str]:
-    """`orient_pairs`, once for the same maps: a selection changes none of them."""
+    """`orient_pairs`, computed once for the same maps, because a selection changes none of them."""
     turned = orient_pairs({form: (maps, note)}, reference, pair, reduction)[form]
     for coordinates in turned[0]:
         coordinates.flags.writeable = False

@@ -1,4 +1,4 @@
-"""The places of the app: files, titles and tabs, where earlier ones went, and how to go there."""
+"""The places of the app: files, titles, tabs, addresses of earlier versions, and how to open a place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAGES = Path(__file__).parents[1] / "pages"
 
 @dataclass(frozen=True)
 class Place:
-    """A page; `tabs` are the titles of its tabs, the key of the open one is ``NAME.tab``."""
+    """A page. `tabs` are the titles of its tabs; the key of the open tab is ``NAME.tab``."""
 
     name: str
     icon: str
@@ -36,7 +36,7 @@ class Place:
         return _PAGES / f"{self.name}.py"
 
     def draw_tabs(self, *draws: Callable[[], None]) -> None:
-        """Its tabs, of which the open one is drawn: what takes time is worked out when it is looked at."""
+        """Draw the tabs; only the open one is computed."""
         for tab, draw in zip(kept_tabs(self.tabs, self.key), draws, strict=True):
             with tab:
                 if tab.open:
@@ -70,7 +70,7 @@ FORMER = {
 
 
 def pages() -> list[StreamlitPage]:
-    """Those of the navigation and, unseen, Data and the addresses of earlier versions."""
+    """The pages of the navigation, and the hidden ones: Data and the addresses of earlier versions."""
     former = [
         st.Page(_sender(place, tab), title=name.capitalize(), url_path=name, visibility="hidden")
         for name, (place, tab) in FORMER.items()
@@ -83,7 +83,7 @@ def _sender(place: Place, tab: str) -> Callable[[], None]:
 
 
 def go(place: Place, tab: str = "", *, same_settings: bool = False) -> None:
-    """Open a place, at one of its tabs; with the address's settings where a link brought them."""
+    """Open a place at one of its tabs, with the settings of the address if a link has some."""
     if tab:
         ask_for_tab(place.key, tab)
     st.switch_page(place.file, query_params=st.query_params.to_dict() if same_settings else None)

@@ -19,7 +19,7 @@ _WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")
 
 
 def plain(text: object, most: int = LONGEST) -> str:
-    """Markdown that shows these characters as they are, on one line, cut to `most`.
+    """Markdown that shows these characters unchanged, on one line, cut to `most`.
 
     Icons, emoji, colours, web addresses and arrows are found after escapes, so a joiner without width parts
     them.
@@ -38,6 +38,6 @@ def plain_name(text: object) -> str:
 
 
 def plain_html(text: object, most: int = LONGEST) -> str:
-    """The text in a fragment or an attribute of HTML; line breaks stay."""
+    """The text for a fragment or an attribute of HTML; line breaks stay."""
     lines = str(text)[:most].split("\n")
     return escape("\n".join(map(visible, lines)))

@@ -38,7 +38,7 @@ def computed(
     below: Callable[[list[Job]], None] | None = None,
     details: DeltaGenerator | None = None,
 ) -> Result | None:
-    """The result of a task, or None: the page then shows its cost or its progress.
+    """The result of a task, or None after the page has shown its cost or its progress.
 
     A quick task runs in place. Up to `unasked_seconds` a job starts by itself, and stops the one of its kind
     before. What takes longer waits for a button with `label` and the cost; a worker is `slower` by that
@@ -109,10 +109,10 @@ def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
 
 
 def _keys(name: str) -> set[str]:
-    """The keys of the results that this session asked for, or wants computed here."""
+    """The keys of the results that this session asked for, or wants to compute on this machine."""
     return st.session_state.setdefault(name, set())
 
 
 def place_of(specs: Sequence[SpaceSpec], *more: Any) -> str:
-    """For the key of a chooser whose default depends on these spaces."""
+    """A part for the key of a chooser whose default depends on these spaces."""
     return digest_of(tuple(specs), *more)[:8]

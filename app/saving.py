@@ -1,4 +1,4 @@
-"""Each tab of a browser has a session file, so that a session survives F5 and a restarted server.
+"""A session file for each browser tab, so that a session survives a reload and a restarted server.
 
 The tab that the address names is restored, else the browser's latest session that no other tab shows. A link
 with other settings, or files given to `relscope app`, win; the saved session is then offered.
@@ -63,7 +63,7 @@ _Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings tha
 
 @dataclass(frozen=True)
 class TabState:
-    """What the file of a tab holds beside a session file.
+    """The content of a tab's file beside the session file.
 
     Steps, the nearest first, hold the settings that differ from those of the step before; `address` may be
     one step behind; `opened` are the files given to `relscope app`.
@@ -82,7 +82,7 @@ class TabState:
 
 @dataclass(frozen=True)
 class SavedSession:
-    """`digests` are those that its spaces had, "" where unknown."""
+    """A restored session; `digests` are those of its spaces when it was saved, "" if unknown."""
 
     history: History
     selection: tuple[str, ...]
@@ -93,14 +93,14 @@ class SavedSession:
 def to_bytes(
     history: History, selection: tuple[str, ...], state: TabState, digests: dict[SpaceSpec, str]
 ) -> bytes:
-    """JSON text; without the selection where it would be too large to be read again."""
+    """The session as JSON text, without the selection if the text would be too large to be read again."""
     past, future = (_changes(history.present, steps) for steps in history.steps)
     tab = records.to_json(replace(state, past=past, future=future))
     return with_selection(session_json(history.present, digests) | {"tab": tab}, selection).encode()
 
 
 def from_bytes(content: bytes) -> SavedSession:
-    """Back from `to_bytes`; raises a SpaceError for damaged bytes or another version."""
+    """The session in bytes from `to_bytes`; raises a SpaceError for damaged bytes or another version."""
     present, digests = from_session_file(content)
     written = parse(content, "saved session")
     if (version := written.get("relscope")) != __version__:
@@ -135,7 +135,7 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
 
 
 def first_workspace() -> Workspace:
-    """The workspace of a session that nothing is restored for: that of the link, or a new one."""
+    """The workspace of a session that restores nothing: the link's, or a new one."""
     # A link without "inverse" means the published method, and without "panes" four, as it always did.
     query, new = _settings(), new_workspace()
     if query.get("anchors") == _BY_HAND:
@@ -179,7 +179,7 @@ def read_file(path: Path) -> SavedSession:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Replace what was saved, all or nothing, and forget the oldest tabs."""
+    """Replace the saved session, all or nothing, and forget the oldest tabs."""
     for folder in (path.parent.parent, path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write(path, content, mode=0o600)
@@ -202,7 +202,7 @@ class _Tab:
 
 
 def begin() -> None:
-    """Restore what this browser's tab left, if the session is new; to be called first in a run."""
+    """Restore the session of this browser tab if the session is new; call this first in a run."""
     if session.begun():
         st.session_state[_WITH_SETTINGS] = False
         return
@@ -237,12 +237,12 @@ def _find(folder: Path) -> None:
 
 
 def begins_with_settings() -> bool:
-    """Whether this run is a session's first, and a link or `relscope app` named what to show."""
+    """Whether this is the first run of a session that a link or `relscope app` gave settings to."""
     return st.session_state.get(_WITH_SETTINGS, False)
 
 
 def save() -> None:
-    """Save the session if it has changed; where the disk refuses, say so once."""
+    """Save the session if it has changed; if the disk refuses, show that once."""
     own: _Tab | None = st.session_state.get(_STATE)
     if own is None:
         return
@@ -282,14 +282,13 @@ def _linked(workspace: Workspace) -> dict[str, str]:
 
 
 def _settings() -> dict[str, str]:
-    """What the address says of the workspace."""
+    """The part of the workspace that the address contains."""
     return {name: text for name, text in st.query_params.to_dict().items() if name not in (TAB, STEP)}
 
 
 def address(settings: bool = True) -> dict[str, str]:
-    """What the address bar holds: the small settings, which anchors it lacks, and the tab's saved session; on
-    Start, which has no settings, the step of the story.
-    """
+    """The query of the address: the small settings, a mark for missing anchors, and the tab's saved session;
+    on Start the step of the story."""
     own: _Tab | None = st.session_state.get(_STATE)
     step = {STEP: st.query_params[STEP]} if STEP in st.query_params else {}
     linked = _linked(session.workspace()) if settings else step
@@ -297,7 +296,7 @@ def address(settings: bool = True) -> dict[str, str]:
 
 
 def draw_notice() -> None:
-    """What was restored or could be, with a button, until the next step."""
+    """Show what was or can be restored, with a button, until the next step."""
     own, present = st.session_state.get(_STATE), session.workspace()
     n_steps = len(session.history().steps[0])
     if own is None or not (own.offered or (own.restored and n_steps)):

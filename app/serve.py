@@ -1,4 +1,4 @@
-"""The app as a server sends it: behind its guard, and with the first page loading meanwhile."""
+"""The ASGI app: Streamlit behind the guard; the first page's data load while the server starts."""
 
 import importlib
 import os
@@ -35,7 +35,7 @@ threading.Thread(
 
 @asynccontextmanager
 async def announced(_: App) -> AsyncIterator[None]:
-    """The port is known by now, and requests wait until this has run."""
+    """A lifespan that announces the address. The port is known by then, and requests wait for it."""
     sharing.confine_if_reachable()
     entry.announce()
     yield

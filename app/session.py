@@ -1,4 +1,4 @@
-"""What a browser session keeps in Streamlit's session state, and the verbs that change it."""
+"""The browser session in Streamlit's session state, and the functions that change it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AWAITED = "relscope.encodings-awaited"
 
 
 def reduce(before: Workspace, changed: Workspace) -> Workspace:
-    """The changed workspace with the rest of its settings made consistent: every change goes through here.
+    """The changed workspace with all its settings made consistent; every change passes through here.
 
     - Spaces are distinct, at least one. A chosen source or target joins them; a removed one is replaced.
     - Anchors, pivots, named sets and their ids are distinct, in order; only anchors are pinned.
@@ -99,12 +99,12 @@ def workspace() -> Workspace:
 
 
 def become(step: str, changed: Workspace) -> None:
-    """Make this the workspace as one undoable step. Errors as in `reduce`."""
+    """Make this the workspace, as one step that can be undone. Errors as in `reduce`."""
     history().edit(step, reduce(workspace(), changed))
 
 
 def amend(changed: Workspace) -> None:
-    """Make this the workspace within the step that led to it; undone steps stay."""
+    """Make this the workspace within the last step; undone steps stay."""
     history().present = reduce(workspace(), changed)
 
 
@@ -117,7 +117,7 @@ def edit_spec(step: str, field: str, **changes: Any) -> None:
 
 
 def turn(to: tuple[float, ...]) -> None:
-    """Turn the maps of three dimensions; turns that follow one another are one step."""
+    """Turn the three-dimensional maps; successive turns are one step."""
     step, present = "turn the maps", workspace()
     turned = replace(present, look=replace(present.look, turn=to))
     if history().undo_step == step:
@@ -127,7 +127,7 @@ def turn(to: tuple[float, ...]) -> None:
 
 
 def guarded(change: Callable[..., None], *arguments: Any) -> None:
-    """A change as a callback: an error becomes a message and leaves everything unchanged."""
+    """A change as a callback: an error becomes a message, and nothing changes."""
     try:
         change(*arguments)
     except (SpaceError, JobQueueError, StoreError) as error:
@@ -153,7 +153,7 @@ def remove_anchors(ids: tuple[str, ...]) -> None:
 
 
 def remove_suspects(ids: tuple[str, ...]) -> None:
-    """Remove anchors but the pinned ones, and score their rows nowhere, as one step."""
+    """Remove anchors except pinned ones, and exclude their rows from all scores, as one step."""
     present = workspace()
     gone = set(ids) & set(present.anchors) - set(present.pinned)
     if gone:
@@ -170,7 +170,7 @@ def score_again() -> None:
 
 
 def with_spaces(present: Workspace, instead: Mapping[SpaceSpec, SpaceSpec]) -> Workspace:
-    """The workspace with spaces in the place of others."""
+    """The workspace with some spaces replaced."""
     spaces = tuple(instead.get(spec, spec) for spec in present.spaces)
     ends = {end: instead.get(spec := getattr(present, end), spec) for end in ("source", "target")}
     return replace(present, spaces=spaces, **ends)
@@ -239,7 +239,7 @@ def await_jobs(keys: tuple[str, ...]) -> None:
 
 
 def settle() -> None:
-    """Fit the present workspace to its pair, within its step; nothing where the pair cannot be compared."""
+    """Fit the present workspace to its pair, within its step; does nothing if the pair cannot be compared."""
     with suppress(SpaceError):  # the page says what is wrong, and another choice mends it
         present = workspace()
         fitted = fit_to_pair(present, compute.matched(present.source, present.target))
@@ -253,7 +253,7 @@ def settle() -> None:
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
-    """The workspace with pivots and anchors that are in both spaces.
+    """The workspace with only those pivots and anchors that both spaces have.
 
     Hand-picked anchors stay where they are in both; anchors by strategy are all chosen again if one is
     missing, as many as `usual_anchors` gives. Raises a SpaceError where the pair has no rows to choose from.
@@ -280,7 +280,8 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
 
 
 def usual_anchors(pair: Match) -> int:
-    """Of a newly opened pair: 300 as in the papers, at most half of its rows; the others are held out."""
+    """The default number of anchors of a pair: 300 as in the papers, at most half of its rows, so that the
+    rest is held out."""
     return min(USUAL_ANCHORS, max(1, len(pair) // 2))
 
 
@@ -296,12 +297,12 @@ def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:
 
 
 def behind(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:
-    """The pinned anchors, then enough of the chosen ones to reach the number."""
+    """The pinned anchors, followed by enough of the chosen ones to reach the number."""
     held = set(pinned)
     rest = tuple(identifier for identifier in chosen if identifier not in held)
     return pinned + rest[: max(n_anchors - len(pinned), 0)]
 
 
 def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
-    """Strategy, number and random state of the anchors; usual ones for anchors chosen by hand."""
+    """Strategy, number and random state of the anchors; the defaults for anchors chosen by hand."""
     return strategy_of(workspace.anchors_from) or ("random", max(1, len(workspace.anchors)), 0)

@@ -1,4 +1,4 @@
-"""Sessions that share an app: the keys of their browsers, and uploads, saved sessions and jobs of each."""
+"""Sessions that share an app: browser keys, and the uploads, saved sessions and jobs of each session."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """This folder for uploads, open to this account only.
+    """The folder for uploads, readable by this account only.
 
     Raises a SpaceError where another account made the folder that holds them all.
     """
@@ -78,7 +78,7 @@ _KEY = re.compile(r"([0-9a-f]{64})([0-9a-f]{64})")
 
 @cache
 def _secret() -> bytes:
-    """Of the store, beside the sessions that it signs the keys of; a new one where the store keeps none."""
+    """The secret that signs browser keys. It lies in the store; a new one if the store keeps none."""
     with suppress(OSError, StoreError, NotWritten):
         path = Store().root / "secret"
         if _own_bytes(path) is None:
@@ -90,7 +90,7 @@ def _secret() -> bytes:
 
 
 def _own_bytes(path: Path) -> bytes | None:
-    """The 32 bytes of a file that only this account can read or write; None where it is another one."""
+    """The 32 bytes of a file that only this account can read or write; None for any other file."""
     with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
         about, content = os.fstat(file.fileno()), file.read(33)
         own = about.st_uid == os.getuid() and not about.st_mode & 0o077
@@ -103,7 +103,7 @@ def signed(*parts: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two secrets are equal, in a time that does not tell where they differ."""
+    """Whether two secrets are equal, in a time that does not depend on where they differ."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
@@ -112,14 +112,14 @@ def key_cookie() -> str:
 
 
 def key_in(cookies: Mapping[str, Any]) -> str:
-    """The browser's key; "" where there is none, or one that was not issued here."""
+    """The browser's key in its cookies; "" if there is none, or if it was not issued here."""
     sent = cookies.get(key_cookie(), "")
     found = _KEY.fullmatch(sent) if isinstance(sent, str) else None  # AppTest has a stand-in for cookies
     return found[1] if found and is_same(found[2], signed("key", found[1])) else ""
 
 
 def browser_key() -> str:
-    """The key of this session's browser; "" where it keeps no cookies."""
+    """The key of this session's browser; "" if it keeps no cookies."""
     return key_in(st.context.cookies)
 
 
@@ -142,9 +142,8 @@ def uploads_of(key: str) -> Path:
 
 
 def sweep() -> None:
-    """Remove what killed servers left, and saved sessions and kept uploads that are too old, or too large
-    together.
-    """
+    """Remove the remains of killed servers, and saved sessions and uploads that are too old or too large
+    together."""
     sweep_temporary()
     for folder in all_uploads().glob("*~*~*~*"):
         if ended(folder.name):
@@ -178,7 +177,7 @@ def _now() -> float:
 
 
 def _marks(root: Path) -> dict[str, float]:
-    """When a start first found a folder too old."""
+    """When a start of the app first found each folder too old."""
     with suppress(OSError, SpaceError):
         return records.from_json(dict[str, float], parse((root / _MARKS).read_bytes(), _MARKS), _MARKS)
     return {}
@@ -192,7 +191,7 @@ def age(path: Path) -> float:
 
 
 def confine_if_reachable() -> None:
-    """Count the app as shared where the server listens on more than this machine's own address."""
+    """Treat the app as shared if the server listens on more than this machine's own address."""
     # AppTest puts a stand-in there
     server = st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
     if server and not own_address(st.config.get_option("server.address")):
@@ -200,7 +199,7 @@ def confine_if_reachable() -> None:
 
 
 def own_address(address: str | None) -> bool:
-    """Whether only this machine reaches a server there; no address means all."""
+    """Whether only this machine reaches a server at this address; an empty address means all interfaces."""
     try:
         return address == "localhost" or ip_address(address or "0.0.0.0").is_loopback
     except ValueError:
@@ -211,7 +210,7 @@ _members: WeakSet[Member] = WeakSet()
 
 
 class Member:
-    """One session, as far as the others are concerned.
+    """One session of a shared app.
 
     Attributes
     ----------
@@ -244,7 +243,7 @@ class Member:
         return st.runtime.get_instance().is_active_session(self._session)
 
     def uploads_folder(self) -> Path:
-        """The browser's folder of uploads, which stays, or one that is removed when the session ends."""
+        """The folder of the browser's uploads, which stays, or one that is removed when the session ends."""
         if self._key:
             return make_folder(self._folder)
         if self._folder is None:
@@ -267,7 +266,7 @@ def is_open(owner: str) -> bool:
 
 
 def open_folder() -> str | None:
-    """The data folder that this session chose, where it may read that."""
+    """The data folder that this session chose, if it may read it."""
     folder = st.session_state.get("spaces.folder")
     with suppress(SpaceError):
         return folder if folder and allowed(folder) else None

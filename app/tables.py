@@ -62,7 +62,8 @@ EXPLANATIONS = {
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
-    """A row per representation (or `head`), a column per metric; the notes of the scores below."""
+    """Draw a table with a row per representation (or `head`) and a column per metric, and the notes of the
+    scores."""
     metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
     columns = "".join(f'<th scope="col">{linked_html(METRICS[metric].title)}</th>' for metric in metrics)
     body = "".join(
@@ -94,7 +95,7 @@ def _caution(space: LatentSpace, anchors: tuple[str, ...]) -> str:
 
 
 def chance_html(null: ChanceLevel, before: str = "") -> str:
-    """``chance ≈ 0`` or ``chance .052``; its band for the pointer."""
+    """``chance ≈ 0`` or ``chance .052``, with its 95 % band as a tooltip."""
     about = "≈ 0" if abs(null.mean) < 0.005 else short(null.mean)
     ends = band(null.low, null.high, null.places)
     return f'<small title="95 % band of the chance level: {ends}">{before}chance {about}</small>'

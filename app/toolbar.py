@@ -1,4 +1,4 @@
-"""The bar above every place: Data, the pair and its anchors where they count, undo, redo, the session."""
+"""The bar above every place: Data, the pair and its anchors if they matter, undo, redo, the session."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("aw
 
 @contextmanager
 def around(place: Place | None) -> Iterator[None]:
-    """The toolbar of this run, and in this block its page; drawn also where that fails.
+    """Draw the toolbar of this run, and the page within this block; the toolbar is drawn even if the page
+    fails.
 
     The browser draws what comes first, and choosers take it as long as the panes: Explore sends its panes
     first, where the browser shows this place or nothing yet. An address of an earlier version has no toolbar.
@@ -64,7 +65,7 @@ def around(place: Place | None) -> Iterator[None]:
 
 @contextmanager
 def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
-    """Draw the panes in this block before `above`, which stands over them, and before a waiting toolbar.
+    """Compute the panes in this block first, though `above` and a waiting toolbar are drawn over them.
 
     While the browser shows nothing yet, both wait only if the block is `scored_quickly` after its panes,
     which the browser draws meanwhile.
@@ -86,7 +87,7 @@ def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[
 
 
 def _draw() -> None:
-    """The toolbar, once in each run."""
+    """Draw the toolbar, once in each run."""
     if (awaited := _awaited.get()) is None:
         return
     _awaited.set(None)
@@ -128,7 +129,7 @@ def _undo_and_redo() -> None:
 
 
 def _matched(workspace: Workspace, notes: DeltaGenerator) -> Match | None:
-    """The pair, with what matches as a caption; what else must be known of it stands below, in `notes`."""
+    """The pair, with a caption on the rows that match; further remarks are drawn below, in `notes`."""
     try:
         pair = compute.matched(workspace.source, workspace.target)
     except NoCommonId:
@@ -216,7 +217,7 @@ def _session_file(workspace: Workspace) -> None:
 
 
 def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...] = ()) -> str:
-    """What users download: files are named without their folders."""
+    """The session file that users download; it names files without their folders."""
     return with_selection(without_paths(session_json(workspace, digests)), selection)
 
 

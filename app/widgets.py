@@ -1,4 +1,4 @@
-"""Choosers: widgets that show a value of the workspace and change it."""
+"""Widgets that show a value of the workspace and change it."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def bound(
 
 
 def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """The argument that makes this value the one that a widget begins with."""
+    """The argument that makes this value the widget's initial value."""
     if widget.__name__ in ("selectbox", "radio"):
         return {"index": list(settings["options"]).index(value)}
     return {"default" if widget.__name__ in ("segmented_control", "multiselect", "pills") else "value": value}
 
 
 def space_name(spec: SpaceSpec) -> str:
-    """Last part of a file's path, without the suffix; of an index its collection."""
+    """The last part of a file's path without the suffix; of an index its collection."""
     if spec.source == "encoding":
         return spec.name
     if spec.source == "index":
@@ -59,7 +59,7 @@ def space_name(spec: SpaceSpec) -> str:
 
 
 def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
-    """A distinct name for each space: a chooser finds its options by their names."""
+    """A distinct name for each space, because a chooser finds its options by their names."""
     labels: dict[SpaceSpec, str] = {}
     for spec in spaces:
         name, number = space_name(spec), 2
@@ -79,7 +79,7 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
 
 
 def several_spaces(label: str, spaces: Sequence[SpaceSpec], key: str, most: int) -> list[SpaceSpec]:
-    """Spaces in an order; by default the first ones, as many as may be chosen."""
+    """The chosen spaces, in order; by default the first ones, as many as allowed."""
     labels = space_labels(spaces)
     return kept(
         st.multiselect,
@@ -117,7 +117,7 @@ def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
 
 
 def strategy_choosers(pair: Match, key: str) -> None:
-    """Strategy and number; each change chooses new anchors, pinned ones stay."""
+    """Draw the choosers of strategy and number; each change chooses new anchors and keeps pinned ones."""
     workspace = session.workspace()
     strategy, n_anchors, random_state = session.anchors_origin(workspace)
     usable = [name for name in STRATEGIES if name != "class-balanced" or pair.source.labels is not None]
@@ -157,7 +157,7 @@ def strategy_choosers(pair: Match, key: str) -> None:
 
 
 def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int) -> None:
-    """Choose anchors by strategy, after the pinned ones, as one step; errors as in `select_anchors`."""
+    """Choose anchors by strategy after the pinned ones, as one step; errors as in `select_anchors`."""
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     ids = session.behind(session.workspace().pinned, chosen, n_anchors)
     session.set_anchors(
@@ -183,7 +183,7 @@ def score_choosers(workspace: Workspace) -> None:
 
 
 def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
-    """The widget that fits a setting, and its arguments but for its value; `own` ones come first."""
+    """The widget for a setting, and its arguments except the value; `own` arguments come first."""
     given: dict[str, Any] = {"help": setting.help or None}
     if setting.kind is bool:
         return st.toggle, given | own
@@ -212,7 +212,7 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
 
 
 def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any, **own: Any) -> Any:
-    """The value of a setting by a widget that the page keeps; at first `usual`, else the default.
+    """The value of a setting's widget, which the page remembers; at first `usual`, else the default.
 
     `limits` are the least and the largest number, or all choices that the data allow.
     """
@@ -234,7 +234,7 @@ def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any,
 
 
 def edit_setting(field: str, setting: Setting, key: str = "", **own: Any) -> None:
-    """The widget of a setting in the workspace's `field`; a change is a step."""
+    """Draw the widget of a setting in the workspace's `field`; a change is a step."""
     value = getattr(getattr(session.workspace(), field), setting.name)
     value = setting.number(value) if setting.number else value
     widget, given = fitting(setting, **own)

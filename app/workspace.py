@@ -1,4 +1,4 @@
-"""Workspace: all settings of a user as one immutable value with undo, a session file and a link."""
+"""Workspace: all settings of a user as one immutable value, with undo, a session file and a link."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Workspace:
 
     @property
     def form(self) -> str:
-        """The representation by anchors that the panes show."""
+        """The representation relative to anchors that the panes show."""
         return next((pane for pane in self.panes[::-1] if pane in ("relative", "whitened")), "relative")
 
     @property
@@ -97,7 +97,7 @@ class Workspace:
 
 
 def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
-    """Strategy, number and random state; None of anchors that no strategy chose."""
+    """Strategy, number and random state; None for anchors that no strategy chose."""
     strategy, *numbers = anchors_from.split(" ")
     whole = len(numbers) == 2 and all(one.isascii() and one.isdecimal() and len(one) < 10 for one in numbers)
     return (strategy, max(1, int(numbers[0])), int(numbers[1])) if whole and strategy in STRATEGIES else None
@@ -108,14 +108,14 @@ _NEWER = ("stars", "oriented", "look")
 
 
 class History:
-    """The present workspace between past and undone steps, each with its name, the nearest last."""
+    """The present workspace between past and undone steps, each with its name; the nearest step is last."""
 
     def __init__(self, present: Workspace, past: Iterable[Step] = (), future: Iterable[Step] = ()) -> None:
         self.present = present
         self._past, self._future = list(past)[-UNDO_STEPS:], list(future)
 
     def edit(self, step: str, changed: Workspace) -> None:
-        """Make `changed` the present and forget undone steps; an unchanged workspace is no step."""
+        """Make `changed` the present and forget undone steps; an unchanged workspace adds no step."""
         if changed != self.present:
             self._past = [*self._past, (step, self.present)][-UNDO_STEPS:]
             self._future = []
@@ -167,7 +167,7 @@ def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> s
 
 
 def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> str:
-    """The text of `session_json` with the selected ids, or None where they would make it too large."""
+    """The text of `session_json` with the selected ids, or None if they would make it too large."""
     content = content | {"panes": {"selection": selection}}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     too_large = selection is not None and len(text.encode()) > MOST_BYTES
@@ -176,7 +176,7 @@ def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> 
 
 @dataclasses.dataclass(frozen=True)
 class _Saved:
-    """What a session file writes in another form than the workspace's."""
+    """The fields that a session file writes in another form than the workspace's."""
 
     spaces: tuple[dict[str, Any], ...]
     source: int
@@ -306,7 +306,7 @@ def _query(workspace: Workspace) -> dict[str, str]:
 
 
 def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
-    """The workspace with the settings of a link; invalid ones are ignored, because links get mangled."""
+    """The workspace with the settings of a link; invalid settings are ignored, because links get mangled."""
     for name, (place, _, read) in _LINKED.items():
         field, _, inner = place.partition(".")
         with suppress(ValueError, KeyError):  # a SpaceError is a ValueError

@@ -1,4 +1,4 @@
-"""Connect two models: stitch, retrieve across languages, invert, link."""
+"""The place Connect: stitch, retrieve across languages, invert, link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors, texts, pictures, what is bundled, or a database; then the spaces of this session."""
+"""The place Data: vectors, texts, pictures, bundled data, databases, and the spaces of this session."""
 
 from __future__ import annotations
 

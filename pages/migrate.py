@@ -1,4 +1,4 @@
-"""Change the embedding model: what to do about it, and what two versions do differently."""
+"""The place Migrate: decide about a new embedding model, and compare two versions of one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Run the papers' experiments on your data, read what the papers print next to what is measured here, and
-bring many models into one space.
-"""
+"""The place Research: run the papers' experiments, compare published and measured numbers, and bring many
+models into one space."""
 
 from __future__ import annotations
 

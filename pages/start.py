@@ -1,4 +1,4 @@
-"""What Relscope is, in a minute: the idea in six steps on real data, three examples, and your own data."""
+"""The place Start: the idea in six steps on real data, three examples, and a button for your own data."""
 
 from __future__ import annotations
 

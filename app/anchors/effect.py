@@ -1,4 +1,4 @@
-"""What the anchors score, and how much the last step changed it."""
+"""The scores of the chosen anchors, and how the last step changed them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from relcore.spaces.space import Match
 
 
 def _scored_by(workspace: Workspace) -> tuple:
-    """What scores depend on beside the anchors; suspects that a step removes were anchors before it."""
+    """The settings that scores depend on beside the anchors."""
     ends = (with_unscored(end, ()) for end in (workspace.source, workspace.target))
     return *ends, workspace.projection, workspace.k, workspace.convention
 
@@ -24,9 +24,8 @@ def _scored_by(workspace: Workspace) -> tuple:
 def effect(
     workspace: Workspace, pair: Match
 ) -> tuple[dict[str, Score], dict[str, Score], dict[str, Difference]]:
-    """Scores with these anchors in the lower panes' representation, those before the last step, and their
-    paired differences.
-    """
+    """Scores with the present anchors, scores before the last step, and their paired differences, in the
+    representation of the lower panes."""
     form, anchors, before = workspace.form, workspace.anchors, session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
     now = scores(pair, form, anchors, *settings, alone=True)
@@ -44,7 +43,7 @@ def effect(
 
 
 def draw(workspace: Workspace, pair: Match) -> None:
-    """The scores of the anchors as numbers beside each other, with an arrow where the last step moved one."""
+    """Draw the scores of the anchors in a row, with an arrow beside each score that the last step changed."""
     if not workspace.anchors:
         return
     if not compute.can_be_scored(pair, workspace.anchors):

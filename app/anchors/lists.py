@@ -63,7 +63,7 @@ def _add_typed(pair: Match) -> None:
 
 
 def _add(pair: Match, ids: list[str], replace: bool = False) -> None:
-    """Add the ids that both spaces have, or make them the anchors; what they lack is no error."""
+    """Add the ids that both spaces have, or make them the only anchors; other ids are ignored."""
     ids = pair.source.as_written(ids)
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     unknown = [identifier for identifier in ids if identifier not in pair.source.index]
@@ -232,15 +232,14 @@ def _difference(
 
 
 def headline_metric(names: Iterable[str]) -> str:
-    """The one of these metrics that tells which of two sets of anchors is better."""
+    """The metric that decides which of two sets of anchors is better."""
     names = list(names)
     return next((name for name in ("class agreement", "mrr") if name in names), names[0])
 
 
 def step_between(before: Score, now: Score, change: Difference) -> str | None:
-    """``+.057 from .781``: what a reader gets who subtracts the two scores as they are shown. None where the
-    two are of different queries or neighbours, or where the paired `change` does not confirm their order.
-    """
+    """``+.057 from .781``: the difference of two scores as they are printed. None if they have different
+    queries or neighbours, or if the paired `change` does not confirm which is larger."""
     step = round(round(float(now), 3) - round(float(before), 3), 3)
     measured = ((score.k, score.interval is None, score.recall is None) for score in (before, now))
     if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:

@@ -86,7 +86,7 @@ _NO_AXES = "A map for every space: the models have different dimensions, so they
 
 
 def switch(workspace: Workspace, pair: Match) -> None:
-    """The idea: what the panes of the first row show, as three positions of one switch."""
+    """Draw the switch of the first row of panes: own axes, shared axes, or relative to anchors."""
     widths = [space.dimension for space in (pair.source, pair.target)]
     (shown,) = drawn_panes(workspace.panes[:1], widths, workspace.reduction)
     captions = {form: caption for form, (_, caption) in _POSITIONS.items() if form in (shown, *_SWITCH)}

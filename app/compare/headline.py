@@ -17,7 +17,7 @@ _FORMS = ("absolute", "relative", "whitened")
 
 
 def headline(workspace: Workspace, pair: Match) -> str:
-    """As HTML: how many rows agree, by shared axes and by anchors; below it all that was measured."""
+    """The result as HTML: how many rows agree in shared axes and by anchors, above all measured scores."""
     if not workspace.anchors:
         return _lead("No anchors yet: choose some above (★), or draw with the lasso.")
     if not compute.can_be_scored(pair, workspace.anchors):
@@ -52,7 +52,7 @@ def _lead(words: str) -> str:
 
 
 def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str, Score]]) -> str:
-    """How many rows agree in the other space; "" where a stored score does not know."""
+    """A sentence on how many rows agree in the other space; "" if a stored score lacks that number."""
     relative, absolute = found["relative"], found["absolute"]
     if agreement := relative.get("class agreement"):
         near = "most neighbours in the other model are of the same class"
@@ -87,7 +87,7 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
 
 
 def _why_cka(found: Mapping[str, Mapping[str, Score]]) -> str:
-    """Why two scores of the same spaces seem to disagree."""
+    """An explanation of two scores of the same spaces that seem to disagree."""
     cka, mrr = (found["absolute"].get(metric) for metric in ("cka", "mrr"))
     if not (
         cka and mrr is not None and cka.null and mrr.null and cka > cka.null.high and mrr <= mrr.null.high

@@ -79,7 +79,7 @@ def search_box(pair: Match, key: str) -> None:
 
 
 def _shown(rows: SearchableRows, row: int) -> tuple[str, str]:
-    """The first line of a match, and its small print."""
+    """The first line of a search result, and its small print."""
     identifier, label, text = rows.ids[row], rows.labels[row], rows.texts[row]
     note = "" if label and identifier.startswith(f"{label}/") else label
     return (cut(text, _NOTE), identifier) if text else (identifier, note)
@@ -196,7 +196,7 @@ def neighbours_of(
 
 
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
-    """Two lists side by side; ids in both are shaded."""
+    """The neighbours in both spaces as two lists; ids in both lists are shaded."""
     items, ids = items_of(session.workspace()), list(dict.fromkeys([*table["source"], *table["target"]]))
     shown = _named(pair, ids, items) if items is not None else {}
     rows = dict(zip(ids, pair.source.rows(ids).tolist(), strict=True))
@@ -245,7 +245,7 @@ def items_html(pair: Match, ids: list[str], items: Items) -> str:
 
 
 def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
-    """Rows (m,) may be half a million, so nothing goes through all ids."""
+    """Describe the selected rows (m,); m may be half a million, so no step visits all ids."""
     st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
     pinned, anchors = set(session.workspace().pinned), session.workspace().anchors
     there = anchors_among(pair, rows, anchors)

@@ -72,7 +72,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
 
 
 def _more_measures(workspace: Workspace, pair: Match, forms: tuple[str, ...]) -> None:
-    """The measures of the literature, those that are chosen, closed at first."""
+    """Draw the further measures that the user chose, in an expander that is closed at first."""
     others = {name: entry for name, entry in METRICS.items() if "more" in entry.of and entry.installed}
     with st.expander("More measures", icon=":material/straighten:", key="scores.more"):
         chosen = st.multiselect(

@@ -34,9 +34,8 @@ def n_offered(n_new: int, n_present: int = 0) -> int:
 
 
 def offered(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:
-    """The chosen ids that are no anchors yet, in their order; where they are too many, a random sample
-    that fits.
-    """
+    """The selected ids that are not anchors yet, in their order; a random sample of them if they are too
+    many."""
     present = set(present)
     new = [identifier for identifier in chosen if identifier not in present]
     room = max(0, MOST_ANCHORS - len(present))
@@ -53,7 +52,8 @@ _FILES_KEPT = 4  # each takes some 30 MB for a million rows
 
 
 class SelectionLines:
-    """Lines written by a thread of their own: neither a slow reader nor a million ids hold up a page."""
+    """Selections, written to the terminal by a thread of their own, so that neither a slow reader nor a
+    million ids block a page."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
@@ -95,7 +95,7 @@ class SelectionLines:
 
 @cache
 def _folder() -> str:
-    """It stays until the next start when the app ends, since the script may not have read it yet."""
+    """The folder of selections. It is kept when the app ends, because a script may still read it."""
     return tempfile.mkdtemp(prefix=temporary_prefix())
 
 
@@ -106,7 +106,7 @@ def _selected_rows(ids: tuple[str, ...], space: LatentSpace) -> SelectedRows:
 
 @cache
 def _lines() -> SelectionLines | None:
-    """Those that the command asked for; processes that this one starts do not inherit them."""
+    """The writer of selections if the command asked for one; processes started by this one have none."""
     stream = os.environ.pop(LINES, "")
     if not stream:
         return None
@@ -115,7 +115,7 @@ def _lines() -> SelectionLines | None:
 
 
 def print_selection() -> None:
-    """Print this session's selection, if the command asked for it and it is new; a restored one is not."""
+    """Print this session's selection if the command asked for it and the user has changed it."""
     lines, ids = _lines(), session.selection()
     if lines is None or shared():
         return

@@ -25,7 +25,7 @@ _mount = st.components.v2.component(
 
 
 def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
-    """What is drawn, light strokes on black, `size` pixels a side; None while nothing is.
+    """The drawing, white strokes on black, `size` × `size` pixels; None while it is empty.
 
     Raises a SpaceError where the browser sent no picture.
     """

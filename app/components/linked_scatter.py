@@ -87,7 +87,7 @@ def _column(strings: np.ndarray) -> tuple[bytes, str]:
 
 
 def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
-    """Addresses of the large arrays; a selection changes too often to be a file."""
+    """The addresses of the large arrays. Selections change too often to be served as files."""
     large = {
         name: (payload.arrays[name], digest, "application/octet-stream")
         for name, (_, size, digest) in payload.header["arrays"].items()
@@ -97,7 +97,7 @@ def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
 
 
 def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
-    """Arrays that the last payload did not have; none of the first one, whose files load side by side."""
+    """The arrays that the last payload lacked; none at the first payload, whose files load in parallel."""
     about = {name: payload.header["arrays"][name] for name in served}
     digests = {digest for _, _, digest in about.values()}
     before, st.session_state[f"{key}:served"] = st.session_state.get(f"{key}:served", digests), digests

@@ -1,4 +1,4 @@
-"""around_the_page: "back" leads to the place before by one press, and menus know whether the app is dark."""
+"""Scripts for the whole page: the browser's "back" opens the previous place, menus follow the theme."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _mount = st.components.v2.component(
 
 
 def around_the_page() -> None:
-    """Before the address is written."""
+    """Run the scripts of the page; call this before the address is written."""
     _mount(key="around-the-page")

@@ -17,7 +17,8 @@ _mount = st.components.v2.component(
 
 
 def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> None:
-    """Listen for all lists of the page; `on_pick` gets a row number below `n` of the list of `pair`."""
+    """Make the rows of all neighbour lists of the page clickable; `on_pick` gets a row number below `n` of
+    the list of `pair`."""
 
     def receive() -> None:
         row = read_pick(st.session_state[key].get("picked"), pair, n)
@@ -28,7 +29,7 @@ def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> No
 
 
 def read_pick(sent: Any, pair: str, n: int) -> int | None:
-    """The row that the browser sent; None for another pair's and for anything else."""
+    """The row number that the browser sent; None if it belongs to another pair or is invalid."""
     if not isinstance(sent, dict) or sent.get("pair") != pair:
         return None
     row = sent.get("row")
@@ -49,7 +50,7 @@ _mount_of_row_search = st.components.v2.component(
 
 @dataclass(frozen=True)
 class SearchAnswer:
-    """A match: what is sent back for it, its first line, and small print."""
+    """A search result: what the browser sends back for it, its first line, and its small print."""
 
     id: str
     name: str
@@ -62,7 +63,8 @@ def row_search(
     find: Callable[[str], tuple[Sequence[SearchAnswer], str]],
     on_pick: Callable[[str], None],
 ) -> bool:
-    """Draw the box; whether a row was picked. `find` gives the matches of a query, and a line about them."""
+    """Draw a search box; True if the user picked a row. `find` returns the results of a query and a line
+    about them."""
 
     def receive() -> None:
         sent = st.session_state[key].get("picked")

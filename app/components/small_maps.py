@@ -1,4 +1,4 @@
-"""small_maps: the same rows in a few small maps beside each other; they move where their places change."""
+"""A component that draws the same rows in a few small maps; points move when their coordinates change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, eq=False)
 class SmallMap:
-    """Coordinates (n, 2); the edges are `reach` to all sides of the `middle` (2,)."""
+    """Coordinates (n, 2) of a map whose edges are `reach` away from its `middle` (2,)."""
 
     title: str
     xy: np.ndarray
@@ -28,7 +28,8 @@ class SmallMap:
     alt: str
 
     def places(self, xy: np.ndarray) -> list[int]:
-        """Of points (m, 2) x₀, y₀, x₁, … in thousandths of the width, from the top left corner."""
+        """Pixel places of points (m, 2) as x₀, y₀, x₁, … in thousandths of the width, from the top left
+        corner."""
         shares = 0.5 + (np.asarray(xy, dtype=np.float64) - self.middle) * (0.5, -0.5) / self.reach
         return np.round(1000 * shares).astype(int).ravel().tolist()
 
@@ -42,7 +43,7 @@ def small_maps(
     labelled: Sequence[int] = (),
     starred: Sequence[int] = (),
 ) -> None:
-    """The maps of these rows, with a name and a colour for each; `labelled` and `starred` are row numbers."""
+    """Draw maps of these rows, each with its name and colours; `labelled` and `starred` are row numbers."""
     drawn = [
         {"title": one.title, "alt": one.alt, "xy": one.places(one.xy), "origin": one.places(np.zeros((1, 2)))}
         for one in maps

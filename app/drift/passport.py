@@ -1,4 +1,4 @@
-"""A passport against vectors: what became of them, with the evidence; passports of anchors to download."""
+"""Check vectors against a passport and show the evidence; download passports of anchors."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def _check(passport: Passport, new: LatentSpace) -> Change:
 
 
 def of_anchors(workspace: Workspace, spec: SpaceSpec) -> Passport:
-    """The anchors of the session with a space's vectors; SpaceError for too few."""
+    """The passport of the session's anchors in a space. Raises SpaceError if there are too few anchors."""
     space = compute.load_space(spec)
     rows = space.index.get_indexer(pd.Index(workspace.anchors, dtype=object))
     return Passport.of(space.take(rows[rows >= 0]), PassportCard(space.name))
 
 
 def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
-    """A button for a passport of the session's anchors in a space; none where they are too few."""
+    """Draw a download button for a passport of the session's anchors; nothing if they are too few."""
     if len(workspace.anchors) < FEWEST:
         return
     told = "The anchors with their vectors, as one file: docs/passport.md. Others can check or bridge them."

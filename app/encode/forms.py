@@ -1,4 +1,4 @@
-"""Forms of what is encoded: the dataset with a preview, and every encoder that fits it."""
+"""Forms that choose what to encode: a dataset with a preview, and the encoders that fit it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def preview(spec: DatasetSpec) -> Preview:
 
 
 def choose_dataset(kind: sources.Kind) -> tuple[DatasetSpec, Preview] | None:
-    """The chosen dataset with a preview; None while none is chosen, or it cannot be read."""
+    """The chosen dataset with a preview; None if none is chosen or it cannot be read."""
     paths, name = sources.chosen(kind)
     try:
         found = sources.of_kind(kind, paths)
@@ -121,7 +121,7 @@ def choose_dataset(kind: sources.Kind) -> tuple[DatasetSpec, Preview] | None:
 
 
 def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
-    """A dataset that comes with Relscope, lies in the data folder, or is one of the hub's."""
+    """A dataset that is bundled, lies in the data folder, or comes from the hub."""
 
     def line(entry: DatasetEntry) -> str:
         many = "" if entry.n is None else f", {entry.n:,}"
@@ -249,9 +249,8 @@ def show_preview(preview: Preview) -> None:
 
 
 def choose_encoders(preview: Preview) -> list[Encoder]:
-    """The encoders that are chosen, each once, with their settings behind a click; those of a form with an
-    error are left out. At first those that take least time, which give two spaces or more.
-    """
+    """The chosen encoders without repetition; forms with an error are left out. By default the fastest
+    encoders that give at least two spaces."""
     loaded = ENCODERS.loaded()
     classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.offered()}
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
@@ -288,7 +287,7 @@ def choose_encoders(preview: Preview) -> list[Encoder]:
 
 
 def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
-    """Those that a form begins with; none where a model has to be named."""
+    """The encoders that a form begins with; [] if the user must name a model."""
     settings = settings_of(kind).values()
     starts = {setting.name: setting.start(preview) for setting in settings}
     if UNSET in starts.values():
@@ -305,14 +304,15 @@ def _seconds(encoders: Sequence[Encoder], preview: Preview) -> float | None:
 
 
 def _cost(encoders: Sequence[Encoder], seconds: float | None) -> str:
-    """What encoding costs; "" where an encoder does not tell."""
+    """The cost of encoding in words; "" if an encoder has no estimate."""
     if not encoders:
         return "name a model"
     return "" if seconds is None else cost_in_words(seconds)
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
-    """One encoder for each choice of the setting that takes several; none while a needed one is empty."""
+    """One encoder for each chosen value of a setting that takes several; [] while a required setting is
+    empty."""
     settings = list(settings_of(kind).values())
     more = any(setting.more for setting in settings)
     places = {False: st.container(horizontal=True, vertical_alignment="bottom")}
@@ -343,7 +343,7 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
 
 
 def expected(encoder: Encoder, preview: Preview) -> Expected | None:
-    """The encoder's measured time, at the pace of the last such encodings here; None if unknown."""
+    """The encoder's measured time, at the pace of its last runs on this machine; None if unknown."""
     pixels = max((width * height for width, height in preview.sizes), default=64)
     known = encoder.seconds(preview.n, pixels)
     kind = f"encode/{type(encoder).__name__}/{getattr(encoder, 'architecture', '')}".rstrip("/")

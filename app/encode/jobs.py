@@ -1,4 +1,4 @@
-"""Encoding jobs: submit them, find them again, and add their spaces to the session, also after a reload."""
+"""Encoding jobs: submit them, find them again after a reload, and add their spaces to the session."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ def submit(
     expected: Mapping[Encoder, Expected] | None = None,
     here: bool = False,
 ) -> None:
-    """One job per encoder; stored encodings join the session at once, unless `here` and they came with
-    Relscope.
-    """
+    """Submit one job per encoder. Stored encodings are added at once, unless `here` is set and they came with
+    Relscope."""
     there: list[SpaceSpec] = []
     waiting = list(session.awaited_jobs())
     for encoder in encoders:
@@ -52,13 +51,13 @@ def forget(job: Job) -> None:
 
 
 def awaited() -> list[Job]:
-    """This session's encodings that have not joined it yet."""
+    """The encoding jobs of this session whose spaces are not added yet."""
     known = {job.key: job for job in jobs.queue().jobs()}
     return [known[key] for key in session.awaited_jobs() if key in known]
 
 
 def collect() -> bool:
-    """Add the spaces of all finished jobs to the session in one step; whether there were any."""
+    """Add the spaces of all finished jobs to the session in one step; True if there were any."""
     specs: list[SpaceSpec] = []
     for job in awaited():
         if jobs.asked_again(job):
@@ -70,7 +69,7 @@ def collect() -> bool:
 
 
 def join(specs: Sequence[SpaceSpec]) -> bool:
-    """Add spaces to the session in one step; whether there were any."""
+    """Add spaces to the session in one step; True if there were any."""
     if not specs:
         return False
     spaces = session.workspace().spaces
@@ -88,9 +87,8 @@ def joined() -> list[SpaceSpec]:
 
 
 def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The last layers of what joined last and of the encoder of the same items before it, or the last two
-    layers of one encoder; None if they are compared already.
-    """
+    """The last layers of the two newest encoders of the same items, or the last two layers of one encoder;
+    None if they are compared already."""
     new, workspace = joined(), session.workspace()
     alike = [spec for spec in workspace.spaces if new and _items(spec) == _items(new[-1])]
     last: dict[tuple, SpaceSpec] = {}
@@ -107,7 +105,7 @@ def _layer(spec: SpaceSpec) -> float:
 
 
 def _encoder(spec: SpaceSpec) -> tuple:
-    """What tells encoders apart, whichever layers they give."""
+    """The settings that identify an encoder, without its layers."""
     settings = {**vars(spec.encoder), "layers": ()}
     return type(spec.encoder), *settings.items()
 

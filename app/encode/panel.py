@@ -48,7 +48,7 @@ def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None
 
 
 def _go_on() -> bool:
-    """Open Explore with what was encoded, once, unless there is nothing to compare."""
+    """Open Explore with the new spaces, once; False if there is no pair to compare."""
     if not st.session_state.pop(_COMPARE, False) or not (pair := jobs.pair_to_compare()):
         return False
     _compare(pair)
@@ -105,7 +105,7 @@ def _cost(encoder: Encoder, preview: forms.Preview) -> Expected | float | None:
 
 
 def _follow() -> bool:
-    """Progress bars, and the curves of trainings; whether a job is in progress."""
+    """Draw progress bars and the loss curves of trainings; True while a job runs."""
     awaited = jobs.awaited()
     running = any(not job.status().ended for job in awaited)
     if awaited:

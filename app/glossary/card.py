@@ -1,4 +1,4 @@
-"""The glossary's card: the entry of a term, shown beside the word that was clicked, without another run."""
+"""The glossary card: it shows the entry of a clicked term beside it, without another run of the page."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def caption(text: str) -> None:
 
 
 def draw() -> None:
-    """Listen to all links to terms on the page."""
+    """Make all links to terms on the page open their entry."""
     _mount(key="glossary")

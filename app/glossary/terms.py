@@ -509,12 +509,12 @@ ENTRIES = {
 
 
 def term(key: str, shown: str) -> str:
-    """`shown`, a text of ours, as a link in Markdown that opens the entry beside it."""
+    """`shown` as a Markdown link that opens the glossary entry of a term."""
     return f"[{shown}](#what-{_known(key)})"
 
 
 def term_html(key: str, shown: str) -> str:
-    """The same in HTML."""
+    """`term` as HTML."""
     return f'<a href="#what-{_known(key)}">{escape(shown)}</a>'
 
 
@@ -530,7 +530,7 @@ def linked(text: str) -> str:
 
 
 def linked_html(fragment: str) -> str:
-    """The same of HTML."""
+    """`linked` for HTML."""
     return _linked(fragment, r"<a\b.*?</a>|<[^>]*>|&#?\w+;", term_html)
 
 

@@ -229,7 +229,7 @@ def _scores(pair: Match, result: Inversion) -> str:
 
 
 def lead(pair: Match, result: Inversion, found: Recovery) -> str:
-    """What inversion is for, and how far it succeeds here."""
+    """A paragraph on what inversion does, with the share of rows recovered here."""
     source, target = map(plain_html, side_names(pair, result.spec.route))
     becomes = "becomes a vector again" if source == target else f"becomes a vector of {target}"
     share, alike = percent(found.first), ""
@@ -245,7 +245,7 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
 
 
 def _recovered(pair: Match, result: Inversion, found: Recovery, items: Items | None) -> str:
-    """Originals beside what is nearest to their recovered vectors, as pictures, sentences or names."""
+    """A table of originals and rows nearest to their recovered vectors, as pictures, sentences or names."""
     places = np.unique(np.concatenate(list(found.groups.values())))
     ids = [str(pair.ids[row]) for row in result.rows[places]]
     errors = result.errors[result.spec.title]

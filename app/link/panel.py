@@ -1,4 +1,4 @@
-"""Link: what one has, a button, the verdict, the links to check, and a button to use them."""
+"""Link: data, a button, the verdict, links to check, and a button that uses them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class BootstrapSetup:
 
 
 def choose(workspace: Workspace) -> BootstrapSetup | None:
-    """The choosers; None if the settings are invalid, and the page shows why."""
+    """Draw the choosers; None if the settings are invalid, after the page has shown why."""
     source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
     if workspace.source == workspace.target:
         return messages.info(
@@ -135,7 +135,8 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 
 
 def _given(start: str) -> Pairs | None:
-    """The pairs that are typed or in a file; None if there are none yet, and the page says what to do."""
+    """The pairs that are typed or in a file; None if there are none yet, after the page has shown what to
+    do."""
     try:
         if start == "typed":
             text = kept(
@@ -175,13 +176,13 @@ _USED = "relscope.bootstrap-used"
 
 
 def in_use(workspace: Workspace) -> BootstrapSetup | None:
-    """What this workspace's target was bootstrapped with, where this session did it."""
+    """The settings with which this session linked the workspace's target; None if it did not."""
     target, setup = st.session_state.get(_USED, (None, None))
     return setup if target is not None and workspace.target == target else None
 
 
 def draw(setup: BootstrapSetup, used: bool = False) -> None:
-    """`used` where the session's spaces and anchors are already those found."""
+    """Draw the page; `used` is True if the session's spaces and anchors are already the linked ones."""
     specs = (setup.source_spec, setup.target_spec)
 
     def live(jobs: list[Job]) -> None:
@@ -238,7 +239,7 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
 
 
 def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
-    """Wrong anchors, or links to check by eye: the source ids of those that the user selects as right."""
+    """Draw wrong anchors, or links to check by eye; returns the source ids that the user marks as right."""
     result = outcome.result
     if outcome.known:
         pairs, by_chance = outcome.wrong(), short(outcome.n_hidden / outcome.n_shared, 2)
@@ -293,9 +294,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
 
 
 def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()) -> None:
-    """In one step: rename the target's linked rows after their partners, make it the target, and take the
-    anchors. Only pairs with `confirmed` ids are scored, and those that were confirmed before.
-    """
+    """Rename the target's linked rows after their partners, make it the target, and take the anchors, all
+    in one step. Only pairs with confirmed ids are scored."""
     result, workspace = outcome.result, session.workspace()
     if in_use(workspace):
         confirmed = tuple(compute.load_space(workspace.target).ids.marks.union(confirmed))

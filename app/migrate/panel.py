@@ -1,4 +1,4 @@
-"""A migration as a whole: choosers, verdict, and what can be done after it."""
+"""The page Migrate: choosers, the verdict, and what can be done after it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MOST_QRELS = 50_000_000  # bytes
 
 @dataclass(frozen=True, eq=False)
 class MigrateSetup:
-    """Spaces of old, new and, where there are judged queries, both models' queries."""
+    """The spaces of the old and the new model, and of both models' queries if there are judged ones."""
 
     specs: tuple[SpaceSpec, ...]
     spaces: tuple[LatentSpace, ...]
@@ -82,13 +82,13 @@ class MigrateSetup:
         return self.spaces[1]
 
     def items(self, queries: bool = False) -> Items | None:
-        """Texts and pictures of the corpus or, where they have spaces of their own, of the queries."""
+        """Texts and pictures of the corpus, or of the queries if they have spaces of their own."""
         source, target = self.specs[-2:] if queries else self.specs[:2]
         return items_of(replace(Workspace(), source=source, target=target))
 
 
 def choose(workspace: Workspace) -> MigrateSetup | None:
-    """The choosers; None where they do not fit together, and the page shows why."""
+    """Draw the choosers; None if the choices do not fit together, after the page has shown why."""
     example = starting_models(jobs.queue().store.finished) or ()
     options = tuple(dict.fromkeys((*example, *workspace.spaces)))
     own = (workspace.source, workspace.target)
@@ -132,7 +132,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
 
 
 def _judged(queries: Sequence[SpaceSpec | None]) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
-    """The queries and their judgements; nothing until all three are there."""
+    """The queries and their judgements; both empty until all three files are there."""
     uploaded = st.file_uploader("Judgements (qrels)", ["txt", "qrels", "tsv", "test"], key="migrate.qrels")
     missing = [item is None for item in (*queries, uploaded)]
     if any(missing):
@@ -221,7 +221,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
-    """What to do, and the sentence about it."""
+    """The recommended option, and a sentence about it."""
     head, _, rest = result.verdict.sentence.partition(": ")
     rest = rest[:1].upper() + rest[1:]
     best = result.option("re-embed")
@@ -239,7 +239,7 @@ _PICTURE, _LONGEST = 120, 400  # pixels; characters
 
 
 def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> MigrationResult:
-    """The result with the verdict of blind answers that have come to an end, a clear one first."""
+    """The result with the verdict of finished blind judgements; a clear verdict comes first."""
     ended = []
     for option in _judgeable(result):
         with suppress(SpaceError):  # no answers, or answers under other settings
@@ -315,7 +315,7 @@ def _ask(setup: MigrateSetup, answers: BlindAnswers, question: BlindQuestion) ->
 
 
 def _items_shown(items: Items | None, ids: Sequence[str]) -> list[str]:
-    """The text or picture of each id, else the id, as HTML."""
+    """The text or picture of each id as HTML; the id itself if it has neither."""
     texts = items.texts(ids) if items else [""] * len(ids)
     pictures = items.pictures(ids, _PICTURE) if items and items.has_pictures else [""] * len(ids)
     lines = []
@@ -334,7 +334,7 @@ def _answers_key(setup: MigrateSetup, option: str) -> str:
 
 
 def _saved_answers(setup: MigrateSetup, option: str) -> BlindAnswers:
-    """Those of this session, which may come from a saved file."""
+    """The blind answers of this session, which may come from a saved file."""
     with suppress(SpaceError):
         found = records.from_json(BlindAnswers, noted(_answers_key(setup, option)) or {}, "answers")
         if found.option == option:

@@ -60,7 +60,7 @@ def small_print(text: str, what: str = "") -> str:
 def _table(
     caption: str, columns: Iterable[tuple[str, str]], lines: Iterable[tuple[Sequence[str], str]]
 ) -> str:
-    """Columns are names with units, lines labels with cells, which are HTML."""
+    """A table as HTML: columns are names with units, lines are labels with cells of HTML."""
     heads = body = ""
     for name, unit in columns:
         small = "" if unit in WORDS or unit == SHARE else f"<small>{escape(unit)}</small>"
@@ -231,7 +231,7 @@ def _counted(found: Sequence[ClaimVerdict]) -> str:
 
 
 def _verdict(row: PaperRow, results: dict[str, Ours]) -> dict[str, list[str]]:
-    """The data of the row's experiments by their verdict, or why there is none, with nothing."""
+    """The names of the row's data by verdict; if there is no verdict, the reason with an empty list."""
     if row.repeats:
         return {f"counted as {find_row(row.repeats).name}": []}
     by_word: dict[str, list[str]] = {}
@@ -273,7 +273,8 @@ def _filtered(
 
 
 def _fits(row: PaperRow, asked: list[str]) -> bool:
-    """Whether the row has that name, or each of these words or parts of them; a number is a word."""
+    """Whether the row has that name, or contains each of these words or parts of words; a number is a
+    word."""
     if re.fullmatch(r"(table|figure) \d+", name := " ".join(asked)):
         return row.name.lower() == name
     studies = [STUDIES[kind].title for kind in studies_of(row)]
@@ -297,7 +298,7 @@ def _exports(rows: list[PaperRow], results: dict[str, Ours]) -> None:
 
 
 def _row(row: PaperRow, verdict: dict[str, list[str]], results: dict[str, Ours]) -> None:
-    """One line with the verdict; the rest is drawn where it is open."""
+    """Draw one line with the verdict; the rest is drawn when it is open."""
     title = f"**{row.name}** · {plain(row.title)} · {_in_line(verdict)}"
     with st.expander(title, key=panel.open_key(row), on_change="rerun") as opened:
         if opened.open:
@@ -354,13 +355,13 @@ def _place(row: PaperRow) -> tuple[Place, str]:
 
 
 def _run_of(row: PaperRow, kind: str) -> PaperRun | None:
-    """The run whose settings are those of the study, or of the page that draws the words."""
+    """The run with the settings of the study, or of the page that draws the words."""
     runs = (RUNS[name] for name in row.run_names())
     return next((run for run in runs if (run.study == kind if kind else run.words)), None)
 
 
 def _open(row: PaperRow, kind: str) -> None:
-    """Make the table's settings those of the page, and go there in the run that follows."""
+    """Use the table's settings on its page, and open that page in the next run."""
     run = _run_of(row, kind)
     if kind:
         panel.open_spec(StudySpec.of(study_of(kind), run.settings if run else None))

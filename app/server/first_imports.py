@@ -37,7 +37,7 @@ def wait() -> None:
 
 
 def spare_collector() -> None:
-    """Leave modules out of garbage collections: Streamlit runs a full one at the end of each run."""
+    """Exclude modules from garbage collection: Streamlit runs a full collection after each run."""
     global _known_modules
     if len(sys.modules) != _known_modules:
         _known_modules = len(sys.modules)
@@ -53,7 +53,7 @@ def _import() -> None:
 
 
 def _load_first_spaces() -> None:
-    """The bundled words and their digests; not where `relscope app` was given files."""
+    """Load the bundled words and their digests, unless `relscope app` was given files."""
     from relcore.base.access import OPENED
     from relcore.catalog import catalog
     from relcore.encoders.words import BUNDLED

@@ -1,5 +1,5 @@
-"""What stands before every route and the WebSocket: only the app's own pages pass, in a browser that has the
-token.
+"""The guard before every route and the WebSocket: it admits only the app's own pages, in a browser with
+the token.
 
 As in Jupyter, each start has a new token, so that a link that is found later opens nothing. It is exchanged
 for cookies that outlive a restart, because a secret in the store signs them. Where the app is shared, or
@@ -59,7 +59,7 @@ _WITH_CHARTS = ("connect", "stitch", "migrate", "research", "studies")
 
 
 class Gate:
-    """Who may enter: a browser that shows the token; without one, everybody.
+    """The rule for entering: a browser must show the token; without a token everybody may enter.
 
     `once` is the token of the link that a browser is started with. Other accounts see it in the list of
     processes, so it counts once, and for a browser of this account.
@@ -72,7 +72,8 @@ class Gate:
 
     @classmethod
     def of_environment(cls) -> Gate:
-        """As RELSCOPE_TOKEN and RELSCOPE_NO_TOKEN say. Processes started later do not inherit the token."""
+        """The gate by RELSCOPE_TOKEN and RELSCOPE_NO_TOKEN. Processes started later do not inherit the
+        token."""
         chosen = access.chosen_token()
         os.environ.pop(access.TOKEN, None)
         if environment.flag(access.NO_TOKEN):
@@ -80,7 +81,7 @@ class Gate:
         return cls(chosen or secrets.token_urlsafe(32), bool(chosen))
 
     def pass_of(self, key: str, port: int, days_ago: int = 0) -> str:
-        """What this browser is given, or was; it names the day, so that also a stolen one ends."""
+        """The pass of this browser on a day. It names the day, so that a stolen pass expires, too."""
         day = str(int(time.time() // 86_400) - days_ago)
         return signed("pass", key, str(port), day, self.token if self._chosen or access.shared() else "")
 
@@ -88,7 +89,7 @@ class Gate:
         return any(is_same(shown, self.pass_of(key, port, days)) for days in range(KEPT_DAYS + 1))
 
     def refusal(self, offered: str, asked: HTTPConnection) -> str:
-        """Why this does not open the app; "" where it does."""
+        """The reason why this does not open the app; "" if it does."""
         if self.once and is_same(offered, self.once) and _of_this_account(asked.scope):
             self.once = ""
             return ""
@@ -101,7 +102,7 @@ class Gate:
         return _WRONG
 
     def announce(self) -> None:
-        """Print the link and, where there is a screen, open the app in a browser.
+        """Print the link and, if there is a screen, open the app in a browser.
 
         It has the address that is listened on: as `localhost`, another account may listen on that of IPv6.
         """
@@ -114,9 +115,8 @@ class Gate:
 
 
 def _of_this_account(scope: Scope) -> bool:
-    """Whether this account holds the other end of a loopback connection; yes where the system does not tell,
-    as only Linux shows other accounts what a browser was started with.
-    """
+    """Whether this account holds the other end of a loopback connection. True if the system does not tell:
+    only Linux shows other accounts the arguments of a browser."""
     tables = [table for name in ("tcp", "tcp6") if (table := Path(f"/proc/net/{name}")).exists()]
     if not tables:
         return True
@@ -134,7 +134,8 @@ def _of_this_account(scope: Scope) -> bool:
 
 
 class Guard:
-    """Lets through requests of the app's own pages from browsers that have entered; others get the login.
+    """Middleware that passes requests of the app's own pages from admitted browsers; others get the login
+    page.
 
     It adds the Content-Security-Policy to every answer, and the cookies to the first one of a visit. Files
     for this machine are not compressed: that would take longer than to send them over the loopback.
@@ -168,7 +169,7 @@ class Guard:
         await answer(scope, receive, with_headers)
 
     async def _answer(self, asked: HTTPConnection, receive: Receive, entered: bool) -> tuple[ASGIApp, bool]:
-        """What answers the request, and whether it also sets the cookies."""
+        """The app that answers the request, and whether the answer also sets the cookies."""
         scope, why = asked.scope, ""
         if scope["type"] == "websocket":
             return self._app if entered and _is_own(asked) else WebSocketClose(1008), False
@@ -215,7 +216,7 @@ def _is_own(asked: HTTPConnection) -> bool:
 
 
 async def _posted(request: Request) -> str:
-    """The token in a form: by itself, or in a link."""
+    """The token in a form, by itself or within a link."""
     body = b""
     with suppress(ClientDisconnect):
         async for chunk in request.stream():
@@ -227,7 +228,7 @@ async def _posted(request: Request) -> str:
 
 
 def _without_token(asked: HTTPConnection) -> str:
-    """The same address without the token; relative, since a proxy may have shortened the path."""
+    """The same address without the token; relative, because a proxy may have shortened the path."""
     parts = asked.scope["query_string"].decode("latin-1").split("&")
     query = [part for part in parts if part and not part.startswith("token=")]
     last = quote(asked.scope["path"].rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""What comes with Relscope or lies in the data folder: vectors, and what can be encoded."""
+"""Bundled vectors and datasets, and those in the data folder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _tables_in(folder: str) -> list[str]:
 
 
 def draw() -> None:
-    """Vectors, and what can be encoded, that come with Relscope or lie in the data folder."""
+    """Draw the vectors and datasets that are bundled or lie in the data folder."""
     with st.container(horizontal=True, vertical_alignment="center"):
         kinds = ("Vectors", "Texts, pictures and graphs")
         kind = segments("What", kinds, "bundled.kind", label_visibility="collapsed")
@@ -56,7 +56,7 @@ def draw() -> None:
 
 
 def _data_folder() -> str | None:
-    """The folder whose files appear in the lists of datasets and spaces; None for that of RELSCOPE_DATA."""
+    """The folder whose files appear in the lists of datasets and spaces; None for RELSCOPE_DATA."""
     usual = "A folder inside the data folder" if access.shared() else os.environ.get(access.DATA)
     folder = st.text_input(
         "Data folder",

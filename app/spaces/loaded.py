@@ -1,4 +1,4 @@
-"""The spaces of this session, their defects, and what matches."""
+"""The spaces of this session, their defects, and the rows that they share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from relcore.spaces.space import LatentSpace, Match
 
 
 def draw(workspace: Workspace, pair: Match | None) -> None:
-    """The spaces of this session with what matters of each; the rest behind a switch."""
+    """Draw the spaces of this session with their main properties; the rest is behind a switch."""
     st.subheader("In this session", anchor=False)
     rows, notes, labels = [], [], space_labels(workspace.spaces)
     more = bool(st.session_state.get("spaces.more"))

@@ -63,13 +63,14 @@ _MOST_NAMED = 3  # spaces in the name of a step
 
 @compute.cached(128, key=lambda read, path, *settings: (read, path, compute.file_stamps([path]), *settings))
 def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Result:
-    """What a function reads of a file that this session may open; read again when the file has changed."""
+    """The result of a function that reads a file which this session may open; read again if the file has
+    changed."""
     return read(access.regular_file(access.allowed(path)), *settings)
 
 
 @compute.cached(32, "Looking at the files …", key=lambda paths: (paths, compute.file_stamps(paths)))
 def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
-    """The files that are spaces, each with the table of metadata that belongs to it."""
+    """The files that are spaces, each with its table of metadata or None."""
     described = {path for path in paths if items.is_metadata(path)}
     specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
     joined = row_tables.joined(specs, in_order=False)
@@ -118,7 +119,7 @@ def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
 
 
 def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
-    """The options that choose a matrix of the file, and its shape if known; None until one is chosen."""
+    """The options that choose a matrix in the file, and its shape if known; None until one is chosen."""
     matrices, usual = read_about(_matrices, path) if access.allowed(path).is_file() else ({}, None)
     if named := dict(options).get("matrix"):
         return (), matrices.get(named, (None, None))
@@ -309,7 +310,7 @@ def row_limit(key: str, usual: int) -> int:
 
 
 def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list[ToLoad | None]:
-    """What is to be loaded of each file; None, with a message, for one that cannot be read or is unclear."""
+    """What to load from each file; None, with a message, for one that cannot be read or is unclear."""
     proposed = tables_of(paths)
     tables = [path for path in paths if len(paths) > 1 and items.is_metadata(path)]
     described: list[ToLoad | None] = []
@@ -337,7 +338,7 @@ def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list
 
 
 def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
-    """Add those spaces that can be read as one step; with `compare` the first two become source and target.
+    """Add the spaces that can be read, as one step; with `compare` the first two become source and target.
 
     The faults of the others are shown beside them; nothing is loaded where fewer than two are to be
     compared.
@@ -413,7 +414,7 @@ def _link_button(likely: bool) -> bool:
 
 
 def draw_unpaired(workspace: Workspace) -> None:
-    """What the two spaces' ids look like, and how to pair their rows."""
+    """Show what the two spaces' ids look like, and offer methods to pair their rows."""
     ends = workspace.source, workspace.target
     spaces, labels = list(map(compute.load_space, ends)), space_labels(workspace.spaces)
     titles = [plain_name(labels[spec]) for spec in ends]
@@ -488,14 +489,14 @@ def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
 
 
 def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
-    """Put spaces in the place of others, as one step; raises a SpaceError where one cannot be read."""
+    """Replace spaces by others as one step; raises a SpaceError if one cannot be read."""
     for spec in instead.values():
         compute.load_space(spec)
     session.become(step, session.with_spaces(session.workspace(), instead))
 
 
 def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """Both spaces with row numbers as ids, where that is the likely way to pair them; else None."""
+    """Both spaces with row numbers as ids if that is the likely pairing; else None."""
     if "sample" in (source.source, target.source):  # their rows are in no common order
         return None
     try:
@@ -506,7 +507,7 @@ def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, Spa
 
 
 def rejoined(described: Any) -> Any:
-    """The JSON with the path of each file in it, found by name and digest among what this session has.
+    """The JSON with file paths restored: files are found by name and digest among those of this session.
 
     Raises a SpaceError where there is none.
     """

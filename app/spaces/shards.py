@@ -1,4 +1,4 @@
-"""Folders of shards that are too large for the panes: a sample of their rows, drawn by a job."""
+"""Folders of shards too large for the panes: a job draws a sample of their rows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _job(spec: SpaceSpec, n_rows: int) -> Job:
 
 
 def draw_sample_line(workspace: Workspace) -> None:
-    """How many rows of how many are shown, and the command for all of them."""
+    """Show how many rows were sampled of how many, and the command that uses all of them."""
     pair = workspace.source, workspace.target
     samples = [spec for spec in pair if spec.source == "sample"]
     samples = [spec for spec in samples if int(spec.option("rows")) < int(spec.option("of"))]

@@ -1,4 +1,4 @@
-"""What a user drops or names, and whether it holds vectors, texts or pictures."""
+"""Files and names that a user gives, and whether they hold vectors, texts or pictures."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ _VERBS = {"Vectors": "Load as vectors", "Texts": "Encode as texts", "Pictures": 
 
 
 def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
-    """The files that were dropped or named, and the name of a dataset of the hub. All kinds share the
-    widgets: what was dropped stays when the kind is changed.
-    """
+    """The files that were dropped or named, and the name of a hub's dataset. All kinds share the widgets, so
+    dropped files stay when the kind changes."""
     told, formats, example = HOLDS[kind]
     st.caption(told)
     dropped = st.file_uploader(
@@ -83,7 +82,7 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
 
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
 def kind_of(path: Path) -> Kind:
-    """What a file or a folder most likely holds; vectors where nothing tells."""
+    """What a file or folder most likely contains; "vectors" if unknown."""
     path, suffix = access.allowed(path), path.suffix.lower()
     if path.is_dir():
         if reading.is_one_space(path):
@@ -103,7 +102,7 @@ def kind_of(path: Path) -> Kind:
 
 
 def known_kind(path: Path) -> Kind:
-    """As `kind_of`; vectors for a file that cannot be read, whose error is shown where it is loaded."""
+    """As `kind_of`; "vectors" for a file that cannot be read, whose error is shown when it is loaded."""
     try:
         return kind_of(path)
     except SpaceError:
@@ -111,7 +110,7 @@ def known_kind(path: Path) -> Kind:
 
 
 def offer(kind: Kind, paths: Sequence[Path]) -> None:
-    """Say that these files hold something else, and offer to take them as that."""
+    """Say that these files contain something else, and offer to open them as that."""
     names = quote([path.name for path in paths[:3]])
     messages.info(
         f"{names}{' …' * (len(paths) > 3)} {'holds' if len(paths) == 1 else 'hold'} {kind.lower()}.",
@@ -125,7 +124,7 @@ def _be(kind: Kind) -> None:
 
 
 def picture_folder(paths: Sequence[Path]) -> Path:
-    """One folder of the session's own with these picture files, or with what an archive holds."""
+    """A folder of the session with these picture files, or with the content of an archive."""
     first = paths[0]
     stamps = compute.file_stamps(paths)
     place = session.uploads_folder() / digest_of("pictures", list(map(str, paths)), stamps)[:16]
@@ -144,7 +143,7 @@ def picture_folder(paths: Sequence[Path]) -> Path:
 
 
 def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
-    """Those of this kind; of pictures all picture files as one folder, after the archives and folders."""
+    """The paths of this kind. Picture files become one folder, after the archives and folders."""
     found = [
         path for path in paths if known_kind(path) == kind or (kind == "Texts" and _is_damaged_table(path))
     ]
@@ -155,12 +154,13 @@ def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
 
 
 def _is_damaged_table(path: Path) -> bool:
-    """Whether a table of texts, as which it is then read, would say what is wrong with a file."""
+    """Whether a file is a damaged table, so that reading it as texts gives the better error."""
     return path.suffix.lower() in items.OF_TEXTS and path.is_file() and not items.first_kinds(path)
 
 
 def choose_encoding(path: Path) -> str | None:
-    """Of a text file, "" for the likely one; shown unless that is UTF-8. None until it is known."""
+    """The encoding of a text file, "" for the likely one; a chooser unless that is UTF-8. None until it is
+    known."""
     if path.suffix.lower() not in (".csv", ".tsv", ".txt"):
         return ""
     found = None

@@ -1,4 +1,4 @@
-"""The store: which encodings it has, how large it is, and buttons to add and remove entries."""
+"""The store: its encodings and size, and buttons that add and remove entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from relcore.runs.entries import Summary
 
 
 def draw() -> None:
-    """The whole tab; in a shared app only what this session made."""
+    """Draw the tab; a shared app shows only the entries of this session."""
     store = jobs.queue().store
     mine = map(store.summary, session.member().made) if shared() else store.summaries()
     entries = [entry for entry in mine if entry is not None]
@@ -96,7 +96,7 @@ def _encodings(encodings: list[Summary]) -> None:
 
 
 def _settings(entry: Summary) -> str:
-    """What differs from an encoder's defaults."""
+    """The settings of an encoder that differ from its defaults."""
     try:
         encoder = encoder_from_json(entry.metadata["encoder"])
     except SpaceError:  # an encoder of a script's own
@@ -119,7 +119,7 @@ def _add(chosen: list[Summary]) -> None:
 
 
 def _remove(keys: list[str]) -> None:
-    """Remove these entries; in a shared app those stay that another session made, too."""
+    """Remove these entries; in a shared app not those that another session made, too."""
     member = session.member()
     for key in keys:
         if not (shared() and member.wanted_by_others(key)):

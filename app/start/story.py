@@ -1,4 +1,5 @@
-"""The story: five steps on real words, then stitching; each has an address, and keys lead on and back."""
+"""The story: five steps on real words, then stitching; each step has an address, and arrow keys move between
+steps."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def _compare_words() -> None:
 
 
 def front(begin: Callable[..., None]) -> None:
-    """`begin` opens a step of the story, as a callback."""
+    """Draw the front page; the callback `begin` opens a step of the story."""
     of = words()
     by = anchors(of.pair)
     st.html(
@@ -116,7 +117,7 @@ def _example(key: str, icon: str, title: str, **does: Any) -> bool:
 
 
 def share_number(found: Score, meaning: str) -> str:
-    """The share of rows that match, large, with its chance level and on how many rows it was measured."""
+    """The share of rows that match as a large number, with its chance level and number of rows."""
     measured = f"By chance {chance(found)}. Measured with {found.n_queries:,} of {found.n:,} words."
     return (
         f'<p class="relscope-number"><b>{percent(found.top1)}</b> <span>{linked_html(meaning)}</span></p>'
@@ -127,7 +128,7 @@ def share_number(found: Score, meaning: str) -> str:
 def bars(
     title: str, values: Mapping[str, Sequence[float]], limit: float, models: Sequence[str] = MODELS
 ) -> str:
-    """Under each name a bar for each model, from the middle to the left where negative."""
+    """A chart with a bar for each model under each name; negative bars go to the left of the middle."""
     rows = "".join(
         f"<div><span>{plain_html(name)}</span>{''.join(_bar(value, limit) for value in pair)}</div>"
         for name, pair in values.items()
@@ -143,7 +144,7 @@ def _bar(value: float, limit: float) -> str:
 
 
 def columns(shares: Mapping[str, float | None], now: str) -> str:
-    """A column for each name: the share of rows that match, none where it was not tried yet."""
+    """A chart with a column for each name: the share of rows that match; none if it was not tried yet."""
     drawn = "".join(
         f'<div class="{"now" if name == now else ""}"><b>{"" if share is None else percent(share)}</b>'
         f'<i style="height:{100 * (share or 0):.1f}%"></i><span>{plain_html(name)}</span></div>'
@@ -248,12 +249,12 @@ def _word_by_anchors() -> None:
 
 
 def _rows(names: list[str], values: np.ndarray) -> dict[str, tuple[float, ...]]:
-    """Of values (2, m) the two of each name."""
+    """For each name its two values, from values (2, m)."""
     return dict(zip(names, map(tuple, values.T.tolist()), strict=True))
 
 
 def _similarities(pair: Match, row: int) -> np.ndarray:
-    """Of a word to `RULERS` in both models, (2, 8)."""
+    """The similarities of a word to `RULERS` in both models, (2, 8)."""
     return np.stack([space[row] for space in compute.represent(pair, "relative", RULERS, ProjectionSpec())])
 
 
@@ -313,14 +314,14 @@ def how_many() -> None:
 
 
 def _tried(key: str, name: str, found: Score, names: Iterable[str]) -> dict[str, float | None]:
-    """The shares of the settings of this step that were tried, None for the others."""
+    """The shares of the settings of this step that were tried; None for the others."""
     tried = st.session_state.setdefault(key, {})
     tried[name] = found.top1
     return {name: tried.get(name) for name in names}
 
 
 class Case(NamedTuple):
-    """A comparison by some anchors that may fail: of this pair, by these anchors."""
+    """A comparison with a pair and anchors that may fail."""
 
     pair: Match
     by: tuple[str, ...]
@@ -464,7 +465,7 @@ def page() -> None:
 
 
 def step() -> int:
-    """The step of the story that the address names, 0 where it names none."""
+    """The step of the story in the address; 0 if there is none."""
     text = st.query_params.get(STEP, "")
     return int(text) if text in map(str, range(1, len(STEPS) + 1)) else 0
 
@@ -479,7 +480,7 @@ def go_to(number: int, presents: bool | None = None) -> None:
 
 
 def _navigation(number: int) -> None:
-    """Back and next, all steps, presenter mode, and reset."""
+    """Draw the buttons: back, next, all steps, presenter mode, and reset."""
     last = len(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="story-bar"):
         st.button(
@@ -523,7 +524,7 @@ def _to(number: int, presents: bool | None = None) -> dict[str, Any]:
 
 
 def reset() -> None:
-    """The story as at first, but for presenter mode; at its first step."""
+    """Reset the story to its first step; presenter mode stays."""
     for key in [key for key in st.session_state if key.startswith("story.") and key != _PRESENTS]:
         del st.session_state[key]
     go_to(1)

@@ -1,4 +1,4 @@
-"""What Start shows: two models of the same words, their maps, and how many words match."""
+"""The words of Start: two models of the same words, their maps, and how many words match."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AXES = {  # of the two maps
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The bundled words of both models, and those that are drawn."""
+    """The bundled words of both models, and the rows that are drawn."""
 
     pair: Match
     drawn: View
@@ -46,19 +46,20 @@ def words() -> Words:
 
 
 def anchors(pair: Match, n: int = N_ANCHORS) -> tuple[str, ...]:
-    """Those that Explore opens with, or fewer or more by the same strategy and random state."""
+    """The anchors that Explore opens with, or another number of them by the same strategy and random
+    state."""
     strategy, _, random_state = session.anchors_origin(Workspace(anchors_from=DEFAULT_ANCHORS))
     return compute.select_anchors(pair, n, strategy, random_state)
 
 
 def score(pair: Match, form: str, by: tuple[str, ...] = ()) -> Score:
-    """The mean reciprocal rank, as in Explore; its `top1` is the share of rows that match."""
+    """The mean reciprocal rank as in Explore; its `top1` is the share of rows that match."""
     settings = _USUAL.projection, _USUAL.k, _USUAL.convention
     return compute.live_scores(pair, form, by, *settings, alone=True)["mrr"]
 
 
 def chance(found: Score) -> str:
-    """By chance one of all rows is nearest."""
+    """The chance level in words: one of all rows is nearest."""
     return percent(1 / found.n)
 
 

@@ -76,7 +76,7 @@ def _setup() -> StitchSetup:
 
 
 def table(answers: Answers) -> str:
-    """Each encoder with each head, and its answer."""
+    """A table as HTML: the answer of each encoder with each head."""
     rows = ""
     for i in range(2):
         for j in (i, 1 - i):

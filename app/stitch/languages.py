@@ -1,4 +1,4 @@
-"""Languages: encoders of two languages become comparable through pairs of sentences."""
+"""Languages: encoders of two languages, compared through pairs of sentences."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Columns = dict[str, DatasetSpec]  # the dataset of the sentences by the name of 
 
 
 def parallel_tables(folder: str | None) -> dict[str, Columns]:
-    """Tables of the data folder with two columns of text or more, by name."""
+    """Tables of the data folder with at least two text columns, by name."""
     tables = {}
     for entry in forms.available(folder):
         if entry.kind != "texts" or entry.spec.source not in ("file", "folder"):
@@ -73,9 +73,8 @@ def encoder_name(encoder: Encoder) -> str:
 
 
 def _encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpec] | None:
-    """The space of each side, from the store, or encoded in place if that is quick; else None, and a
-    button.
-    """
+    """The space of each side, from the store or encoded at once if that is quick; else None, with a
+    button."""
     queue, missing, specs = jobs_.queue(), {}, []
     for name, dataset, encoder in sides:
         preview = forms.preview(dataset)
@@ -133,9 +132,7 @@ def draw(workspace: Workspace) -> None:
 
 
 def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
-    """The two spaces and, where their ids differ, the list that pairs them; None while something is
-    missing.
-    """
+    """The two spaces and, if their ids differ, the list that pairs them; None while something is missing."""
     tables = parallel_tables(sharing.open_folder())
     sources = {name: plain_name(name) for name in (_EVERYDAY, *tables, _MINE, _SPACES)}
     key = f"languages.source-{digest_of(list(tables))[:6]}"
@@ -292,7 +289,7 @@ def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: Retrieval
 
 
 def _texts_of(dataset: DatasetSpec) -> dict[str, str]:
-    """Sentences by id; none where the dataset is gone or not open to this session."""
+    """Sentences by id; {} if the dataset was removed or this session may not read it."""
     try:
         dataset_place(dataset)  # before the cache, which all sessions share
         return _read_texts(dataset)

@@ -54,9 +54,8 @@ _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")
 
 
 def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
-    """All choosers, of the session's spaces or of an example, and where rare ones stand; None where
-    incomplete.
-    """
+    """Draw all choosers, for the session's spaces or an example; returns the setup (None if incomplete) and
+    the place of the rare choosers."""
     own = _candidates(workspace)
     titles = ({_OWN: "Spaces of this session"} if len(own) > 1 else {}) | EXAMPLES
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers"):
@@ -84,13 +83,13 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
 
 
 def _candidates(workspace: Workspace) -> list[SpaceSpec]:
-    """The session's labelled spaces. Too few of the bundled words have a label to train and test on."""
+    """The session's labelled spaces. The bundled words are left out: too few of them have a label."""
     specs = [spec for spec in workspace.spaces if spec.source != "bundled" and compute.digest_or_blank(spec)]
     return [spec for spec in specs if compute.load_space(spec).labels is not None]
 
 
 def _use(name: str, example: Example, specs: list[SpaceSpec]) -> None:
-    """Take an example's spaces into the session, or compute them here."""
+    """Add an example's spaces to the session, or compute them on this machine."""
     seconds = jobs.together([encoder.seconds(example.n) for encoder in example.encoders])
     if specs:
         st.button(
@@ -117,7 +116,7 @@ def _encode(example: Example) -> None:
 
 
 def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
-    """The largest group of spaces that share rows and labels, then the one with the most rows."""
+    """The largest group of spaces that share rows and labels; of equal groups the one with more rows."""
     spaces = dict(zip(specs, load_spaces(specs), strict=True))
     families = [
         [other for other in specs if other == spec or _alike(spaces[spec], spaces[other])] for spec in specs
@@ -127,7 +126,7 @@ def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
 
 @compute.cached(256)
 def _alike(first: LatentSpace, second: LatentSpace) -> bool:
-    """Whether two spaces share half of the rows of the smaller, with the same labels."""
+    """Whether two spaces share half of the smaller one's rows, with the same labels."""
     rows = second.index.get_indexer(first.index)
     both = rows >= 0
     same = (first.labels[both] == second.labels[rows[both]]).all()
@@ -355,7 +354,7 @@ def _pick(cell: Cell | None) -> None:
 
 
 def _chosen(result: StitchResult) -> Cell | None:
-    """The cell picked, else the pair that loses most, by relative rows where these have pairs."""
+    """The selected cell, else the pair that loses most, by relative rows if these were computed."""
     method, encoder, head = map(st.session_state.get, _CELL)
     every = range(len(result.encoders))
     if method in result.spec.methods and encoder in every and head in every:

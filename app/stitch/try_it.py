@@ -1,4 +1,4 @@
-"""Try it: type a sentence or draw a picture, and read the answer of every encoder with every head."""
+"""Try it: type a sentence or draw a picture, and see the answer of every encoder with every head."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _fitted(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """An item, and its true label where it is one of the test rows."""
+    """An item, and its true label if it is one of the test rows."""
 
     item: str | Image
     truth: str = ""
@@ -212,7 +212,8 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
 # A MiniLM weighs 90 MB, a word space up to some hundred: few are kept.
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
 def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
-    """One encoder for all outputs of a model on a dataset; `trained` distinguishes those with own weights."""
+    """One encoder for all outputs of a model on a dataset; `trained` identifies the weights of a trained
+    one."""
     return item_encoder(_spec, queue().store, joined)
 
 
@@ -242,7 +243,7 @@ def draw(setup: StitchSetup | None) -> None:
 
 @st.fragment
 def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
-    """A fragment: a keystroke redraws only this part."""
+    """Draw the answers, as a fragment: a keystroke redraws only this part."""
     try:
         first = next(iter(encoders.values()))
         methods = {name: METHODS[name] for name in setup.spec.methods}

@@ -1,4 +1,4 @@
-"""Choose a study and its grid, see its time, run, stop and resume it; runs are kept in the store."""
+"""Choose a study and its grid, see its time, run, stop and resume it; the store keeps the runs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
 
 
 def _described(spec: SpaceSpec) -> str:
-    """A space with its digest, so that a file which changes makes other runs."""
+    """A space with its digest, so that a changed file makes new runs."""
     return json.dumps({**spec.to_json(), "digest": compute.load_space(spec).digest}, sort_keys=True)
 
 
@@ -92,7 +92,7 @@ def introduce(study: Study) -> None:
 
 
 def open_key(row: PaperRow) -> str:
-    """Of what is open of a row of Papers."""
+    """The widget key that says whether a row of Papers is open."""
     return f"papers.open-{row.id}"
 
 
@@ -229,7 +229,7 @@ def _results(runs: StudyRuns, live: bool) -> None:
 
 
 def _table(runs: StudyRuns) -> pd.DataFrame:
-    """A finished run never changes, so that each is read once."""
+    """The table of the runs. Each is read once, because a finished run never changes."""
     rows = {number: row for number, key in enumerate(runs.keys) if (row := _row(key))}
     return pd.DataFrame.from_dict(rows, orient="index")
 

@@ -1,4 +1,5 @@
-"""The Universe tab: many models in one space, how well they agree, a map that they share, any into any."""
+"""The tab Universe: many models in one space, how well they agree, a shared map, and translation between any
+two."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ OPENS = "relscope.universe-opens"
 
 
 def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
-    """Scores that need no common space, such as CKA, of these spaces."""
+    """Draw scores of these spaces that need no common space, such as CKA."""
     spaces = [compute.load_space(spec) for spec in specs]
     known, keep = (
         {name for name in METRICS.working() if METRICS[name].installed},
@@ -118,7 +119,7 @@ def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairS
 
 
 def compare(source: SpaceSpec, target: SpaceSpec) -> None:
-    """Open Explore with this pair, in the next run; spaces of an example join the session."""
+    """Open Explore with this pair in the next run; spaces of an example are added to the session."""
     spaces = session.workspace().spaces
     new = tuple(spec for spec in (source, target) if spec not in spaces)
     step = f"compare {space_name(source)} and {space_name(target)}"
@@ -129,7 +130,7 @@ def compare(source: SpaceSpec, target: SpaceSpec) -> None:
 def pair_of(
     points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]
 ) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The two spaces of the clicked cell; None for a space with itself or without a selection."""
+    """The two spaces of the clicked cell; None on the diagonal or without a selection."""
     if not points:
         return None
     _, i, j = points[0]["customdata"]
@@ -346,7 +347,7 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
 
 
 def _file(workspace: Workspace) -> None:
-    """A universe from a file, with those of its spaces that are here."""
+    """Open a universe file, with those of its spaces that are on this machine."""
     with st.container(horizontal=True, vertical_alignment="top", gap="medium"):
         file = st.file_uploader(f"A file that ends in {SUFFIX}", type=[SUFFIX[1:]], key="universe.upload")
         typed = kept(
@@ -380,7 +381,7 @@ def _read(path: Path) -> Universe:
 
 
 def _here(universe: Universe, specs: Sequence[SpaceSpec]) -> dict[str, SpaceSpec]:
-    """Spaces of the session and of the examples that are members: by their content."""
+    """The spaces of the session and of the examples that are members, recognised by their content."""
     examples = [spec for name in EXAMPLES for spec in example_spaces(name, jobs.queue().store.finished)[0]]
     by_digest = {compute.digest_or_blank(spec): spec for spec in [*examples, *specs]}
     members = {member.name: by_digest.get(member.digest) for member in universe.members}
@@ -390,7 +391,7 @@ def _here(universe: Universe, specs: Sequence[SpaceSpec]) -> dict[str, SpaceSpec
 def _show(
     workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
 ) -> None:
-    """All of a universe: `by_name` are those of its spaces that are here, `recipe` draws its figures."""
+    """Draw a universe; `by_name` are those of its spaces that are here, `recipe` draws its figures."""
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     messages.lead(f"<b>{plain_html(universe.headline())}</b>")
     left, right = st.columns([1.35, 1], gap="large")
@@ -477,7 +478,7 @@ def _pick(
 
 
 def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None:
-    """Any space into any other: some held-out rows with their nearest rows there, and files."""
+    """Draw the translation of any space into any other: held-out rows with their nearest rows, and files."""
     st.markdown("### Any model into any other")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         look = {"width": 240}
@@ -514,7 +515,7 @@ def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None
 def _examples(
     universe: Universe, source: LatentSpace, target: LatentSpace, first: str, second: str
 ) -> pd.DataFrame:
-    """Held-out rows of a space, translated, and the nearest rows of the other one."""
+    """Held-out rows of a space, translated, with their nearest rows in the other space."""
     ids = pd.Index(universe.test_ids)
     ids = ids[ids.isin(source.index) & ids.isin(target.index)]
     if not len(ids):
