@@ -1,4 +1,4 @@
-"""Access: which files a path that a user names may lead to.
+"""Access control: which files the paths that a user names may lead to.
 
 Usually every file that the account may read: app and command line serve the person who started them. With
 ``RELSCOPE_SHARE`` the app serves others too, and then a path must lead, with its symbolic links followed,
@@ -39,9 +39,8 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class AccessContext:
-    """One session of the app: the folder of its uploads, the keys of what it put into the store, and why no
-    other places are open to it.
-    """
+    """The rights of one app session: its folder of uploads, the store keys that it made, and why other
+    places are closed to it."""
 
     uploads: Path | None = None
     made: Container[str] = ()
@@ -52,8 +51,8 @@ _find_asker: Callable[[], AccessContext] | None = None
 
 
 def set_asker(find: Callable[[], AccessContext] | None) -> None:
-    """How this process finds the session that asks. Without it, as in a worker, the uploads of all sessions
-    are open: the app has asked before it submits a job."""
+    """Set the function that finds the session of the present call. A worker has none and may read the
+    uploads of all sessions, because the app checks access before it submits a job."""
     global _find_asker
     _find_asker = find
 
@@ -65,12 +64,12 @@ def all_uploads() -> Path:
 
 
 def shared() -> bool:
-    """Whether the app serves others than the person who started it."""
+    """Whether the app serves people other than the one who started it."""
     return environment.flag(ENVIRONMENT)
 
 
 def chosen_token() -> str:
-    """The token that RELSCOPE_TOKEN gives the app; "" where it gives none. A SpaceError for a short one."""
+    """The token in RELSCOPE_TOKEN, "" if unset. Raises a SpaceError if it is short."""
     token = os.environ.get(TOKEN, "")
     if token and (len(token) < _SHORTEST_TOKEN or not token.isprintable()):
         raise SpaceError(
@@ -81,7 +80,8 @@ def chosen_token() -> str:
 
 
 def made(key: str) -> bool:
-    """Whether whoever asks put this key into the store; yes where the app is not shared, and in a worker."""
+    """Whether the present session put this key into the store; True in a worker or an app that is not
+    shared."""
     return not shared() or _find_asker is None or key in _find_asker().made
 
 
@@ -108,13 +108,13 @@ def expanded(path: str | Path) -> Path:
 
 
 def data_folder() -> Path | None:
-    """The folder of RELSCOPE_DATA; None where it is not set."""
+    """The folder in RELSCOPE_DATA; None if it is not set."""
     data = os.environ.get(DATA)
     return expanded(data) if data else None
 
 
 def check_environment() -> None:
-    """Raise a SpaceError unless every variable has a value that it can have; to be called at a start."""
+    """Raise a SpaceError if an environment variable has an invalid value; call this at start."""
     for name in (ENVIRONMENT, NO_TOKEN, environment.CONFINED):
         environment.flag(name)
     chosen_token()
@@ -124,7 +124,7 @@ def check_environment() -> None:
 
 
 def allowed(path: str | Path, *, uploads: bool = True) -> Path:
-    """`expanded`, once it is known that whoever asks may read what is there.
+    """`expanded`, after a check that the present session may read the path.
 
     Where the app is shared, the path comes back resolved, and a relative one starts in the data folder. With
     ``uploads=False`` it must not lead into uploads there: for folders whose files tell a library which others
@@ -166,8 +166,8 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
 
 
 def need_own_machine(what: str) -> None:
-    """Raise a SpaceError while the app is shared: for folders that a library opens as it likes, and for
-    addresses.
+    """Raise a SpaceError if the app is shared: for addresses, and for folders that a library opens by
+    itself.
 
     A visitor must not make this machine connect to others, and a vector database writes into the folder that
     it opens. Open are the addresses of shards that `relscope app` was given.
@@ -182,9 +182,7 @@ def need_own_machine(what: str) -> None:
 
 
 def may_read(path: str | Path) -> bool:
-    """Whether `allowed` would give the path: for lists, which leave out what it refuses. True where the
-    app is not shared.
-    """
+    """Whether `allowed` accepts the path. Lists use it to leave out the others."""
     if shared():
         with suppress(SpaceError):
             return bool(allowed(path))
@@ -192,14 +190,13 @@ def may_read(path: str | Path) -> bool:
 
 
 def beside(path: Path, other: Path) -> bool:
-    """Whether a file beside an open one may be read as a part of it: always, unless it is a link that
-    leads out.
-    """
+    """Whether a file next to an opened one may be read as a part of it; False for a link that leads
+    elsewhere."""
     return not shared() or other.resolve().parent == path.resolve().parent or may_read(other)
 
 
 def _given() -> list[Path]:
-    """The files that `relscope app` was given: whoever started it opened them to all."""
+    """The files given to `relscope app`, which are open to all sessions."""
     files = [spec for spec in _opened() if spec["source"] in ("file", "sample")]
     beside = [(spec.get("options") or {}).get("metadata") for spec in files]
     return [Path(path).resolve() for path in (*(spec["name"] for spec in files), *filter(None, beside))]
@@ -210,7 +207,7 @@ def _opened() -> list[dict[str, Any]]:
 
 
 def regular_file(path: Path) -> Path:
-    """The path, if it leads to a regular file: reading a device or a named pipe might never end.
+    """The path if it leads to a regular file; reading a device or a named pipe might never end.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is made of a large array is kept as long as the array."""
+"""A cache of values derived from large arrays; an entry lives as long as its array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Made = TypeVar("Made")
 
 @dataclass(eq=False)
 class MadeOnce(Generic[Made]):
-    """A function of an array, called once for each array that nobody can write to.
+    """A function of an array, called once for each read-only array.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Settings from the environment: a value that a variable cannot have is an error that names it."""
+"""Settings from environment variables; an invalid value is an error that names its variable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STORE_GB = "RELSCOPE_STORE_GB"
 
 
 def flag(name: str) -> bool:
-    """Whether a variable is 1; it may be 0, or not set."""
+    """Whether a variable is 1; it may also be 0 or unset."""
     text = os.environ.get(name, "")
     if text not in ("", "0", "1"):
         raise wrong(name, "0 or 1", text)
@@ -19,7 +19,7 @@ def flag(name: str) -> bool:
 
 
 def number(name: str, usual: float, most: float) -> float:
-    """The number of a variable, above 0 and below `most`; `usual` where it is not set."""
+    """The number in a variable, above 0 and below `most`; `usual` if it is not set."""
     text = os.environ.get(name) or str(usual)
     try:
         value = float(text)
@@ -31,7 +31,7 @@ def number(name: str, usual: float, most: float) -> float:
 
 
 def store_bytes() -> int:
-    """The limit of the store: that of RELSCOPE_STORE_GB, else 10 GB."""
+    """The maximum size of the store in bytes, from RELSCOPE_STORE_GB; default 10 GB."""
     return int(number(STORE_GB, 10, 1e6) * 1e9)
 
 

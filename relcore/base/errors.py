@@ -40,9 +40,8 @@ def need_strings(setting: str, value: Any) -> None:
 
 
 def need_distinct(setting: str, values: Any, allowed: Sequence[Any] | None = None) -> None:
-    """Raise a SpaceError that names the setting unless the value is a tuple of different items, one or
-    more, all allowed.
-    """
+    """Raise a SpaceError that names the setting unless the value is a non-empty tuple of different
+    allowed items."""
     if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
         raise SpaceError(f"{setting}: expected at least one, none twice, got {values!r:.80}")
     for value in values if allowed else ():

@@ -1,4 +1,4 @@
-"""Libraries that come with an extra, as in ``pip install "relscope[text]"``."""
+"""Optional libraries, installed by an extra such as ``pip install "relscope[text]"``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OF_KIND = {"images": "vision", "texts": "text", "graph": "graph"}  # what the en
 
 @contextmanager
 def extra(name: str = "") -> Iterator[None]:
-    """Say how to install a missing library: around imports, or as a decorator of a function that imports.
+    """Turn a failed import into an error that says how to install the library; also a decorator.
 
     `name` is the extra to install, where several bring the library. Raises a SpaceError where a library of
     `EXTRAS` is missing.
@@ -54,7 +54,7 @@ def extra(name: str = "") -> Iterator[None]:
 
 
 def explained(error: ImportError, name: str = "") -> Exception:
-    """The error that says how to install what could not be imported; itself where no extra brings it."""
+    """An error that says how to install the library; the error itself if no extra installs it."""
     # pandas wraps that of jinja2
     missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
     library = (getattr(missing, "name", None) or "").partition(".")[0]

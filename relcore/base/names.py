@@ -1,5 +1,5 @@
-"""The one registry of what can be chosen and added: choosers, `--help`, recipes and the computations all read
-it here.
+"""The registry of everything that can be chosen and extended; choosers, `--help`, recipes and
+computations read it.
 
 Importing it costs nothing: an entry only tells where its code is, and `load` imports that on first use.
 Whoever adds a thing writes its file and one line here; a script may add an entry at run time, under a name of
@@ -21,8 +21,8 @@ from relcore.base.errors import SpaceError
 
 @dataclass(frozen=True)
 class Named:
-    """A choice: what people call it, and where its code is, as ``"module:attribute"``; a module that begins
-    with a dot is below `relcore`. Of a package of others, `plugin` is its name and version."""
+    """A choice: its title, and its code as ``"module:attribute"``, where a module that begins with a dot
+    is inside `relcore`. `plugin` is the name and version of another package that added it."""
 
     title: str
     where: str = ""
@@ -87,8 +87,8 @@ Entry = TypeVar("Entry", bound=Named)
 
 
 class Family(MutableMapping[str, Entry], Generic[Entry]):
-    """The choices of one kind: those of Relscope, and after them those of plugins, which are looked for when
-    a name is asked for that is not among the first.
+    """The choices of one kind: Relscope's own, then those of plugins. Plugins are searched when a name is
+    not among Relscope's own.
 
     A `private` family has no plugins where the app is shared: their settings may be paths.
     """
@@ -107,7 +107,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
 
     @property
     def added(self) -> dict[str, Entry]:
-        """Those of plugins."""
+        """The choices that plugins add."""
         if self._private:
             from relcore.base import access
 
@@ -131,7 +131,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return len({**self._own, **self.added})
 
     def name_of(self, code: type) -> str:
-        """The name of this class, "" where it has none; of a plugin's class also from where it is defined."""
+        """The name of a class, "" if it has none; works for a plugin's class, too."""
         place = f"{code.__module__}:{code.__qualname__}"
         for name, entry in self.items():
             if entry.where in (place, place.removeprefix("relcore")):
@@ -143,7 +143,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return ""
 
     def working(self) -> list[str]:
-        """The names without those of plugins that cannot be used, each of which is warned of once."""
+        """The names whose code can be used; warns once of each plugin that fails."""
         from relcore.base import plugins
 
         for name, entry in list(self.added.items()):

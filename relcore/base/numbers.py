@@ -29,14 +29,13 @@ def percent(share: float) -> str:
 
 
 def counted(n: int, thing: str, things: str = "") -> str:
-    """A number and its noun, singular for one: ``1 row``, ``20,000 rows``; `things` where the plural has
-    no plain s.
-    """
+    """A number with its noun, singular for one: ``1 row``, ``20,000 rows``; `things` is an irregular
+    plural."""
     return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
 
 
 def in_cell(value: float) -> str:
-    """Two decimals where they suffice: ``.78``, ``.004``; "" for NaN."""
+    """The number with two decimals, or more if it is small: ``.78``, ``.004``; "" for NaN."""
     return "" if value != value else short(value, 2 if abs(value) >= 0.095 else 3)
 
 

@@ -41,7 +41,7 @@ def _installed() -> Any:
 
 
 def named(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The names that packages add to those of Relscope, each with the fields of its `names.Named`."""
+    """The names that packages add, each with the fields of its `names.Named`."""
     points = list(_installed().select(group=f"relscope.{family}"))
     several = Counter(point.name for point in points)
     for point in points:
@@ -63,7 +63,7 @@ def named(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]
 
 
 def load(family: str, where: str, plugin: str) -> Any:
-    """The code of a name; raises a SpaceError that names the package where it cannot be used."""
+    """The code of a name; raises a SpaceError that names the package if it cannot be used."""
     module, _, attribute = where.partition(":")
     try:
         code = import_module(module)
@@ -84,7 +84,8 @@ def load(family: str, where: str, plugin: str) -> Any:
 
 @contextmanager
 def named_in_errors(plugin: str) -> Iterator[None]:
-    """Around a call of a plugin's code, "" for ours: what it raises becomes a SpaceError that names it."""
+    """Turn an exception of a plugin's code into a SpaceError that names the plugin; does nothing if
+    `plugin` is ""."""
     try:
         yield
     except SpaceError:

@@ -1,4 +1,5 @@
-"""Recipes and session files for other machines: files by the last part of their paths, checked by digest."""
+"""Recipes and session files that work on other machines: files are named without folders and checked by
+digest."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ Find = Callable[[Mapping[str, Any]], str]
 
 
 def without_paths(described: Any) -> Any:
-    """The JSON with only the last part of each absolute path, or as much more as tells two paths apart.
+    """The JSON with each absolute path cut to its last part, or to as many parts as distinguish two
+    paths.
 
     Examples
     --------
@@ -55,7 +57,7 @@ def _distinct_ends(paths: list[str]) -> dict[str, str]:
 
 
 def is_absolute(text: str) -> bool:
-    """Whether a text is a path from the root of a machine, of this system or another."""
+    """Whether a text is an absolute path, on this system or another."""
     return text.startswith(("/", "~")) or bool(_WINDOWS.match(text))
 
 
@@ -65,7 +67,7 @@ def last_part(path: str) -> str:
 
 
 def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[Path] = ()) -> Iterator[Path]:
-    """The files, or folders, that the spec may mean, in `folders` and up to two folders below `deep` ones."""
+    """The files or folders that the spec may mean, in `folders` and up to two levels below `deep` folders."""
     inner = ((folder, *sorted(folder.glob("*/")), *sorted(folder.glob("*/*/"))) for folder in deep)
     for folder in dict.fromkeys(chain(folders, *inner)):
         path = folder / last_part(spec["name"])
@@ -79,7 +81,8 @@ def finder(
     given: Mapping[str, Path] | None = None,
     remedy: str = "",
 ) -> Find:
-    """``find`` for `with_paths`: what is given for a name, else the name itself, else one of these folders.
+    """A function for `with_paths` that returns the given file, else the name itself, else a file in one
+    of these folders.
 
     It raises a SpaceError with the remedy where there is no file of this name.
     """
@@ -112,7 +115,7 @@ def _is_there(path: Path, spec: Mapping[str, Any]) -> bool:
 
 
 def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> Any:
-    """The JSON with every place of a file changed, also in the JSON texts that specs of encodings hold."""
+    """The JSON with every path changed, also inside the JSON texts that specs of encodings contain."""
     if isinstance(value, Mapping):
         places = _places(value)
         return {
@@ -130,7 +133,7 @@ def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> A
 
 
 def _places(spec: Mapping[str, Any]) -> set[str]:
-    """The keys of a spec, or of its options, whose texts may be paths: of an encoder every text."""
+    """The keys of a spec or of its options that may hold paths; for an encoder all its texts."""
     texts = {key for key, value in spec.items() if isinstance(value, str) and not value.startswith("{")}
     if "encoder" in texts:
         return texts - {"encoder"}

@@ -1,4 +1,4 @@
-"""JSON and the store's arrays of dataclasses: settings, recipes and results come and go through here.
+"""Conversion of dataclasses to JSON and to the store's arrays, and back: settings, recipes and results.
 
 msgspec reads, strictly; here unknown settings are refused, and arrays go beside the JSON. A class whose JSON
 is not its fields has ``to_record(self)``, and ``from_record(cls, record)`` unless it is a dataclass.
@@ -29,7 +29,7 @@ _MOST_WHOLE = 2**63
 
 
 def parse(text: str | bytes, where: str, what: str = "") -> Any:
-    """The value of a JSON text that is expected to be `what`.
+    """The value in a JSON text; `what` says what was expected, for errors.
 
     Raises a SpaceError for invalid JSON, more than 32 MB or 40 levels, a name twice in one object, a number
     that is not finite or has more than 64 bits, and half a surrogate pair.
@@ -63,7 +63,7 @@ def read_file(path: Path, what: str) -> Any:
 
 
 def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
-    """Raise a SpaceError unless settings can be what is in these objects and lists."""
+    """Raise a SpaceError if the value is nested more deeply than settings are."""
     if isinstance(value, Mapping | list | tuple):
         if not levels:
             expected = f"at most {_MOST_LEVELS} levels of lists and objects"
@@ -139,7 +139,7 @@ def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str 
 def from_json(
     kind: type[T], record: Any, what: str = "settings", arrays: Mapping[str, np.ndarray] | None = None
 ) -> T:
-    """A dataclass of this kind back from `to_json`; what is missing takes its default.
+    """A dataclass of this kind from the output of `to_json`; missing fields take their defaults.
 
     Raises a SpaceError with ``what`` and the place of a setting that is missing, unknown, of the wrong type,
     or refused by the class itself.
@@ -177,7 +177,7 @@ def unpack(kind: type[T], arrays: Mapping[str, np.ndarray], record: Any) -> T:
 
 
 def _refuse_unknown(given: Any, known: Any, place: str) -> None:
-    """msgspec passes over unknown names, so they are refused here."""
+    """Raise a SpaceError for unknown field names, which msgspec ignores."""
     if isinstance(given, Mapping) and isinstance(known, Mapping):
         if unknown := [name for name in given if name not in known]:
             raise SpaceError(

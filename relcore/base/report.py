@@ -1,4 +1,5 @@
-"""Report: what a result says of itself; terminal, JSON, CSV, Markdown, notebook, app and agents show it."""
+"""Report: a result in words and numbers, rendered for terminal, JSON, CSV, Markdown, notebook, app and
+agents."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class Table:
     caption: str = ""
 
     def text(self) -> str:
-        """As an aligned text."""
+        """The table as aligned text."""
         return "\n".join(filter(None, (self.title, aligned(self.shown) if self.shown else "")))
 
     def html(self) -> str:
@@ -67,7 +68,7 @@ class Table:
         return "".join([*parts, f"<p><small>{escape(self.caption)}</small></p>" * bool(self.caption)])
 
     def markdown(self) -> str:
-        """As a table of GitHub's Markdown, in which no cell is a link, a mention or HTML."""
+        """The table in GitHub's Markdown; no cell can become a link, a mention or HTML."""
         if not self.shown:
             return ""
         head, *rows = self.shown
@@ -102,20 +103,21 @@ class Report:
     figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
     def text(self) -> str:
-        """As lines for a terminal."""
+        """The report as text for a terminal."""
         parts = [self.sentence]
         for table in self.tables:
             parts += [table.text(), table.caption] if table.shown else []
         return "\n\n".join(filter(None, [*parts, "\n".join(self.notes)]))
 
     def record(self) -> dict[str, Any]:
-        """As an object of JSON: facts, the sentence, the notes, and the rows of each table by its name."""
+        """The report as a JSON object: facts, sentence, notes, and the rows of each named table."""
         record = {"sentence": self.sentence, "notes": list(self.notes), **self.facts}
         named = {table.name: table.rows for table in self.tables if table.name and table.rows is not None}
         return plain(record | {name: rows.to_dict("records") for name, rows in named.items()})
 
     def markdown(self) -> str:
-        """As GitHub's Markdown for a comment; an alarm, or that there is none, is the first sign."""
+        """The report in GitHub's Markdown for a comment; it begins with ❌ after an alarm, with ✅ without
+        one."""
         sign = "" if "alarm" not in self.facts else "❌ " if self.facts["alarm"] else "✅ "
         parts = [sign + _markdown(self.sentence)]
         for table in self.tables:
@@ -124,7 +126,7 @@ class Report:
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def html(self) -> str:
-        """As a fragment of HTML, with the first figure as a picture."""
+        """The report as an HTML fragment, with the first figure as a picture."""
         parts = [f"<p>{escape(self.sentence)}</p>" * bool(self.sentence)]
         if picture := self._repr_png_():
             parts.append(f'<img alt="" src="data:image/png;base64,{b64encode(picture).decode()}">')
@@ -174,7 +176,7 @@ def json_lines(rows: pd.DataFrame) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: NumPy numbers as Python numbers, NaN as null."""
+    """The value with types that JSON has: NumPy numbers become Python numbers, NaN becomes null."""
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -187,7 +189,7 @@ def plain(value: Any) -> Any:
 
 
 def _markdown(text: str) -> str:
-    """Without what could begin markup or a link, or mention someone."""
+    """The text without characters that could begin markup or a link, or mention someone."""
     text = visible(text).translate(_LOOKALIKES)
     for mark in _MARKS:
         text = text.replace(mark, f"{mark[:-1]}\\{mark[-1]}" if len(mark) > 1 else f"\\{mark}")
@@ -195,7 +197,7 @@ def _markdown(text: str) -> str:
 
 
 def _markdown_cell(text: str) -> str:
-    """A cell; a name with other signs than letters and digits is code."""
+    """The text as a cell; a name with unusual characters becomes code."""
     if set(text) <= _PLAIN and "www." not in text:
         return text
     return f"`{visible(text, 120).translate(_LOOKALIKES).replace('`', 'ˋ')}`"

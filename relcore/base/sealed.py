@@ -1,4 +1,4 @@
-"""Sealed files: safetensors with one JSON entry about their tensors, and a checksum of it all."""
+"""Sealed files: safetensors with one JSON header about the tensors and a checksum of the whole file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 
 def sealed(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
-    """The file of float32 and uint8 tensors; `header` is a dataclass with a `checksum`, which is filled in.
+    """The bytes of a file of float32 and uint8 tensors; `header` is a dataclass whose `checksum` is
+    filled in.
 
     Equal tensors and headers give equal bytes.
     """
@@ -38,7 +39,7 @@ def sealed(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
 def checked_tensors(
     path: Path, key: str, kind: type[T], layout: int, what: str
 ) -> tuple[T, dict[str, np.ndarray]]:
-    """The header and the tensors that `sealed` wrote; a file whose checksum is "" is not compared with it.
+    """The header and the tensors of a file that `sealed` wrote; an empty checksum is not compared.
 
     Raises
     ------

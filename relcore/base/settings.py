@@ -1,6 +1,5 @@
-"""Settings: what a field of a dataclass may hold and how it is shown. Form, options of the command line,
-recipes and checks of a task or an encoder all come from its fields.
-"""
+"""Settings: the allowed values of a dataclass field and how it is shown. Forms, command options, recipes
+and checks derive from them."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Facts(Protocol):
-    """What is known of a dataset before it is encoded: `sizes` are (width, height) of pictures, if known."""
+    """Properties of a dataset known before it is encoded; `sizes` are the (width, height) of its pictures."""
 
     n: int
     classes: Sequence[str]
@@ -28,7 +27,8 @@ class Facts(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. The first one of an encoder names it on the command line: ``mlp``, ``timm:NAME``.
+    """One setting of a task or an encoder. An encoder's first setting follows its name on the command
+    line: ``timm:NAME``.
 
     Attributes
     ----------
@@ -94,13 +94,13 @@ class Setting:
         return getattr(label, "title", label) if not isinstance(label, str) else label
 
     def start(self, data: Facts | None = None) -> Any:
-        """The value that a form on this dataset shows first; UNSET if there is none."""
+        """The initial value in a form for this dataset; UNSET if there is none."""
         if callable(self.usual):
             return self.usual(data)
         return self.default if self.usual is UNSET else self.usual
 
     def check(self, value: Any) -> None:
-        """Raise a SpaceError that names the setting, what is allowed and what came."""
+        """Raise a SpaceError with the setting's name and the allowed values if the value is not allowed."""
         if value is None and type(None) in get_args(self.kind):
             return
         expected = ""
@@ -134,7 +134,8 @@ class Setting:
 
     @property
     def wanted(self) -> str:
-        """``"a whole number from 2 to 4096"``, ``"a number above 0, below 1"``."""
+        """The allowed values in words: ``"a whole number from 2 to 4096"``, ``"a number above 0, below
+        1"``."""
         noun = "a whole number" if self.number is int else "a number"
         if self.above is not None:
             upper = f", at most {self.high}" if self.high is not None else ""
@@ -144,9 +145,8 @@ class Setting:
         return noun if self.low is None else f"{noun} from {self.low}{upper}"
 
     def read(self, text: str) -> Any:
-        """The value of what a user typed: ``"4, 8, 12"``, ``"0.1"``; a SpaceError if it has none. Numbers
-        are in plain ASCII digits: Python alone would take "１２" and "1_000".
-        """
+        """The value of a typed text such as ``"4, 8, 12"`` or ``"0.1"``; raises a SpaceError if it has
+        none. Only ASCII digits count: Python alone would accept "１２" and "1_000"."""
         typed, text = text, str(text).strip()
         if self.is_tuple and get_args(self.kind)[0] is str:
             return tuple(filter(None, map(str.strip, text.split(","))))
@@ -182,13 +182,13 @@ def settings_of(kind: type) -> dict[str, Setting]:
 
 
 def check(settings: Any) -> None:
-    """Raise a SpaceError that names the setting unless each field holds what it may hold."""
+    """Raise a SpaceError that names the first setting with a value that is not allowed."""
     for name, one in settings_of(type(settings)).items():
         one.check(getattr(settings, name))
 
 
 def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
-    """The setting with what its field says."""
+    """The setting, completed by the name, type and default of its field."""
     is_tuple, labels = get_origin(kind) is tuple, {}
     kinds = () if is_tuple else (kind, *get_args(kind))
     choices = given.choices or (get_args(kind) if get_origin(kind) is Literal else ())

@@ -1,4 +1,5 @@
-"""Ctrl-C and SIGTERM of a command: one line, and the exit code that a shell expects, at any moment.
+"""Ctrl-C and SIGTERM in commands: at any moment they print one line and give the exit code that a shell
+expects.
 
 While nothing is open, as during imports, the process ends at once (`leave`). Else the work ends in order, by
 a KeyboardInterrupt (`stop`), and a second signal ends it at once.
@@ -22,7 +23,7 @@ _done: set[str] = set()
 
 
 def listen(handler: "Any") -> None:
-    """Have the handler called for both signals, but for one that whoever started the process ignores."""
+    """Call the handler for both signals, except one that the parent process had set to be ignored."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
@@ -42,7 +43,7 @@ def stop(number: int, _: "Any" = None) -> None:
 
 
 def say() -> int:
-    """Print the line, once for all signals; the exit code."""
+    """Print the line, once for all signals, and return the exit code."""
     if not stopped or "said" not in _done:
         _done.add("said")
         try:
@@ -56,7 +57,8 @@ def say() -> int:
 
 
 def end(code: int) -> "NoReturn":
-    """End the process: the interpreter's own end would print what a signal interrupts."""
+    """End the process at once, because the interpreter's own shutdown would print what a signal
+    interrupts."""
     if "ended" not in _done:
         _done.add("ended")
         try:  # noqa: SIM105 – contextlib is not built in
@@ -68,7 +70,7 @@ def end(code: int) -> "NoReturn":
 
 
 def _again(ignored: "Any") -> None:
-    """Where Python swallows the KeyboardInterrupt, in a destructor or a callback: raise it again."""
+    """Raise a KeyboardInterrupt again that Python swallowed in a destructor or a callback."""
     if not stopped or not issubclass(ignored.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(ignored)
         return
@@ -77,7 +79,7 @@ def _again(ignored: "Any") -> None:
 
 
 def in_order() -> None:
-    """From now on the work ends in order, where this process would `leave`."""
+    """From now on a signal lets the work end in order instead of leaving the process."""
     if leave in map(signal.getsignal, SIGNALS):
         import warnings
 
@@ -88,13 +90,13 @@ def in_order() -> None:
 
 
 def hold() -> None:
-    """A signal waits until the program that replaces this one listens."""
+    """Hold signals back until the program that replaces this one handles them."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
 def at_once() -> None:
-    """The work is done: `leave` again."""
+    """From now on a signal leaves the process at once: the work is done."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.setitimer(signal.ITIMER_REAL, 0)
         listen(leave)

@@ -1,4 +1,4 @@
-"""Texts that users and files bring, made safe to show in a terminal or on a page."""
+"""Texts of users and files, made safe for a terminal or a page."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def harmless(text: str) -> str:
-    """The text with � in place of each character that steers or hides; line breaks stay."""
+    """The text with � in place of control characters and invisible ones; line breaks stay."""
     return _STEERING.sub("\N{REPLACEMENT CHARACTER}", _RETURN.sub(" ", text))
 
 
 def visible(text: object, most: int = LONGEST) -> str:
-    """`harmless` on one line, at most `most` characters long.
+    """r`harmless` on one line, cut to `most` characters.
 
     Examples
     --------
-    >>> visible("a\\x1b[2Jb\\n c")
+    >>> visible("a\x1b[2Jb\n c")
     'a�[2Jb c'
     >>> visible("embedding", most=4)
     'emb…'
@@ -44,13 +44,13 @@ def visible(text: object, most: int = LONGEST) -> str:
 
 
 def encodable(data: Any) -> Any:
-    """The data with � for each half of a surrogate pair in its texts, which no font and no file can hold.
+    """rThe data with � in place of lone surrogates in its texts, which no file can hold.
 
     Texts are found in lists, tuples, dictionaries, dataclasses and arrays of objects.
 
     Examples
     --------
-    >>> encodable({"ids": ("\\ud800", "a")})
+    >>> encodable({"ids": ("\ud800", "a")})
     {'ids': ('�', 'a')}
     """
     if isinstance(data, str):
@@ -84,7 +84,7 @@ _LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also cuts at U+0085, whic
 
 
 def read_lines(path: Path, what: str) -> list[str]:
-    """The lines of a text file; `what` it is expected to list, for errors.
+    """The lines of a text file; `what` says what they should list, for errors.
 
     Raises a SpaceError for no file, more than 64 MB, no UTF-8, a zero byte.
     """
@@ -110,7 +110,8 @@ def lines_of(content: bytes, where: str, what: str) -> list[str]:
 
 
 def as_lines(items: Sequence[str], where: str, what: str, first: bool = True) -> bytes:
-    """What `lines_of` reads as these lines; the `first` ones of a file may begin with a byte order mark.
+    """The bytes from which `lines_of` reads these items; the `first` items of a file may begin with a
+    byte order mark.
 
     Raises a SpaceError for one with a line break or a zero byte.
     """
@@ -125,5 +126,5 @@ def as_lines(items: Sequence[str], where: str, what: str, first: bool = True) ->
 
 
 def lines_in(text: str) -> list[str]:
-    """The lines of a text; a line end at its end begins none."""
+    """Split text into lines; a trailing newline adds no empty line."""
     return _LINE_END.split(text.removesuffix("\n"))

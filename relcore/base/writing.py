@@ -1,4 +1,4 @@
-"""Files and folders that appear under their name once they are whole; folders for as long as a process lives.
+"""Files and folders that get their name only when they are complete, and temporary folders of a process.
 
 They are made beside their goal, under a hidden name that says which process they belong to, so that whoever
 writes there next removes what a killed process left.
@@ -33,14 +33,14 @@ _REMEDY = {number: remedy for remedy, numbers in _REMEDIES.items() for number in
 
 
 class NotWritten(SpaceError):
-    """A file or a folder that the disk did not take; nothing of it is left. `strerror` is the system's."""
+    """The disk refused a file or a folder; no part of it is left. `strerror` is the system's message."""
 
     strerror = ""
 
 
 @contextmanager
 def disk_errors(path: Path | str) -> Iterator[None]:
-    """What the disk refuses while this path is written becomes a NotWritten that names it."""
+    """Turn an error of the disk while this path is written into a NotWritten that names it."""
     try:
         yield
     except BrokenPipeError:  # of a reader that has read enough
@@ -60,7 +60,8 @@ def disk_errors(path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A file that appears under its name once it is whole and on the disk, and not at all after an error.
+    """An open file that replaces the path once it is complete and on disk; after an error the path is
+    unchanged.
 
     Its `name` may be given to a library that opens files itself. Raises `NotWritten`.
     """
@@ -81,14 +82,14 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """`replacing`, of bytes that are there."""
+    """Write bytes by `replacing`."""
     with replacing(path, mode) as stream:
         stream.write(content)
 
 
 @contextmanager
 def new_folder(path: Path, last: str = "") -> Iterator[Path]:
-    """A folder that appears under its name once all files in it are whole and on the disk.
+    """A new folder that gets its name once all its files are complete and on disk.
 
     Where the folder is there already, what is in the new one then moves into it, `last` as the last.
     """
@@ -112,14 +113,14 @@ def finish_folder(partial: Path, path: Path, last: str = "") -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder; a kill leaves it as it was, or what the next writer removes."""
+    """Remove a folder; if the process is killed meanwhile, the next writer removes the rest."""
     hidden = folder.with_name(f"{_HIDDEN}{own_name()}")
     os.rename(folder, hidden)
     remove(hidden)
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed writers left in a folder."""
+    """Remove the remains of killed writers from a folder."""
     with suppress(OSError):  # no permission to list it, or another writer removes one, too
         for left in folder.iterdir():
             if left.name.startswith(_HIDDEN) and orphaned(left, left.name.removeprefix(_HIDDEN)):
@@ -128,7 +129,7 @@ def sweep(folder: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A free name on the disk of the path; what is there under it in the end is removed."""
+    """A free name on the path's disk; anything left under it at the end is removed."""
     folder = Path(os.path.realpath(path)).parent
     with disk_errors(path):
         sweep(folder)
@@ -140,7 +141,7 @@ def _beside(path: Path) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder as far as it can be removed."""
+    """Remove a file or a folder; errors are ignored."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -149,18 +150,18 @@ def remove(path: Path) -> None:
 
 
 def own_name() -> str:
-    """A new name that says which process of which machine a file belongs to."""
+    """A new name that contains the machine and the process that own the file."""
     return "~".join((socket.gethostname(), str(os.getpid()), _began(os.getpid()), uuid.uuid4().hex))
 
 
 def orphaned(path: Path, name: str = "") -> bool:
-    """Whether the process of this `own_name` has ended, or, where that cannot be known, the file is old."""
+    """Whether the process of this `own_name` has ended; if that is unknown, whether the file is old."""
     known = ended(name or path.name)
     return time.time() - path.stat().st_mtime > STALE_SECONDS if known is None else known
 
 
 def ended(name: str) -> bool | None:
-    """Whether the process of this `own_name` has ended; None where it is not of this machine."""
+    """Whether the process of this `own_name` has ended; None if it ran on another machine."""
     host, pid, began, *_ = *name.split("~"), "", ""
     if host != socket.gethostname() or not pid.isdecimal():
         return None
@@ -175,7 +176,7 @@ def ended(name: str) -> bool | None:
 
 
 def _began(pid: int) -> str:
-    """When a process began, in the kernel's ticks: its number may be given to another one later.
+    """When a process began, in kernel ticks; its number alone may be used again by a later process.
 
     "ended" for one that nobody waited for, as happens in a container; "" where this cannot be known.
     """
@@ -189,17 +190,17 @@ def _began(pid: int) -> str:
 
 
 def temporary() -> tempfile.TemporaryDirectory:
-    """A folder that is removed when this process closes it or ends; after a kill, by `sweep_temporary`."""
+    """A temporary folder, removed when this process closes it or ends; after a kill by `sweep_temporary`."""
     return tempfile.TemporaryDirectory(prefix=temporary_prefix(), ignore_cleanup_errors=True)
 
 
 def temporary_prefix() -> str:
-    """Of the names of this process's folders, by which `sweep_temporary` finds them."""
+    """The prefix of this process's temporary folders, by which `sweep_temporary` finds them."""
     return f"{_TEMPORARY}{own_name()}~"
 
 
 def sweep_temporary() -> None:
-    """Remove folders of ended processes of this account."""
+    """Remove the temporary folders of this account's ended processes."""
     with suppress(OSError):
         for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*~*~*~*"):
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Charts: the numbers of each kind, the same on screen, on paper and in CSV.
+"""Charts as data: the same numbers on screen, on paper and in CSV.
 
 `screen` and `paper` draw them under one name, such as ``lines_figure``.
 """
@@ -127,7 +127,7 @@ class Lines:
         return pd.concat(parts, ignore_index=True)
 
     def describe(self) -> str:
-        """The alt text."""
+        """The alternative text."""
         if self.alt:
             return self.alt
         kind = "Line chart" if self.kind == "lines" else "Scatter plot"
@@ -151,7 +151,7 @@ Label = str | float
 
 @dataclass(frozen=True, eq=False)
 class Diagram:
-    """Named points in the plane, and lines between places.
+    """Named points in the plane, and lines between points.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class Diagram:
 
 @dataclass(frozen=True, eq=False)
 class MovingPoints:
-    """The same points at one place after the other: they move on the screen, and are side by side on paper.
+    """The same points on several maps: an animation on screen, side by side on paper.
 
     Attributes
     ----------
@@ -220,12 +220,12 @@ class MovingPoints:
 
     @property
     def edges(self) -> tuple[np.ndarray, float]:
-        """Middle (2,) and half the width of a square that holds nearly all places."""
+        """The centre (2,) and half the width of a square that contains nearly all points."""
         low, high = np.percentile(self.places.reshape(-1, 2), (0.5, 99.5), axis=0)
         return (low + high) / 2, 0.56 * float((high - low).max()) or 1.0
 
     def colors(self, theme: Theme) -> list[str]:
-        """Of each point."""
+        """The colour of each point."""
         palette = theme.category_colors(len(self.group_names))
         return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
 
@@ -239,7 +239,7 @@ class MovingPoints:
         ) if there else np.empty(shape)
 
     def table(self) -> pd.DataFrame:
-        """Columns map, name, group, x, y: a line for each point of each map."""
+        """Columns map, name, group, x, y: one line per point and map."""
         t, n = self.places.shape[:2]
         groups = [self.group_names[i] if 0 <= i < len(self.group_names) else "" for i in self.groups]
         columns = {"map": np.repeat(self.titles, n), "name": self.names * t, "group": groups * t}
@@ -331,14 +331,14 @@ class Matrices:
             raise ValueError(f"scale: expected two {kind} values, got {self.scale!r}")
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """Where values lie on the scale, 0 palest … 1 deepest; NaN stays."""
+        """The places of values on the scale, 0 (palest) to 1 (deepest); NaN stays."""
         measured = np.log10 if self.log else np.asarray
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = measured(np.array(self.scale, dtype=float))
             return np.clip((measured(np.asarray(values, dtype=float)) - low) / (high - low), 0, 1)
 
     def color(self, value: float, theme: Theme) -> tuple[float, float, float]:
-        """Three shares 0 … 1."""
+        """The colour of a value as red, green and blue, each 0 … 1."""
         return cell_color(float(self.shares(value)), theme)
 
     def ticks(self) -> tuple[list[float], list[str]]:
@@ -365,11 +365,11 @@ class Matrices:
 
     @cached_property
     def most(self) -> tuple[int, int]:
-        """The most rows and columns of a panel."""
+        """The largest number of rows and of columns of a panel."""
         return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
 
     def numbered(self, panel: MatrixPanel, room: float) -> bool:
-        """Whether columns bear the rows' numbers instead of names longer than `room` letters."""
+        """Whether columns are labelled by numbers because their names are longer than `room` letters."""
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 
     def table(self) -> pd.DataFrame:
@@ -385,12 +385,12 @@ class Matrices:
 
 
 def name_of(label: Label) -> str:
-    """Numbers to four digits."""
+    """The label as a text; numbers have four digits."""
     return label if isinstance(label, str) else general(label, 4)
 
 
 def thinned(n: int, room: float) -> int:
-    """The step at which n labels are written, with room for `room` of them."""
+    """The step between labels so that at most `room` of n are written."""
     return max(1, int(np.ceil(n / max(room, 1))))
 
 
@@ -399,7 +399,7 @@ def thinned(n: int, room: float) -> int:
 
 @dataclass(frozen=True)
 class PictureRow:
-    """One encoder with one decoder: its pictures of all originals.
+    """The pictures that one encoder with one decoder makes of all originals.
 
     Attributes
     ----------
@@ -425,7 +425,8 @@ class PictureRow:
 
 @dataclass(frozen=True)
 class PictureGrid:
-    """Originals (m, height, width) and rows of the same pictures; `note` says whose, and over how many."""
+    """Originals (m, height, width) and rows of their reconstructions; `note` names the data and the
+    number of pictures."""
 
     originals: np.ndarray
     rows: tuple[PictureRow, ...]
@@ -450,7 +451,7 @@ class PictureGrid:
 
 
 def error_text(error: float) -> str:
-    """Three digits: ``".66"``, ``"9.58"``, ``"97.8"``, ``"156"``."""
+    """The error with three digits: ``".66"``, ``"9.58"``, ``"97.8"``, ``"156"``."""
     return short(error, 2 if error < 10 else 1 if error < 100 else 0)
 
 
@@ -480,7 +481,7 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """The table with ``x``, where each bar stands (metrics at 0, 1, …), and its width."""
+    """The table with a column ``x``, the place of each bar (metrics at 0, 1, …), and the width of a bar."""
     forms, metrics = table.form.unique().tolist(), table.metric.unique().tolist()
     width = 0.8 / len(forms)
     order = table.form.map(forms.index) - (len(forms) - 1) / 2
@@ -488,7 +489,7 @@ def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
 
 
 def score_range(table: pd.DataFrame) -> tuple[float, float]:
-    """Lowest and highest score to show, with room above for the label."""
+    """The lowest and the highest score to show, with room above for the label."""
     values = table.filter(["score", "null_low", "null_high", "low", "high"]).to_numpy(dtype=float)
     low, high = min(0.0, np.nanmin(values)), max(1.0, np.nanmax(values))
     return (low * 1.1, high + 0.08 * (high - low))
@@ -557,7 +558,7 @@ _MEASURES = {"loss": "training loss", "accuracy": "held-out accuracy"}
 
 
 def curve_of(training: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Loss and accuracy by epoch from an encoding's "training" metadata; empty without epochs."""
+    """Loss and accuracy by epoch from an encoding's "training" metadata; {} without epochs."""
     names = {"loss": "loss", "losses": "loss", "held_out_accuracy": "accuracy", "accuracies": "accuracy"}
     return {panel: list(training[name]) for name, panel in names.items() if training.get(name) is not None}
 

@@ -1,4 +1,4 @@
-"""Export: every figure as a file of any kind, with the recipe that makes it again inside.
+"""Export: every figure as a file of any kind that contains the recipe to make it again.
 
 The recipe is in PDF (Keywords), PNG (a text chunk), SVG (metadata) and HTML (a JSON script).
 """
@@ -93,7 +93,7 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
 
 
 def recipe_script(recipe: str | None) -> str:
-    """The element that holds a recipe in JSON in a page; none of its texts can end the element."""
+    """The HTML element that holds a recipe in JSON; none of its texts can end the element."""
     safe = None if recipe is None else recipe.replace("<", "\\u003c")
     return f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
 
@@ -118,7 +118,7 @@ def _recipe_text(data: bytes) -> str | bytes | None:
 
 
 def _png_texts(data: bytes) -> Iterator[bytes]:
-    """The texts of a PNG under our key; its pixels are not decoded."""
+    """The texts of a PNG under Relscope's key; pixels are not decoded."""
     at, key = len(_PNG), KEY.encode() + b"\0"
     while at + 8 <= len(data):
         end = at + 8 + int.from_bytes(data[at : at + 4])
@@ -154,7 +154,7 @@ KINDS = tuple(MEDIA_TYPES)
 
 @dataclass(frozen=True)
 class Exportable:
-    """One figure in all its forms, each made on demand.
+    """A figure in all its file formats, each made on demand.
 
     Attributes
     ----------
@@ -226,7 +226,7 @@ class Exportable:
         return self._printed(kind, style or PAPER, text)
 
     def save(self, path: str | Path, style: Style | None = None, *, full_paths: bool = False) -> None:
-        """Write the file that the suffix of the path names; settings and errors as in `bytes`."""
+        """Write the figure in the format of the path's suffix; settings and errors as in `bytes`."""
         kind = Path(path).suffix.lstrip(".").lower()
         write(Path(path), self.bytes(kind, style, full_paths=full_paths))
 
@@ -272,7 +272,7 @@ class Exportable:
 
 
 def content_policy(scripts: Iterable[str], also: str = "") -> str:
-    """A page's policy: run only these scripts, by their digests, and ask no server for anything.
+    """The content security policy of a page: run only these scripts, by digest, and contact no server.
 
     A second wall: a user's text that ended a script or an attribute would still not run.
     """
@@ -285,7 +285,7 @@ def content_policy(scripts: Iterable[str], also: str = "") -> str:
 
 
 def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """The function of this name in `screen` and in `paper`, imported when called, on these data.
+    """The functions of this name in `screen` and in `paper`, applied to these data; imported when called.
 
     `encodable`, as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
     """
@@ -303,7 +303,7 @@ def chart_exportable(
     latex: Callable[[], pd.DataFrame] | None = None,
     table: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
-    """A chart in all its forms; `table` replaces the chart's own."""
+    """A chart as an `Exportable`; `table` replaces the chart's own."""
     table = table or (lambda: encodable(chart).table())
     return Exportable(name, *drawn(chart.figure, chart), table, recipe, latex)
 

@@ -67,7 +67,7 @@ _SLANTED = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 def write(
     figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str, str] | None = None
 ) -> bytes:
-    """The bytes of a figure as "pdf", "svg" or "png", always the same for the same figure.
+    """The bytes of a figure as "pdf", "svg" or "png"; equal figures give equal bytes.
 
     `metadata` has the keys that Matplotlib knows for the kind.
     """
@@ -81,7 +81,7 @@ def write(
 
 @contextmanager
 def settings(style: Style) -> Iterator[None]:
-    """Matplotlib's settings for one figure, put back afterwards.
+    """Matplotlib's settings within the block; they are restored afterwards.
 
     Under a lock, since `matplotlib.rc_context` alone would leak into other users' threads.
     """
@@ -119,7 +119,7 @@ def _blank_figure(style: Style, height: float) -> Figure:
 
 
 def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **options: Any) -> Axes:
-    """Axes at a place in inches."""
+    """New axes at a place in inches."""
     width, height = figure.get_size_inches()
     return figure.add_axes((x / width, y / height, wide / width, high / height), **options)
 
@@ -140,7 +140,7 @@ def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend
 
 
 def _cut_to(text: Text, room: float) -> None:
-    """End a text that is wider than `room` inches in an ellipsis."""
+    """Cut a text to a width of `room` inches, with an ellipsis."""
     whole = text.get_text()
     for length in range(len(whole), 0, -1):
         text.set_text(whole if length == len(whole) else whole[:length].rstrip() + "…")
@@ -149,7 +149,7 @@ def _cut_to(text: Text, room: float) -> None:
 
 
 def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
-    """Short ticks in the theme's colours, with labels `smaller` by some points.
+    """Draw short ticks in the theme's colours, with labels `smaller` by some points.
 
     Set here because ticks are made when first drawn, possibly under other settings.
     """
@@ -177,7 +177,8 @@ def _height(artist: Artist) -> float:
 
 
 def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
-    """Bars of scores, a group per metric, a colour per form; behind each its chance level in grey."""
+    """Bars of scores, grouped by metric and coloured by representation, with the chance level in grey
+    behind."""
     with settings(style):
         table, room = score_places(table)
         theme, metrics = style.theme, table.metric.unique()
@@ -213,7 +214,7 @@ def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
 
 
 def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
-    """An empty chart; `_fit_around` gives it its room when it is drawn."""
+    """An empty chart; `_fit_around` sets its margins when it is drawn."""
     figure = _blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
     axes = figure.add_subplot()
     axes.set(xlabel=x_title, ylabel=y_title)
@@ -224,7 +225,7 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
 
 
 def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
-    """Leave the room that tick labels, titles and the legend take."""
+    """The figure with margins for tick labels, titles and the legend."""
     pad, below = 0.04, _height(_legend_below(figure, handles, style)) if handles else 0.0
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)
@@ -268,7 +269,7 @@ _MOST_MAPS = 12  # on one page
 
 
 def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
-    """The maps side by side; of more than twelve, twelve from the first to the last."""
+    """The maps side by side; twelve of them, evenly chosen, if there are more."""
     theme, t = style.theme, len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
     (names, middles), (middle, reach) = moving.named(), moving.edges
@@ -347,7 +348,7 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
 
 
 def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
-    """All panels in a grid; the columns' names above each, the rows' at the left."""
+    """All panels in a grid, with column names above and row names at the left."""
     with settings(style):
         line, width = style.line, style.width
         figure = _blank_figure(style, 1)
@@ -397,7 +398,7 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
 def _draw_panel(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, size: tuple[float, float, float]
 ) -> None:
-    """The cells and their names; `size` is the width, the height and the room at the left, in inches."""
+    """Draw the cells and their names; `size` is width, height and left margin in inches."""
     theme, (n_rows, n_columns) = style.theme, panel.values.shape
     wide, high = size[0] / n_columns, size[1] / n_rows
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5))
@@ -458,7 +459,7 @@ def _name_rows(
 def _write_cells(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: tuple[float, float]
 ) -> None:
-    """The texts if all have room, small print only with the first lines."""
+    """Write the texts if all fit, and the small print only if it fits, too."""
     wide, high = cell
     shown = panel.shown_texts()
     if not shown:
@@ -493,7 +494,7 @@ _GAP, _GROUP_GAP = 3, 12
 
 
 def pictures_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
-    """A block per family, one above the other, its rows in pairs; a picture at most half an inch."""
+    """One block per family, stacked, with rows in pairs; a picture is at most half an inch wide."""
     with settings(style):
         line, size, theme = style.line, style.font_size, style.theme
         n, (height, width) = len(grid.originals), grid.originals.shape[1:]
@@ -666,7 +667,7 @@ def _title_pane(
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    """The legend of each colouring: the classes that occur, after the rows of none; then the anchors.
+    """The legend entries of each colouring: "other", the classes that occur, and the anchors.
 
     Of a scale only the rows of none, as it has a colour bar.
     """

@@ -1,4 +1,4 @@
-"""Scene: the content of the linked panes; sizes, names and legends alike on screen and paper."""
+"""Scene: the content of the linked panes, with the same sizes, names and legends on screen and paper."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NONE = ""  # what `hidden` calls the rows of no class
 
 @dataclass(frozen=True)
 class ColorScale:
-    """Numbers from `low` to `high` as colours of `RAMP`; others have that of the nearer end."""
+    """A colour scale of `RAMP` from `low` to `high`; numbers outside have the colour of the nearer end."""
 
     title: str
     low: float
@@ -38,7 +38,7 @@ class ColorScale:
 
     @classmethod
     def of(cls, values: np.ndarray, title: str) -> ColorScale:
-        """The scale of these numbers without NaN; 0 … 0 if there are none."""
+        """The colour scale of these numbers, NaN left out; 0 … 0 if there are none."""
         known = np.asarray(values, dtype=np.float64)
         known = known[np.isfinite(known)]
         if not len(known):
@@ -56,7 +56,7 @@ class ColorScale:
         return tuple("#" + color.tobytes().hex() for color in mixed.T.astype(np.uint8))
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """Where the numbers lie on the scale, 0 … 1; NaN stays; .5 if the ends are equal."""
+        """The places of numbers on the scale, 0 … 1; NaN stays; .5 if both ends are equal."""
         values = np.asarray(values, dtype=np.float64)
         if self.low == self.high:
             return np.where(np.isfinite(values), 0.5, np.nan)
@@ -71,7 +71,7 @@ class ColorScale:
         return np.where(np.isfinite(shares), steps, -1).astype(np.int64)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Places, 0 … 1, and texts of round numbers on the scale."""
+        """Places, 0 … 1, and labels of round numbers on the scale."""
         if self.low == self.high:
             return [(0.5, number_text(self.low))]
         numbers = _powers(self.low, self.high) if self.logarithmic else []
@@ -87,7 +87,7 @@ class ColorScale:
 
 
 def number_text(number: float, digits: int = 4) -> str:
-    """A number of a scale: years and other whole numbers below 10,000 without a comma."""
+    """A number as a tick label: years and other whole numbers below 10,000 have no comma."""
     rounded = float(f"{number:.{digits}g}")
     if rounded and not 1e-4 <= abs(rounded) < 1e7:
         return f"{rounded:g}".replace("-", "−").replace("e+0", "e")
@@ -141,12 +141,12 @@ class Coloring:
         return list(self.colors) or theme.category_colors(len(self.names))
 
     def tokens(self) -> list[str]:
-        """What `hidden` calls each class, that of no category last."""
+        """The name of each class in `hidden`; the last one is for rows without a class."""
         parts = [f"{part}/{PARTS}" for part in range(1, PARTS + 1)]
         return [*(parts if self.scale else map(str, self.names)), NONE]
 
     def hidden_rows(self) -> np.ndarray:
-        """Which rows are hidden, (n,) of bool."""
+        """Whether each row is hidden, (n,) bool."""
         tokens, categories = self.tokens(), np.asarray(self.categories)
         classes = categories // (STEPS // PARTS) if self.scale else categories
         hidden = np.array([token in self.hidden for token in tokens])
@@ -159,7 +159,7 @@ OPACITIES = (0.1, 1.0)
 
 @dataclass(frozen=True)
 class StarLook:
-    """How anchors are drawn: a factor of `star_size` in `SIZES`, an opacity in `OPACITIES`, or no stars."""
+    """The look of anchors: a factor of `star_size` in `SIZES`, an opacity in `OPACITIES`, or no stars."""
 
     size: float = 1.0
     opacity: float = 1.0
@@ -182,7 +182,7 @@ class Pane:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The cluster of each row, (n,) of int, -1 for none, and their names."""
+    """The cluster of each row, (n,) int, −1 for none, and the clusters' names."""
 
     numbers: np.ndarray
     names: tuple[str, ...]
@@ -244,12 +244,12 @@ class Scene:
         return self.second if self.second and pane in self.second_panes else self._first
 
     def colorings(self) -> tuple[Coloring, ...]:
-        """One for all panes, or the first and the second."""
+        """The colouring of all panes, or those of the first and the second row."""
         return (self._first, self.second) if self.second else (self._first,)
 
     @property
     def sides(self) -> list[str]:
-        """Names of the legends; `""` for the only one."""
+        """The titles of the legends; `""` if there is only one."""
         if self.second is None:
             return [""]
         return ["Upper", "Lower"] if self.second_panes == (2, 3) else ["Left", "Right"]
@@ -262,7 +262,7 @@ class Scene:
 
     @cached_property
     def shown(self) -> np.ndarray:
-        """Which rows are drawn, (n,) of bool: those that no colouring hides."""
+        """Whether each row is drawn, (n,) bool: no colouring hides it."""
         return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
 
     def alt(self) -> str:
@@ -307,12 +307,12 @@ def scales_of(scene: Scene) -> list[tuple[str, ColorScale]]:
 
 
 def point_size(n: int) -> float:
-    """Diameter on the screen in pixels."""
+    """The diameter of a point on screen, in pixels."""
     return float(np.clip(19 * max(n, 1) ** -0.18, 2, 8))
 
 
 def star_size(n_anchors: int) -> float:
-    """Diameter on the screen in pixels; many large stars would cover the plot."""
+    """The diameter of a star on screen, in pixels; many anchors get small stars."""
     return float(np.clip(16 * max(n_anchors / 8, 1) ** -0.3, 6, 16))
 
 
@@ -321,7 +321,8 @@ def star_opacity(n_anchors: int) -> float:
 
 
 def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
-    """The rows of the drawn anchors, and their numbers ``"1"``, ``"2"``, …, "" if too many to read."""
+    """The rows of the drawn anchors, and their numbers ``"1"``, ``"2"``, …; "" if there are too many to
+    read."""
     if not len(scene.anchors) or not scene.stars.shown:
         return np.empty(0, dtype=np.int64), []
     places = np.flatnonzero(scene.shown[scene.anchors])
@@ -337,7 +338,8 @@ _LINES = (0.0, 1.1, -1.1, 2.2, -2.2)  # by how many lines a name may be above it
 
 @dataclass(frozen=True)
 class MapName:
-    """A name at a row, `lines` above it; a `shift` right, a share of the width, keeps it on the pane."""
+    """A name at a row, `lines` above it, moved right by `shift` (a share of the width) to stay on the
+    pane."""
 
     row: int
     text: str
@@ -349,7 +351,7 @@ class MapName:
 def map_names(
     scene: Scene, pane: int, theme: Theme, places: np.ndarray, letter: tuple[float, float]
 ) -> list[MapName]:
-    """The names that have room on a pane.
+    """The names that fit on a pane without overlap.
 
     Parameters
     ----------
@@ -399,7 +401,8 @@ def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, in
 
 
 def _shortened(name: str) -> str:
-    """At most `_LETTERS` letters; paths and addresses, which differ at their ends, lose their middle."""
+    """The name cut to `_LETTERS` letters; paths and addresses are cut in the middle, because they differ
+    at their ends."""
     if len(name) <= _LETTERS:
         return name
     end = 0 if " " in name else _LETTERS // 2
@@ -411,7 +414,8 @@ def _touch(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 
 def places_of(coordinates: np.ndarray, turn: tuple[float, ...] | None, aspect: float) -> np.ndarray:
-    """About where rows are on a pane `aspect` times as wide as high, (n, 2) in shares of width and height.
+    """The approximate places of rows on a pane `aspect` times as wide as high, (n, 2) in shares of width
+    and height.
 
     Both axes have the same scale, as in the figures.
     """

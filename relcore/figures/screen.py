@@ -1,4 +1,4 @@
-"""Figures on the screen: Plotly, for the app's pages and for HTML that works offline.
+"""Figures on screen: Plotly, for the app and for HTML that works offline.
 
 Every figure carries its alt text in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly
 reads texts as HTML.
@@ -43,7 +43,7 @@ _FEW = 40  # points of a line that are marked one by one
 
 
 def plain_text(text: object) -> str:
-    """A text that Plotly shows literally: no HTML, mathematics between dollar signs, or ``%{x}``."""
+    """The text as Plotly shows it literally: no HTML, no mathematics between dollar signs, no ``%{x}``."""
     return escape(visible(text), quote=False).replace("$", "&#36;").replace("{", "&#123;")
 
 
@@ -96,7 +96,8 @@ def _titled(text: object) -> dict[str, dict[str, str]]:
 
 
 def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT) -> go.Figure:
-    """Bars of scores, a group per metric, a colour per form; behind each its chance level in grey."""
+    """Bars of scores, grouped by metric and coloured by representation, with the chance level in grey
+    behind."""
     table, width = score_places(table)
     title = "Similarity of the two spaces"
     alt = "; ".join(f"{row.metric}, {row.form}: {short(row.score)}" for row in table.itertuples())
@@ -145,7 +146,7 @@ def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT) -> go.Figure:
 
 
 def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Figure:
-    """Each line with its band, or each point with its bar."""
+    """A chart of lines with bands, or of points with error bars."""
     note = [part for line in lines.note.splitlines() for part in wrap(line, _WIDE)]
     figure = _new_figure(theme, lines.describe(), height, showlegend=True, legend=_ABOVE_EDGE)
     figure.update_layout(margin=_MARGIN | {"t": 24 + 18 * len(note) if note else 16}, hovermode="closest")
@@ -242,7 +243,7 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
 
 
 def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
-    """Lines in grey, named points in colours."""
+    """A diagram with grey lines and named points in colours."""
     names, (x, y) = [plain_text(name) for name in diagram.names], diagram.points.T
     height = max(160, 90 + 26 * len(names)) if diagram.upright else 420
     figure = _new_figure(theme, diagram.describe(), height, showlegend=False, hovermode="closest")
@@ -281,7 +282,8 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
 
 
 def _sides(x: np.ndarray) -> list[str]:
-    """Above and below their points in turn, from left to right: names of near points do not overlap."""
+    """Alternating label positions, above and below, from left to right, so that names of near points do
+    not overlap."""
     ranks = np.argsort(np.argsort(x, kind="stable"))
     return ["top center" if rank % 2 == 0 else "bottom center" for rank in ranks]
 
@@ -290,7 +292,7 @@ _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-
 
 
 def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
-    """One map, a slider of all, and a button that plays them."""
+    """A map with a slider over all maps and a button that plays them."""
     titles, (named, middles) = [plain_text(title) for title in moving.titles], moving.named()
     figure = _new_figure(theme, moving.describe(), 470, showlegend=False, hovermode="closest")
     dots = {"color": moving.colors(theme), "size": 5, "opacity": 0.8}
@@ -356,7 +358,7 @@ def matrices_figure(
     height: int | None = None,
     picked: tuple[int, int, int] | None = None,
 ) -> go.Figure:
-    """All panels in a grid; the columns' names above each, the rows' at the left.
+    """All panels in a grid, with column names above and row names at the left.
 
     Plotly lets no cell of a heat map be picked, so each has an invisible point whose ``customdata`` is panel,
     row, column; `picked` frames such a cell. `width` in pixels, about, decides which numbers have room.
@@ -406,7 +408,7 @@ def matrices_figure(
 
 
 class _Room:
-    """Sizes of the parts of a figure, about, in pixels."""
+    """Approximate sizes of the parts of a figure, in pixels."""
 
     def __init__(self, data: Matrices, width: int, across: int) -> None:
         panels, (rows, columns) = data.panels, data.most
@@ -465,7 +467,7 @@ def _matrix_axes(
 def _draw_panel(
     figure: go.Figure, data: Matrices, number: int, cell: tuple[float, float], theme: Theme
 ) -> list[dict[str, Any]]:
-    """Draw the cells; the shapes that mark and frame some."""
+    """Draw the cells; returns the shapes that mark and frame some of them."""
     panel, suffix = data.panels[number], str(number + 1) if number else ""
     (n_rows, n_columns), on = panel.values.shape, {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
     gap = 2 if min(cell) > 14 else 0
@@ -495,7 +497,7 @@ def _draw_panel(
 
 
 def _cell_texts(panel: MatrixPanel, cell: tuple[float, float]) -> dict[str, Any]:
-    """The texts if all have room, small print only with the first lines."""
+    """The texts of cells if all fit; the small print only together with the first lines."""
     (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
@@ -540,9 +542,8 @@ def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
 
 
 def _cut(names: Sequence[Any]) -> list[str]:
-    """Names of at most `_LONGEST` characters, cut where different ones stay so: at the end if possible,
-    else in the middle, such as "…, absolute" and "…, relative", else at the beginning.
-    """
+    """Names cut to `_LONGEST` characters so that different names stay different: at the end if possible,
+    else in the middle, else at the beginning."""
     whole, n = [name_of(name) for name in names], _LONGEST
     for head in (n - 1, n // 2, 0):
         short = [
@@ -554,7 +555,7 @@ def _cut(names: Sequence[Any]) -> list[str]:
 
 
 def pictures_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:
-    """The printed grid as a picture, in the theme's colours."""
+    """The printed grid of pictures as an image, in the theme's colours."""
     from relcore.figures import paper
 
     style = Style(theme=theme, panel_letters=False)

@@ -1,4 +1,4 @@
-"""Style: how a figure is printed, readable without loading Matplotlib."""
+"""Style: the settings of a printed figure; this module does not load Matplotlib."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mixed(color: str, other: str, share: float = 0.55) -> str:
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours and the font around the data, for Plotly, Matplotlib and the app's style sheet.
+    """Colours and font around the data, for Plotly, Matplotlib and the app's style sheet.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Theme:
         return self.name == "dark"
 
     def category_colors(self, n: int) -> list[str]:
-        """`n` hexadecimal colours, always the same first ones; repeating after 20."""
+        """`n` hexadecimal colours in a fixed order; they repeat after 20."""
         colors = _OKABE_ITO + (_ON_DARK if self.dark else _ON_LIGHT)
         return [colors[i % len(colors)] for i in range(n)]
 
@@ -129,7 +129,7 @@ class Style:
 
     @property
     def line(self) -> float:
-        """Height of a line of text in inches."""
+        """The height of a line of text in inches."""
         return 1.35 * self.font_size * POINT
 
 
@@ -146,19 +146,19 @@ _RAMPS = {
 
 
 def ramp_of(theme: Theme) -> tuple[str, ...]:
-    """Five colours of one hue, palest first."""
+    """Five shades of one hue, palest first."""
     return _RAMPS[theme.dark]
 
 
 def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
-    """The colour of a place on the ramp, 0 palest … 1 deepest, as three shares 0 … 1."""
+    """The colour at a place on the ramp, 0 (palest) to 1 (deepest), as red, green and blue, each 0 … 1."""
     ramp = [_shares(color) for color in ramp_of(theme)]
     places = np.linspace(0, 1, len(ramp))
     return tuple(float(np.interp(share, places, channel)) for channel in zip(*ramp, strict=True))
 
 
 def text_on(color: tuple[float, float, float]) -> str:
-    """Black or white, whichever has more contrast on a colour of three shares 0 … 1 (WCAG 2)."""
+    """Black or white, whichever has more contrast on a colour (red, green, blue, each 0 … 1; WCAG 2)."""
     own = _luminance(color) + 0.05
 
     def contrast(ink: str) -> float:

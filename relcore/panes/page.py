@@ -1,4 +1,4 @@
-"""The panes as a page that needs no server.
+"""The linked panes as an HTML page that needs no server.
 
 The renderer is the SCRIPTS and one style sheet, joined with the script of its home, which calls
 ``render(host, payload, home)`` with an object that sends events and loads files (see `linked_scatter.js`).
@@ -44,7 +44,7 @@ SCRIPTS = (
 
 
 def script(home: str) -> str:
-    """One module: the renderer, then the script of a home; inline scripts cannot import."""
+    """One JavaScript module of the renderer and a home's script, because inline scripts cannot import."""
     return "\n".join([*map(part, SCRIPTS), home])
 
 
@@ -53,13 +53,14 @@ def part(name: str) -> str:
 
 
 def hover_columns(scene: Scene) -> dict[str, bytes]:
-    """Texts of hovers as bytes of the payload."""
+    """The hover texts as bytes for the payload."""
     columns = {"texts": scene.texts, "notes": scene.notes}
     return {name: joined(column) for name, column in columns.items() if column is not None}
 
 
 def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | None = None) -> bytes:
-    """The HTML of these panes: 100 kB and about 40 bytes per row of four panes; the same for the same scene.
+    """The HTML of these panes: 100 kB plus about 40 bytes per row for four panes; equal scenes give equal
+    pages.
 
     `recipe` is the JSON that draws the figure again; `relcore.figures.export.read_recipe` reads it.
     """
@@ -88,7 +89,7 @@ def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | Non
 def scene_exportable(
     scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes"
 ) -> Exportable:
-    """The panes of a scene in all forms."""
+    """The panes of a scene as an `Exportable`."""
 
     def page(theme: Theme, described: str | None) -> bytes:
         return panes_page(scene, name, theme, described)

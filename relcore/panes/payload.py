@@ -1,4 +1,4 @@
-"""The payload of a scene, a header in JSON and arrays of numbers; and the events that the browser reports."""
+"""The payload that carries a scene to the browser, and the events that the browser reports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ POSITION_STEPS = 65_535
 
 
 def _coloring_header(coloring: Coloring, side: str) -> dict[str, Any]:
-    """The classes of a colouring with its colours; of a scale the parts of its colour bar."""
+    """The classes of a colouring with their colours; for a scale the parts of its colour bar."""
     scale, n = coloring.scale, len(coloring.categories)
     n_named = int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
     return {
@@ -61,19 +61,20 @@ def _category_bytes(categories: np.ndarray) -> bytes:
 
 
 def is_quantised(coordinates: np.ndarray) -> bool:
-    """Whether these travel in steps: many rows in the plane. Solids are turned in the browser."""
+    """Whether coordinates are sent as integer steps: many rows in two dimensions."""
     return len(coordinates) > EXACT and coordinates.shape[1] == 2
 
 
 def packed_positions(coordinates: np.ndarray) -> bytes:
-    """Little-endian float32 (n, 2 or 3), or `quantised`."""
+    """The bytes of the coordinates: little-endian float32 (n, 2 or 3), or `quantised`."""
     if is_quantised(coordinates):
         return quantised(coordinates).tobytes()
     return np.ascontiguousarray(coordinates, dtype="<f4").tobytes()
 
 
 def quantised(coordinates: np.ndarray) -> np.ndarray:
-    """Each axis in steps of its range, (n, 2) uint16, from 0 to 65,535; without extent, the middle."""
+    """Coordinates as steps of each axis's range, (n, 2) uint16, 0 to 65,535; an axis without extent gives
+    the middle."""
     low, high = coordinates.min(axis=0).astype(np.float64), coordinates.max(axis=0).astype(np.float64)
     extent = np.where(high > low, high - low, 1.0)
     shares = np.where(high > low, (coordinates - low) / extent, 0.5)
@@ -85,7 +86,7 @@ CRISP = 32  # pixels per side up to which pictures stay unchanged, drawn as squa
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Small pictures in one file: cells of `side` pixels, `columns` per line; row i is in `cells[i]`."""
+    """Small pictures in one file: cells of `side` pixels, `columns` per line; row i has cell `cells[i]`."""
 
     content: bytes
     mimetype: str
@@ -100,14 +101,14 @@ class Sheet:
 
 
 def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> bytes:
-    """Rows of n as a bitset, ⌈n / 8⌉ bytes, the lowest bit first."""
+    """Rows of n as a bitset of ⌈n / 8⌉ bytes, lowest bit first."""
     chosen = np.zeros(n, dtype=bool)
     chosen[np.asarray(rows, dtype=np.int64)] = True
     return np.packbits(chosen, bitorder="little").tobytes()
 
 
 def unpack_rows(bits: bytes, n: int) -> np.ndarray:
-    """The rows in a bitset of n, (m,) int64, ascending."""
+    """The row numbers in a bitset of n, (m,) int64, ascending."""
     if len(bits) != (n + 7) // 8:
         raise ValueError(f"expected a bitset of {(n + 7) // 8} bytes for {n} rows, got {len(bits)}")
     return np.flatnonzero(np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=n, bitorder="little"))
@@ -115,7 +116,7 @@ def unpack_rows(bits: bytes, n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Payload:
-    """A header of JSON values, and the bytes of arrays, little-endian.
+    """A JSON header, and the little-endian bytes of arrays.
 
     ``header["arrays"][name]`` is ``[start, bytes, digest]``, counted from the end of the header in
     `to_bytes`.
@@ -128,7 +129,7 @@ class Payload:
     arrays: dict[str, bytes]
 
     def having(self, arrays: Mapping[str, bytes], digests: Mapping[str, str] = {}) -> Payload:
-        """With more arrays; of some the digests are known."""
+        """The payload with more arrays, some of them with known digests."""
         layout, start = dict(self.header.get("arrays", {})), sum(map(_padded, self.arrays.values()))
         for name, content in arrays.items():
             layout[name] = [start, len(content), digests.get(name) or _digest(content)]
@@ -136,7 +137,7 @@ class Payload:
         return Payload({**self.header, "arrays": layout}, {**self.arrays, **arrays})
 
     def leaving(self, elsewhere: Mapping[str, str], carried: Sequence[str] = ()) -> Payload:
-        """Without these arrays, which the home finds at these addresses, unless `carried`."""
+        """The payload without these arrays, which the home finds at the given addresses, unless `carried`."""
         kept = {n: a for n, a in self.arrays.items() if n not in elsewhere or n in carried}
         layout, start = {}, 0
         for name, (_, size, digest) in self.header["arrays"].items():
@@ -229,7 +230,7 @@ def payload_of(
 def _arrays_of(
     scene: Scene, version: str, selected: Sequence[int] | None, sheet: Sheet | None
 ) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The bytes of each array of a scene, and the digests of those whose bytes are not read again for one."""
+    """The bytes of each array of a scene, and the digests of those that are known already."""
     arrays, digests = {}, {"ids": version}
     for i, pane in enumerate(scene.panes):
         if bad := int((~np.isfinite(pane.coordinates).all(axis=1)).sum()):
@@ -256,12 +257,12 @@ def _arrays_of(
 
 
 def ids_digest(scene: Scene) -> str:
-    """Events hold only for a scene with the same ids in the same order."""
+    """The digest of the ids and their order; events of another scene are ignored."""
     return _digested(scene.ids)[1]
 
 
 def joined(strings: np.ndarray) -> bytes:
-    """Texts in UTF-8 with the unit separator between them, and its symbol within."""
+    """Texts in UTF-8, joined by the unit separator; a separator inside a text is replaced by its symbol."""
     return _utf8("\x1f".join(str(text).replace("\x1f", "␟") for text in strings))
 
 
@@ -285,7 +286,7 @@ def _packed(coordinates: np.ndarray) -> tuple[bytes, str]:
 
 
 def _padded(content: bytes) -> int:
-    """Its size as a multiple of four."""
+    """The content's size, rounded up to a multiple of four."""
     return len(content) + -len(content) % 4
 
 
@@ -295,7 +296,7 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """What the user did: brushed `rows`, cleared the brush, clicked a row, or changed the maps' look.
+    """An action of the user: `rows` brushed, the brush cleared, a row clicked, or the maps' look changed.
 
     `hidden` are the hidden classes of each colouring; `turn` is as `Scene.turn`.
     """
@@ -315,7 +316,7 @@ class PaneEvent:
 def read_events(
     messages: Iterable[dict[str, Any]], version: str, n: int, answered: int
 ) -> tuple[list[PaneEvent], int]:
-    """The events not answered before, and the serial number answered by now.
+    """The events that were not answered yet, and the last serial number.
 
     The browser repeats events without an answer, as Streamlit may drop one of two close messages. Events on
     rows

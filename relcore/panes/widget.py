@@ -1,4 +1,4 @@
-"""PanesWidget: the linked panes in a notebook, an anywidget for Jupyter, VS Code and marimo."""
+"""PanesWidget: the linked panes as an anywidget for Jupyter, VS Code and marimo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ else:
 
 
 class _Several(_Trait):
-    """A tuple of any iterable but a text."""
+    """A trait that makes a tuple of any iterable except a text."""
 
     default_value: tuple[Any, ...] = ()
 
@@ -111,7 +111,7 @@ class PanesWidget(anywidget.AnyWidget):
 
     @property
     def scene(self) -> Scene:
-        """What the panes show: `table()` has the coordinates."""
+        """The scene that the panes show; its `table()` has the coordinates."""
         return self._scene
 
     @traitlets.validate("anchors")
@@ -180,7 +180,7 @@ class PanesWidget(anywidget.AnyWidget):
         return payload.header, {f"_array_{name}": array for name, array in (payload.arrays | columns).items()}
 
     def _have_traits(self, names: Iterable[str]) -> None:
-        """A trait for each array: those of relative panes come with the first anchors."""
+        """Add a trait for each array; those of relative panes come with the first anchors."""
         new = [name for name in names if not self.has_trait(name)]
         self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in new})
         if "keys" in self._trait_values:  # sent to the browser; absent before __init__

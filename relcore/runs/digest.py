@@ -14,8 +14,8 @@ from relcore.base.names import FAMILIES
 
 
 def digest_of(*parts: Any) -> str:
-    """Hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays: a key for the
-    store.
+    """The hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays; a key of
+    the store.
 
     Equal content gives an equal digest in every process and version of Python; 1, 1.0, True and "1" differ,
     and so do dataclasses of different names. A list counts as a tuple.
@@ -25,7 +25,7 @@ def digest_of(*parts: Any) -> str:
 
 
 def plugins_in(*settings: Any) -> list[str]:
-    """The plugins, each with its version, that the settings name: a new version gives a new result."""
+    """The plugins, with versions, that the settings name: a new version gives a new result."""
     versions = {name: entry.plugin for family in FAMILIES for name, entry in family.added.items()}
     named = versions.keys() & set(_texts(_canonical(settings))) if versions else ()
     return sorted({versions[name] for name in named})

@@ -1,4 +1,4 @@
-"""The file of one entry, safetensors with checksums; and the results that come with Relscope.
+"""The file of one store entry, safetensors with checksums; and the results that come with Relscope.
 
 CRC-32 reveals damage, not a person who writes a new checksum.
 """
@@ -34,7 +34,7 @@ _log = logging.getLogger("relscope")
 
 
 class Damaged(Exception):
-    """A file that is not what was written, with the reason."""
+    """A file differs from what was written; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Summary:
-    """An entry without its arrays: their shapes by name, the metadata, its bytes on disk."""
+    """An entry without its arrays: their shapes, the metadata, and its bytes on disk."""
 
     key: str
     shapes: dict[str, tuple[int, ...]]
@@ -61,7 +61,7 @@ def write(
     text: str,
     matrix: tuple[Iterable[np.ndarray], tuple[int, int]] | None = None,
 ) -> None:
-    """`write_into` a new file, flushed to disk."""
+    """Write an entry to a new file, flushed to disk; see `write_into`."""
     with path.open("xb") as stream:
         write_into(stream, arrays, text, matrix)
         stream.flush()
@@ -115,7 +115,7 @@ def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], tex
 
 
 def read(path: Path) -> Entry:
-    """The whole file; raises Damaged where it is cut short or changed, and OSError."""
+    """The entry in a file. Raises Damaged if it was cut or changed, and OSError."""
     # safetensors' own reader maps the file, and a disk that vanishes would then kill the process.
     with _opened(path) as file:
         metadata, parts, n_bytes, check = _read_header(file)
@@ -133,7 +133,7 @@ def read(path: Path) -> Entry:
 
 
 def map_entry(path: Path) -> Entry:
-    """As `read`, with arrays that are read-only maps, without a check of their bytes."""
+    """As `read`, with read-only memory maps as arrays, whose bytes are not checked."""
     with _opened(path) as file:
         (metadata, parts, _, _), begin = _read_header(file), file.tell()
         arrays = {
@@ -146,7 +146,7 @@ def map_entry(path: Path) -> Entry:
 
 
 def summary(key: str, path: Path) -> Summary | None:
-    """What the header says; None where it cannot be read."""
+    """The summary in the file's header; None if it cannot be read."""
     try:
         with _opened(path) as file:
             metadata, parts, _, _ = _read_header(file)
@@ -162,7 +162,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _read_header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Part], int, str]:
-    """Metadata, arrays, bytes of the arrays, and their checksum."""
+    """Metadata, arrays, number of array bytes, and their checksum."""
     n_left = os.fstat(file.fileno()).st_size - 8
     length = int.from_bytes(file.read(8), "little")
     if not 0 < length <= min(n_left, _MOST_HEADER_BYTES):
@@ -218,12 +218,13 @@ class FinishedGroup:
 
     @property
     def in_words(self) -> str:
-        """``"Computed on 2026-11-22 with commit 3266a07."``"""
+        """When and with which commit the group was computed: ``"Computed on 2026-11-22 with commit
+        3266a07."``"""
         return f"Computed on {self.date} with commit {self.commit}."
 
 
 class BundledResults:
-    """The groups of a folder; an empty or missing one holds nothing."""
+    """The finished groups in a folder; none if it is empty or missing."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self.folder = folder
@@ -244,7 +245,7 @@ class BundledResults:
         return {key: group for group in self.groups.values() for key in (*group.files, *group.entries)}
 
     def made(self, key: str) -> FinishedGroup | None:
-        """The group of this key, if its result comes with Relscope."""
+        """The group with this key, if its result comes with Relscope."""
         return self._group_of.get(key)
 
     def get(self, key: str) -> Entry | None:
@@ -269,5 +270,5 @@ class BundledResults:
 
 @cache
 def finished() -> BundledResults:
-    """Those of this installation, read once."""
+    """The results that come with this installation, read once."""
     return BundledResults()

@@ -30,11 +30,11 @@ _log = logging.getLogger("relscope")
 
 
 class JobQueueError(RuntimeError):
-    """A job has no result, or no cluster can be reached, with the reason."""
+    """A job has no result, or no cluster can be reached; the message gives the reason."""
 
 
 def in_words(seconds: float) -> str:
-    """``"7 s"``, ``"3 min"``, ``"1.5 h"``; at least a second."""
+    """A duration, at least a second: ``"7 s"``, ``"3 min"``, ``"1.5 h"``."""
     if seconds < 100:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -56,7 +56,7 @@ class JobStatus:
 
     @property
     def time_left(self) -> str:
-        """``"about 12 s left"``, ``"about 3 min left"``, ``"almost done"``; "" where nothing is known."""
+        """The time left in words: ``"about 12 s left"``, ``"almost done"``; "" if it is unknown."""
         if self.state == "running" and self.seconds_left is not None:
             return f"about {in_words(self.seconds_left)} left"
         return "almost done" if self.state == "running" and self.done == self.total > 1 else ""
@@ -68,7 +68,7 @@ class JobStatus:
 
 @dataclass(eq=False)
 class Job:
-    """One piece of long work, made by `JobQueue.submit`; every thread that submits its key gets the same one.
+    """One piece of long work, made by `JobQueue.submit`; all threads that submit the same key share it.
 
     `function` and `arguments` are None and nothing where only the store knows of it. `here`: it runs without
     the results that come with Relscope.
@@ -114,7 +114,7 @@ class Job:
         return self.status()
 
     def result(self, timeout: float | None = None) -> Entry:
-        """Wait for what the job put into the store.
+        """Wait for the entry that the job puts into the store.
 
         Raises JobQueueError: it failed, was cancelled, has not ended in time, or its result has left the
         store.
@@ -127,7 +127,7 @@ class Job:
         return entry
 
     def cancel(self) -> None:
-        """Stop the job permanently: the process that runs it is killed and started again empty."""
+        """Stop the job for good: its process is killed and replaced by a new one."""
         self.queue._cancel(self)
 
     def _hear(self, event: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ class Job:
                 self._status = replace(self._status, state="queued", message=why)
 
     def _end(self, state: State, error: str = "") -> bool:
-        """Whether this call ended the job; only the first call does."""
+        """Mark the job as ended; True for the first call only."""
         with self._lock:
             if self._ended.is_set():
                 return False
@@ -169,7 +169,8 @@ class Job:
 
 
 def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any]:
-    """A Dask client of the scheduler, or of a cluster that is started here; JobQueueError if none answers."""
+    """A Dask client of the scheduler, or of a local cluster started here. Raises JobQueueError if none
+    answers."""
     with extra():
         from distributed import Client
 
@@ -206,7 +207,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
 
 @cache
 def warn_of_open(address: str) -> None:
-    """Warn once of a scheduler that other machines reach without a certificate."""
+    """Warn once if other machines can reach the scheduler without a certificate."""
     host = urlsplit(address).hostname or ""
     if address.startswith("tcp://") and host not in ("localhost", "::1") and not host.startswith("127."):
         _log.warning(
@@ -256,7 +257,7 @@ class JobQueue:
         here: bool = False,
         **kwargs: Any,
     ) -> Job:
-        """Have ``function(context, **kwargs)`` run in a worker; it must ``context.put`` its result.
+        """Run ``function(context, **kwargs)`` in a worker; the function must ``context.put`` its result.
 
         Waiting jobs run by priority, then by time. A key gives the same job while it waits or runs, or is
         done and in the store; one that failed or was cancelled runs again. With `here` it, and all that it
@@ -277,7 +278,7 @@ class JobQueue:
             return job
 
     def job(self, key: str) -> Job | None:
-        """The job of this key, of any session, or one for what the store has, or None."""
+        """The job with this key, of any session; a finished one if the store has the result; else None."""
         job = self._jobs.get(key)
         if job and job._status.state != "done":  # before the store: the result is there before it is done
             return job
@@ -294,11 +295,11 @@ class JobQueue:
 
     @property
     def size(self) -> int:
-        """Jobs that run side by side; of a cluster's scheduler what it has now, at least 1."""
+        """The number of jobs that run at once, at least 1; for a cluster's scheduler its present size."""
         return max(1, len(self._client.nthreads())) if self.address else self.n_workers
 
     def close(self) -> None:
-        """Stop everything; running jobs count as cancelled. A later submit starts new processes."""
+        """Stop everything; running jobs count as cancelled. A later `submit` starts new processes."""
         with self._lock:
             self._end_all("cancelled", "the job queue was closed")
             self._disconnect()
@@ -334,7 +335,7 @@ class JobQueue:
         job._future.add_done_callback(partial(self._finished, token))
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
-        """In Dask's event loop: takes no lock that a waiting thread may hold."""
+        """Handle an event in Dask's event loop. It takes no lock that a waiting thread may hold."""
         message = event[1]
         if job := self._running.get(message["token"]):
             job._hear(message)
@@ -370,7 +371,7 @@ class JobQueue:
             job._end("failed", f"{elsewhere}: expected a folder that all workers share")
 
     def _send_again(self, job: Job, why: str) -> None:
-        """Send a job again, which resumes from its last finished part."""
+        """Submit a job again; it resumes after its last finished part."""
         job._wait_again(why)
         if job._losses > _MOST_LOSSES:
             job._end("failed", "the scheduler died each time this job ran; see the machine's memory")
@@ -406,7 +407,7 @@ class JobQueue:
                 stop.join(10)  # a scheduler that hangs never answers
 
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
-        """Remove a task, then kill its worker; otherwise the task would be tried again."""
+        """Remove a task, then kill its worker; in the other order Dask would retry the task."""
         # A scheduler that still reads a task's graph forgets that it was cancelled.
         self._until_processing(token, True)
         future.cancel()
@@ -416,7 +417,7 @@ class JobQueue:
             self._kill(*job._place)
 
     def _until_processing(self, token: str, wanted: bool) -> None:
-        """Wait, at most a second, until the scheduler lists a task as given to a worker, or does not."""
+        """Wait, at most a second, until the scheduler lists a task as running (or as not running)."""
         deadline = time.monotonic() + 1
         with suppress(Exception):  # the scheduler died at this moment
             while time.monotonic() < deadline and wanted is not any(

@@ -1,4 +1,4 @@
-"""The queue's default cluster: a Dask scheduler and workers in processes of this machine."""
+"""The default cluster: a Dask scheduler and workers in processes of this machine."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ class LocalCluster:
         self.address = self._cluster.scheduler_address
 
     async def _start(self, *command: str, **settings: Any) -> asyncio.subprocess.Process:
-        """A process in a group of its own does not hear Ctrl-C in the terminal: `close` ends it in order.
+        """Start a process in its own process group, so that Ctrl-C in the terminal does not reach it;
+        `close` ends it in order.
 
         Python's own processes write tracebacks where they are ended while they start; what a job has to say
         is in its result.
@@ -131,7 +132,8 @@ class LocalCluster:
         self._end(patience)
 
     def _end(self, patience: float) -> None:
-        """Remove the folder once nothing writes there; after `patience` seconds the processes are killed."""
+        """Remove the folder when nothing writes there any more; after `patience` seconds the processes
+        are killed."""
         self._ends = True
         if _signalled(self._groups, 0, patience):
             _signalled(self._groups, signal.SIGKILL, 5.0)
@@ -139,7 +141,7 @@ class LocalCluster:
 
 
 def _signalled(groups: list[int], number: int, seconds: float) -> bool:
-    """Signal each group of processes until none is left, for at most `seconds`; whether one is."""
+    """Signal each process group until none is left, for at most `seconds`; True if one is left."""
     until = time.monotonic() + seconds
     while True:
         left = False

@@ -44,9 +44,8 @@ class Context:
     def report(
         self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None
     ) -> None:
-        """Report `done` of `total`, at most five times a second; all values `measured`, such as a loss, are
-        sent and collected by `JobStatus.curve`.
-        """
+        """Report `done` of `total`, at most five times a second. All `measured` values, such as a loss,
+        are collected in `JobStatus.curve`."""
         if measured:
             self._measured.append({name: float(value) for name, value in measured.items()})
         self._latest = {"event": "progress", "done": int(done), "total": int(total), "message": message}
@@ -57,7 +56,7 @@ class Context:
 
     @contextmanager
     def sending(self) -> Iterator[Context]:
-        """Reports are sent while inside, the last one at the end."""
+        """Send reports within the block, the last one at its end."""
         ended = threading.Event()
         thread = threading.Thread(target=self._flush_until, args=(ended,), name="job-progress", daemon=True)
         thread.start()
@@ -86,9 +85,8 @@ def run_in_worker(
     token: str,
     kwargs: dict[str, Any],
 ) -> None:
-    """What Dask runs for a job. `place` is the store's folder, limit and identity, and whether it has results
-    that come with Relscope.
-    """
+    """The function that Dask runs for a job. `place` is the store's folder, size limit and identity, and
+    whether it includes the bundled results."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -117,9 +115,8 @@ _UNITS = 100  # of progress in a second as expected
 
 
 class Stages:
-    """Reports the stages of a computation, weighted by expected seconds: ``"layout: epoch 30 of 500 · stage 3
-    of 3"``. `stages` are (name, seconds) in order; only proportions matter.
-    """
+    """Reports of the stages of a computation, weighted by expected seconds: ``"layout: epoch 30 of 500 ·
+    stage 3 of 3"``. `stages` are (name, seconds) in order; only their proportions matter."""
 
     def __init__(self, report: Progress, stages: Sequence[tuple[str, float]]) -> None:
         self._report, self._names = report, [name for name, _ in stages]
@@ -127,12 +124,12 @@ class Stages:
         self._number = -1
 
     def begin(self, name: str) -> None:
-        """The next stage of this name begins; those before it are done."""
+        """Begin the next stage of this name; earlier stages are done."""
         self._number = self._names.index(name, self._number + 1)
         self._say(0, name)
 
     def count(self, done: int, total: int, unit: str) -> None:
-        """`done` of `total` units of the present stage are done, such as epochs."""
+        """Report `done` of `total` units, such as epochs, of the present stage."""
         units = self._units[self._number] * done // max(total, 1)
         self._say(units, f"{self._names[self._number]}: {unit} {done} of {total}")
 
@@ -155,7 +152,7 @@ _FURTHEST = 100.0
 
 @dataclass(frozen=True)
 class Expected:
-    """What work of a kind, such as ``"study/anchor-count"``, will take.
+    """The expected cost of a kind of work, such as ``"study/anchor-count"``.
 
     `seconds` is by formula, `pace` the median of measured ÷ estimated seconds of the last `n` runs here.
     """
@@ -167,18 +164,18 @@ class Expected:
 
     @property
     def likely(self) -> float:
-        """Seconds, by the pace of the last runs here."""
+        """Expected seconds, scaled by the pace of the last runs on this machine."""
         return self.seconds * self.pace
 
 
 def expect(store: Store, kind: str, seconds: float) -> Expected:
-    """The estimate, with what this store has learned of the kind."""
+    """The estimate, corrected by the earlier runs of this kind in the store."""
     known = _paces(store).get(kind, ())
     return Expected(kind, seconds, statistics.median(known), len(known)) if known else Expected(kind, seconds)
 
 
 def note_pace(store: Store, kind: str, seconds: float, measured: float) -> None:
-    """Record measured ÷ estimated seconds of this kind, if the store can be written to."""
+    """Record measured ÷ estimated seconds of this kind, if the store is writable."""
     if seconds <= 0 or max(seconds, measured) < _LEAST_SECONDS:
         return
     known = _paces(store)
@@ -203,9 +200,8 @@ _TOO_SHORT = 0.05  # share of an estimate at which it was evidently too short, a
 
 
 class TimeLeft:
-    """Seconds left: they fall with the clock, and each report corrects them a little. A count that falls, or
-    whose total changes, begins again. `expected` are the seconds from the beginning.
-    """
+    """The seconds left. They fall with the clock, and each report corrects them a little; a count that
+    falls or has a new total starts again. `expected` are the seconds of the whole."""
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
         self._expected, self._began = expected, now

@@ -1,4 +1,5 @@
-"""The store's folder: entries under keys, the limit on their size, and what killed writers left."""
+"""The store: a folder of entries under keys, with a size limit, which removes the remains of killed
+writers."""
 
 from __future__ import annotations
 
@@ -42,13 +43,13 @@ _log = logging.getLogger("relscope")
 
 @dataclass(eq=False)
 class Pins:
-    """The entries that one command, job or page uses, of any store's folder, until `close`."""
+    """The entries, of any store, that one command, job or page uses until `close`."""
 
     _lists: dict[Path, tuple[IO[str], set[str]]] = field(default_factory=dict)
     _guard: Any = field(default_factory=threading.Lock)
 
     def add(self, root: Path, keys: Iterable[str]) -> None:
-        """Keep these entries, also before they exist, if the folder can be written to."""
+        """Protect these entries from eviction, even before they exist, if the folder is writable."""
         with self._guard, suppress(OSError):
             file, kept = self._lists.get(root, (None, set()))
             missing = set(keys) - kept
@@ -77,7 +78,7 @@ _current: ContextVar[Pins | None] = ContextVar("pins", default=None)
 
 @contextmanager
 def in_use() -> Iterator[None]:
-    """Entries that this thread uses inside are not evicted before the end."""
+    """Within the block, entries that this thread uses are not evicted."""
     if _current.get() is not None:
         yield
         return
@@ -90,7 +91,8 @@ def in_use() -> Iterator[None]:
 
 
 def pinned(root: Path) -> set[str]:
-    """The keys that living processes use; removes lists of dead ones. Call it with the folder `locked`."""
+    """The keys that living processes use; lists of dead processes are removed. The folder must be
+    `locked`."""
     keys: set[str] = set()
     for path in (root / FOLDER).glob("*"):
         with suppress(OSError), open(path, "r+", encoding="ascii", errors="replace") as file:
@@ -105,7 +107,7 @@ def pinned(root: Path) -> set[str]:
 
 @contextmanager
 def locked(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the folder's lock, where the folder can be written to and its disk knows locks."""
+    """Hold the folder's lock within the block, if the folder is writable and its disk supports locks."""
     with ExitStack() as held:
         with suppress(OSError):
             fcntl.flock(held.enter_context(open(root / _LOCK, "a")), kind)
@@ -114,7 +116,7 @@ def locked(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 @contextmanager
 def _failures(of: str, remedy: str) -> Iterator[None]:
-    """An error of the disk becomes a StoreError with its reason and a remedy."""
+    """Turn an error of the disk into a StoreError with its reason and a remedy."""
     try:
         yield
     except OSError as error:
@@ -165,17 +167,17 @@ class Store:
         self._sweep()
 
     def has(self, key: str, own: bool = False) -> bool:
-        """Whether there is an entry; with `own`, whether it is in the folder itself."""
+        """Whether there is an entry under the key; with `own`, whether it is in the folder itself."""
         return os.path.isfile(self._path(key)) or (
             not own and self.finished is not None and self.finished.made(key) is not None
         )
 
     def made(self, key: str) -> FinishedGroup | None:
-        """When the key's entry was computed, if it comes with Relscope and the folder has none of its own."""
+        """The bundled group of the key's entry, if the folder has no entry of its own."""
         return None if self.finished is None or self.has(key, own=True) else self.finished.made(key)
 
     def get(self, key: str) -> Entry | None:
-        """The entry of the key, or None; a damaged file is logged and removed, and counts as missing."""
+        """The entry under the key, or None; a damaged file is logged, removed and counts as missing."""
         path = self._path(key)
         try:
             with _failures(f"{path}: cannot be read", f"check the disk, or {_ANOTHER}"):
@@ -193,7 +195,7 @@ class Store:
         return entry
 
     def mapped(self, key: str) -> Entry | None:
-        """As `get`, with arrays that are maps, without a check of their bytes."""
+        """As `get`, with memory maps as arrays, whose bytes are not checked."""
         path = self._path(key)
         with suppress(OSError):
             os.utime(path)
@@ -202,7 +204,7 @@ class Store:
         return None
 
     def summary(self, key: str) -> Summary | None:
-        """What the file's header says, or None; this does not count as a use of the entry."""
+        """The summary in the file's header, or None; this does not count as a use of the entry."""
         own = entries.summary(key, self._path(key, use=False))
         return own or (self.finished.summary(key) if self.finished else None)
 
@@ -249,7 +251,7 @@ class Store:
         return ""
 
     def require_writable(self) -> None:
-        """Before long work: a StoreError if the disk is full or gone, or permission is missing."""
+        """Raise a StoreError, before long work, if the disk is full or missing, or permission is denied."""
         with _failures(f"{self.root}: expected a folder to write to, got an error", _ELSEWHERE):
             self._require_room(0)
             with self.scratch():
@@ -257,7 +259,7 @@ class Store:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder of this writer's own for unfinished files; swept by a later start after a kill."""
+        """A folder for this writer's unfinished files; a later start removes it after a kill."""
         folder = self._partial / own_name()
         folder.mkdir()
         try:
@@ -275,14 +277,14 @@ class Store:
         return [path.stem for *_, path in reversed(self._files(self._entries, ".safetensors"))]
 
     def remove(self, key: str) -> None:
-        """Remove the key if it exists; StoreError where that fails."""
+        """Remove the entry if it exists. Raises a StoreError if that fails."""
         path = self._path(key, use=False)
         if os.path.lexists(path):  # a read-only disk refuses to remove also what is not there
             with _failures(f"{path}: cannot be removed", "check the folder's permissions"):
                 path.unlink(missing_ok=True)
 
     def _path(self, key: str, use: bool = True) -> Path:
-        """The key's file; with `use` kept until the surrounding `in_use` ends."""
+        """The file of the key; with `use` it is protected until the surrounding `in_use` ends."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise ValueError(
                 f"expected a key of 16 to 128 lower-case hexadecimal digits (see digest_of), got {key!r}"
@@ -340,7 +342,7 @@ class Store:
             )
 
     def _sweep(self) -> None:
-        """Remove what killed writers left."""
+        """Remove the remains of killed writers."""
         with suppress(OSError):
             for path in list(self._partial.iterdir()):
                 with suppress(OSError):
