@@ -29,11 +29,11 @@ def harmless(text: str) -> str:
 
 
 def visible(text: object, most: int = LONGEST) -> str:
-    """r`harmless` on one line, cut to `most` characters.
+    """`harmless` on one line, cut to `most` characters.
 
     Examples
     --------
-    >>> visible("a\x1b[2Jb\n c")
+    >>> visible("a\\x1b[2Jb\\n c")
     'a�[2Jb c'
     >>> visible("embedding", most=4)
     'emb…'
@@ -44,13 +44,13 @@ def visible(text: object, most: int = LONGEST) -> str:
 
 
 def encodable(data: Any) -> Any:
-    """rThe data with � in place of lone surrogates in its texts, which no file can hold.
+    """The data with � in place of lone surrogates in its texts, which no file can hold.
 
     Texts are found in lists, tuples, dictionaries, dataclasses and arrays of objects.
 
     Examples
     --------
-    >>> encodable({"ids": ("\ud800", "a")})
+    >>> encodable({"ids": ("\\ud800", "a")})
     {'ids': ('�', 'a')}
     """
     if isinstance(data, str):
