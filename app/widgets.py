@@ -150,8 +150,9 @@ def strategy_choosers(pair: Match, key: str) -> None:
         max_value=max(min(len(pair), MOST_ANCHORS), n_anchors),
         step=10,
         help=(
-            "More anchors distinguish more rows and take longer to compute. The papers use 300 for words. For"
-            " another number, random and k-means choose all again; to add few, search or draw with the lasso."
+            "More anchors distinguish more rows and take longer to compute. The papers use 300 for words."
+            " For another number, random and k-means choose all anchors again. To add a few, search or draw"
+            " with the lasso."
         ),
     )
 

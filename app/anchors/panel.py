@@ -38,9 +38,9 @@ def audit(workspace: Workspace, pair: Match) -> None:
         "audit.method",
         "procrustes",
         help=(
-            "Trimmed Procrustes rotates the source onto the target by the 60 % of the pairs that agree best;"
-            " it finds more, but needs both spaces at once. Rows of similarities correlates the similarities"
-            " of a pair to all other anchors, which each space works out by itself."
+            "Trimmed Procrustes fits a rotation on the 60 % of the pairs that agree best. It finds more"
+            " wrong pairs, but needs both spaces at once. Rows of similarities correlates each pair's"
+            " similarities to all other anchors and uses each space alone."
         ),
     )
     specs = (workspace.source, workspace.target)
@@ -94,7 +94,7 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
             type="primary",
             on_click=session.remove_suspects,
             args=(ids,),
-            help="Removes all suspects but pinned anchors; no page scores their rows. Undo takes it back.",
+            help="Removes all suspects except pinned anchors. No page scores their rows. Undo restores them.",
         )
         for label, icon, call in (
             ("Remove", ":material/delete:", session.remove_suspects),

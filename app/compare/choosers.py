@@ -24,8 +24,9 @@ from relcore.spaces.space import Match
 
 EXAMPLES = "Examples"  # for people; in links, recipes and code they are pivots
 _HELP = (
-    "Columns of the tables that came with the spaces are on offer, too. Numbers get a colour bar, columns of"
-    " classes a legend: of more than 20 classes the most frequent. Agreement: the share of a row's neighbours"
+    "You can also choose a column of the tables that came with the spaces. Numbers get a colour bar."
+    " Classes get a legend; of more than 20 classes it has the most frequent. Agreement: the share of a"
+    " row's neighbours"
     " that the other space keeps."
 )
 

@@ -165,8 +165,9 @@ def _circumstances(result: FoundDifferences, task: Differences) -> str:
         f"Agreement: Jaccard overlap of each row's {result.k} nearest neighbours in the two {where}, for"
         f" {compared}. Bars: 95 % band of a group if every row got the same noise (noise costs dense groups"
         " more neighbours). A group moved if no such noise explains it: in the source, in the target, or in"
-        " both. Why it moved is open: more noise, wrong pairs, or a change that bends some groups more than"
-        f" others. p is corrected for the number of groups.{small if result.left_out else ''}"
+        " both. The cause is not tested: it may be more noise, wrong pairs, or a change that affects some"
+        " groups more than others. p is corrected for the number of"
+        f" groups.{small if result.left_out else ''}"
     )
 
 

@@ -95,7 +95,7 @@ def _why_cka(found: Mapping[str, Mapping[str, Score]]) -> str:
         return ""
     return (
         f" Linear CKA is {short(cka, 2)} where the absolute mean reciprocal rank is {short(mrr, 2)}:"
-        " CKA ignores rotations, the rank reads coordinates."
+        " CKA ignores rotations; the rank depends on the coordinates."
     )
 
 

@@ -43,9 +43,8 @@ from relcore.spaces.space import GuessedIds, Match
 _SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}
 _BY_HELP = (
-    "Auto: quarters of the anchors are held out in turn. Each setting of a grid is fitted on the other"
-    " anchors, and the best on the held-out ones is fitted on all anchors. The rows that are scored are not"
-    " used for this. By hand: your own numbers."
+    "Auto: each setting of a grid is cross-validated on the anchors (four folds), and the best is fitted on"
+    " all of them. The scored rows are not used for this. By hand: your own numbers."
 )
 _CHOSEN = "relscope.invert-chosen"  # numbers that held-out anchors chose last
 _HIDDEN = "invert.hidden"  # classes

@@ -286,10 +286,11 @@ def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
             help="With the same settings, relscope migrate OLD NEW --answers FILE gives their verdict.",
         )
     st.caption(
-        "One list is the old model's, the other that of the option above; their sides are random and stay"
-        " hidden. Queries whose lists differ most come first; those with the same five rows are left out. It"
-        f" ends after {counted(len(asked), 'question')}, or as soon as a sign test decides, whose p-value"
-        " allows for a look after each answer. Then its verdict replaces the one above. Answers are saved"
+        "One list is the old model's, the other that of the option above, on random sides. Queries whose"
+        " lists differ most come first; those with the same five rows are left out. It"
+        f" ends after {counted(len(asked), 'question')}, or as soon as a sign test decides (its p-value is"
+        " corrected for a look after each answer). Its verdict then replaces the one above. Answers are"
+        " saved"
         " with the session."
     )
 
@@ -365,7 +366,8 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
             key="threshold.value",
             placeholder="Ten rows per query",
             width=240,
-            help="Rows with at least this cosine count as found. Empty: what ten rows per query reach.",
+            help="Rows with at least this cosine count as found. Empty: the cosine that ten rows per query"
+            " reach.",
         )
     settings = {"migration": setup.task, "adapter": result.adapter}
     task = ThresholdChange(**settings, system=system, threshold=threshold)

@@ -30,8 +30,8 @@ def draw() -> None:
         min(1.0, total / limit),
         text=(
             f"{total / 1e6:,.1f} MB in {len(entries):,} entries, of at most {limit / 1e9:,.1f} GB {where};"
-            f" {ENVIRONMENT} and {STORE_GB} set folder and limit. Above it, what was unused for the"
-            " longest time is removed."
+            f" {ENVIRONMENT} and {STORE_GB} set folder and limit. Above it, the least recently used entries"
+            " are removed."
         ),
     )
     if shared():

@@ -226,8 +226,8 @@ def _word_by_anchors() -> None:
             "A word", pair.ids[:_CHOICES], index=int(pair.source.rows(["bread"])[0]), key="story.word"
         )
         _say(
-            "An <b>anchor</b> is a word that both models know. Measure how similar a word is to it, and you"
-            " need no axes: a similarity is a length on a ruler that each model has within itself.",
+            "An <b>anchor</b> is a word that both models know. It is a ruler: how similar another word is"
+            " to it can be measured within each model, without any axes.",
             "The coordinates of a word disagree between the models. <b>Its similarities to eight anchors"
             " agree.</b> They take the place of its coordinates: the word is described <i>relative</i> to the"
             " anchors.",
@@ -306,8 +306,8 @@ def how_many() -> None:
         st.html(share_number(found, f"{_SAME}, by their similarities to {n} anchors."))
         st.html(columns(_tried("story.numbers", f"{n}", found, map(str, STOPS)), f"{n}"))
         _say(
-            "Each anchor adds one number to the description of a word. Move the slider: with enough of them,"
-            " nearly every word is described like no other, in both models alike."
+            "Each anchor adds one number to the description of a word. Move the slider: with enough of"
+            " them, nearly every word has a description of its own, and it is the same in both models."
         )
     with maps:
         draw_maps(of, "relative", "story.maps", by=anchors(of.pair, n))
@@ -416,9 +416,9 @@ STEPS = (
         "When it fails",
         when_it_fails,
         "Which of these failures would more anchors mend, and which would they hide?",
-        "Five anchors, and one cluster: more anchors, and from everywhere, mend both. Wrong pairs need right"
-        " pairs: the audit under *Anchors* in Explore finds them. Unrelated data stay at the chance level"
-        " with any number of anchors. A score far above its chance level is what no such data reach.",
+        "More anchors, from everywhere, mend the first two. Wrong pairs must be corrected; the audit under"
+        " *Anchors* in Explore finds them. Unrelated data stay at the chance level with any number of"
+        " anchors, so a score far above it rules them out.",
     ),
     StoryStep(
         "A use: stitching",

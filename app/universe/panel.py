@@ -320,13 +320,14 @@ def _settings(specs: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec
         st.toggle,
         "Keep the lengths of rows",
         key="universe.lengths",
-        help="Off, rows are brought to length 1 first, as search by cosine does. Heads need the lengths.",
+        help="Off: rows are scaled to length 1 first, as in search by cosine. Turn it on for heads, which"
+        " need the lengths.",
     )
     correct = kept(
         st.toggle,
         "Correct towards the consensus",
         key="universe.correct",
-        help="A small further map of each space, kept only where it helps held-out rows.",
+        help="An additional ridge regression of each space, kept only where it helps held-out rows.",
     )
     return chosen, UniverseSpec(unit=not lengths, correct=correct)
 
@@ -404,8 +405,8 @@ def _show(
             drawn, f"universe.rows-{results.place_of((), universe.names, tuple(spaces))}", "universe-rows"
         )
         st.caption(
-            "The axes belong to no model: what moves, the models see differently. A rotated copy of a model"
-            " does not move."
+            "The map belongs to no single model. Rows that move have different neighbours in different"
+            " models; a rotated copy of a model does not move."
         )
     st.caption(plain(universe.circumstances()))
     if spaces:

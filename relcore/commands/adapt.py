@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     places = "; ".join(index.help for index in INDEXES.values())
     parser.description += (
         " Rows are streamed, so that millions take little memory; progress is saved, so that a stopped run"
-        " resumes. Ids stay, and where both sides keep one, the payload. Nothing is ever deleted or"
+        " resumes. Ids are kept, and so is the payload where both sides have one. Nothing is ever deleted or"
         f" overwritten.{SHARDS_HELP}"
     )
     text = f"an adapter's folder or file; {COPY!r} copies rows as they are"

@@ -78,8 +78,8 @@ class ByLinks:
     links: Path = setting(
         None,
         metavar="FILE",
-        help="Pair rows by the links in this file, of link -o or with two columns of ids: of those that link"
-        " found only the ones whose kind is “confirmed” are scored.",
+        help="Pair rows by this file of links (of link -o, or with two columns of ids). Of the links that"
+        " link found, only those of the kind “confirmed” are scored.",
     )
 
 

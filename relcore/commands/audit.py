@@ -39,8 +39,8 @@ class AuditOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
-        " A rotation is fitted on the 60 % of the pairs that agree best; a pair that it does not bring"
-        " together is suspect. Pairs agree as mismatched pairs do where they are wrong."
+        " A rotation is fitted on the 60 % of the pairs that agree best. A pair is suspect if it agrees no"
+        " better under it than mismatched pairs do."
     )
     output = (
         f"Write the pairs ({', '.join(LINK_FILES)}) for --anchors of other commands, which then do not score"

@@ -52,7 +52,7 @@ _MOST_LISTED = 20
 @dataclass
 class DriftOptions:
     gate: str = setting(
-        "either", choices=tuple(GATES), help="Which situation decides the exit code: an alarm in it."
+        "either", choices=tuple(GATES), help="The situation whose alarms decide the exit code."
     )
     thresholds: str = setting(
         None,
@@ -64,8 +64,8 @@ class DriftOptions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
-        " that shift, scale and rotation do not matter. New queries, old vectors: there they matter."
-        " In both, it is an alarm if more rows are missing, zero or repeated than in the old version, or more"
+        " that shift, scale and rotation do not matter. New queries, old vectors: they matter. Both raise"
+        " an alarm if more rows are missing, zero or repeated than in the old version, or more"
         " dimensions constant; rows that only the new version has are left out. The exit code is 1 after an"
         " alarm, 0 without one, 2 after an error."
     )

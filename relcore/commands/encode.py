@@ -45,7 +45,8 @@ class EncodeOptions:
     label_column: str = setting("", help="The column of its labels; default: found automatically.")
     id_column: str = setting(
         None,
-        help='The column of its ids; default: that named as ids, such as id. "": table and row, as docs/0.',
+        help='The column of its ids. Default: a column named as ids, such as id. "": ids of table and row,'
+        " such as docs/0.",
     )
 
 

@@ -34,8 +34,8 @@ class LinkOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
-        " Only the ids of the known pairs are read. What is found are guesses with an estimated precision;"
-        " compare, stitch, invert and migrate take their file as --links. “paper” takes"
+        " Ids are read only for the known pairs. Links are guesses with an estimated precision; compare,"
+        " stitch, invert and migrate read their file by --links. “paper” takes"
         f" {PAPER_ROWS:,} rows by default.{SHARDS_HELP}"
     )
     output = (

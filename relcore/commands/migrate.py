@@ -63,7 +63,10 @@ class MigrateOptions:
         help="Answers of “Judge here, blind” of the app's Migrate, which give the verdict.",
     )
     threshold: float = setting(
-        None, low=-1, high=1, help="A cosine of the old model; by default what ten rows per query reach."
+        None,
+        low=-1,
+        high=1,
+        help="A cosine of the old model. Default: the one that ten rows per query reach.",
     )
     curve: bool = setting(True, help="Measure smaller numbers of pairs, too.")
     export: Path = setting(
@@ -91,8 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " Rows that both models have embedded are the pairs; they belong together by id, or by order under"
         " --pair-by-row. Without judgements, pairs that are held out from the adapter are the queries, and"
         " rows of the same label are relevant where OLD or NEW has labels. Without both there is no verdict,"
-        " except by --answers. Also says which threshold of the new scores keeps the number of rows that pass"
-        f" one of the old.{SHARDS_HELP}"
+        " except by --answers. Also prints the threshold on the new scores that lets as many rows pass as a"
+        f" threshold on the old ones.{SHARDS_HELP}"
     )
     add(parser, MigrateOptions, ByRow, ByLinks, Migration, Results, Sample)
     parser.epilog = (

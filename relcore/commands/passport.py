@@ -53,8 +53,8 @@ class PassportOptions:
     ids: Path = setting(
         None,
         metavar="FILE",
-        help="The ids of the anchors in a store, one per line: of make those that it takes, of check in the"
-        " passport's order, where the store does not know them by the passport's.",
+        help="Ids of the anchors in a store, one per line. Of make: the rows to take. Of check: in the"
+        " passport's order, if the store has ids of its own.",
     )
     pictures: bool = setting(
         False,
@@ -68,9 +68,9 @@ class PassportOptions:
     encoder: str = setting(
         None,
         metavar="MODEL",
-        help="Of make: FILE has a text a line, and this model makes the vectors (minilm, or a folder of"
-        " transformers). Of check: likely prompts, poolings and layers of it are tried, and the one that"
-        " makes the new vectors is named.",
+        help="Of make: FILE has one text per line, and this model makes the vectors (minilm, or a folder of"
+        " transformers). Of check: try likely prompts, poolings and layers of this model, and name the"
+        " one that makes the new vectors.",
     )
     gate: str = setting(
         "rounded",
