@@ -47,6 +47,14 @@ class Table:
     title: str = ""
     caption: str = ""
 
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """Rows that people and machines read alike."""
+        import pandas as pd
+
+        cells = [[f"{one:,}" if isinstance(one, int) else str(one) for one in row.values()] for row in rows]
+        return cls(name, pd.DataFrame(rows), [[*rows[0]], *cells] if rows else ())
+
     def text(self) -> str:
         """The table as aligned text."""
         return "\n".join(filter(None, (self.title, aligned(self.shown) if self.shown else "")))

@@ -5,24 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES
-from relcore.base.numbers import short
+from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import load
 from relcore.commands.arguments import SHARDS_HELP, Estimated, Printed, add, by_shard, space_spec
-from relcore.commands.output import Bar, show, write_space
+from relcore.commands.output import Bar, write_space
 from relcore.runs.store import Store
 from relcore.stores.index import StorePlace, parse_place
-
-if TYPE_CHECKING:
-    from relcore.migrate.adapters import Card
 
 COPY = "none"
 
@@ -58,14 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report | None:
     from relcore.migrate.adapters import adapt, load
 
     adapter = None if options.adapter == COPY else load(Path(options.adapter))
     if options.source is None and adapter is not None:
-        scores = pd.DataFrame([asdict(score) for score in adapter.card.scores])
-        show(options, scores, list(described(adapter.card)), rows="scores", card=asdict(adapter.card))
-        return
+        return adapter.card.report()
     if options.target is None:
         raise SpaceError(
             "expected a source and a target, got one of them; name both, or an adapter alone to see its card"
@@ -88,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
                 lambda run, goal, first: adapt_shards(adapter, first, goal, run, side=side).width,
             )
             if options.estimate:
-                return
+                return None
             result = adapt_shards(adapter, source, options.target, run, side=side)
         where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", ["", *run.describe()]
     else:
@@ -99,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
     mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
     row = {"written": where, "n": result.n, "dimension": result.width, "side": side}
     line = f"{where}: {result.n:,} rows × {result.width:,}{n_shards}, {mapped}"
-    show(options, pd.DataFrame([row]), [line, *passes], rows="written")
+    return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=[*filter(None, passes)])
 
 
 @contextmanager
@@ -126,20 +120,3 @@ def _place(text: str) -> StorePlace:
         expected = quote(index.help for index in INDEXES.values())
         raise SpaceError(f"{text!r:.200}: expected one of {expected}; save the vectors as .npy or .parquet")
     return place
-
-
-def described(card: Card) -> list[str]:
-    settings = ", ".join(f"{name} {value}" for name, value in card.settings.items())
-    models = f"{card.new_model or 'new model'}, {card.new_width:,} numbers per row → "
-    models += f"{card.old_model or 'old model'}, {card.old_width:,}"
-    lines = [
-        f"{card.adapter}{f' ({settings})' * bool(settings)}: {models}; searched at width {card.width:,}",
-        f"learned from {card.n_pairs:,} pairs (new {card.new_digest[:8]}, old {card.old_digest[:8]})",
-    ]
-    for score in card.scores:
-        known = score.low is not None and score.high is not None
-        interval = f" ({short(score.low)} to {short(score.high)})" if known else ""
-        n = "" if score.n is None else f", n = {score.n:,}"
-        lines.append(f"{score.name}: {short(score.value)}{interval}{n}")
-    origin = [*filter(None, (card.date, card.version and f"Relscope {card.version}", card.commit))]
-    return [*lines, f"made {', '.join(origin)}"] if origin else lines

@@ -10,11 +10,10 @@ import pandas as pd
 
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError
-from relcore.base.report import aligned
+from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import available, ignored_columns
 from relcore.commands.arguments import Printed, add, space_specs
-from relcore.commands.output import Lines, show
 from relcore.files.columns import Choices, overview, what_loads
 from relcore.files.reading import column_roles, parts_of, shape_of
 from relcore.files.tables import TABLES
@@ -49,30 +48,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report:
     if options.data and not options.data.is_dir():
         raise SpaceError(f"--data: expected a folder, got {str(options.data)!r}")
     if options.file is not None:
-        show_file(options)
-        return
+        return file_report(options.file)
     entries = available(options.data)
-    lines: Lines = []
+    tables = []
     for where, title in _WHERE.items():
         rows = [("space", "rows", "dimensions", "MB", "")]
         for entry in entries:
             if entry.where == where:
                 sizes = ("" if size is None else f"{size:,}" for size in (entry.n, entry.dimension))
                 rows.append((entry.name, *sizes, f"{entry.size_bytes / 1e6:,.1f}", entry.description))
-        lines += [f"{title}:", rows] if len(rows) > 1 else []
+        tables += [Table(shown=rows, title=title)] if len(rows) > 1 else []
     table = {
         name: [getattr(entry, name) for entry in entries]
         for name in ("name", "n", "dimension", "size_bytes", "where", "description")
     }
-    show(options, pd.DataFrame(table, dtype=object), lines, rows="spaces")
+    return Report("", [Table("spaces", pd.DataFrame(table, dtype=object)), *tables])
 
 
-def show_file(options: argparse.Namespace) -> None:
-    text = options.file
+def file_report(text: str) -> Report:
+    """What a file or a folder holds."""
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):
         raise SpaceError(
@@ -84,16 +82,17 @@ def show_file(options: argparse.Namespace) -> None:
         chosen = {name: value for name, value in specs[0].options if name.endswith("_column")}
         roles = column_roles(regular_file(table), Choices(**chosen, ignore=ignored_columns(specs[0])))
         rows = list(overview(roles))
-        if options.format == "table":
-            print(aligned([("column", "read as", "why"), *rows]))
-        roles.check(table.name)  # the error, if a column is unclear
         columns = pd.DataFrame(rows, columns=["column", "read_as", "why"])
+        shown = Table("columns", columns, [("column", "read as", "why"), *rows])
+        try:
+            roles.check(table.name)
+        except SpaceError as unclear:  # which column, is what the table shows
+            raise SpaceError(f"{unclear}\n{shown.text()}") from None
         facts = {"n": roles.n, "dimension": roles.dimension}
-        show(options, columns, [what_loads(roles.n, roles.dimension)], rows="columns", **facts)
-        return
+        return Report(what_loads(roles.n, roles.dimension), [shown], facts)
     shapes = [(spec.name, *(shape_of(Path(spec.name)) or (None, None))) for spec in specs]
     rows = [("space", "rows", "dimensions")]
     for name, *shape in shapes:
         rows.append((name, *("unknown" if size is None else f"{size:,}" for size in shape)))
     columns = pd.DataFrame(shapes, columns=["name", "n", "dimension"], dtype=object)
-    show(options, columns, [rows], rows="spaces")
+    return Report("", [Table("spaces", columns, rows)])

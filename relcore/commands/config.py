@@ -11,8 +11,8 @@ import pandas as pd
 
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, did_you_mean
+from relcore.base.report import Report, Table
 from relcore.commands.arguments import Printed, add, written
-from relcore.commands.output import show
 
 FILE = "relscope.toml"
 _MOST_BYTES = 1 << 20
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example:\n  relscope config --json"
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report:
     from relcore.cli import parser_of
 
     path = place()
@@ -41,8 +41,9 @@ def run(options: argparse.Namespace) -> None:
         for one in defaults(parser_of([name]).called, name)
     ]
     head = ("command", "option", "default")
-    lines = [str(path), [head, *rows]] if path else [f"No {FILE} in {Path.cwd()} or above it."]
-    show(options, pd.DataFrame(rows, columns=head), lines, rows="defaults", file=path and str(path))
+    sentence = str(path) if path else f"No {FILE} in {Path.cwd()} or above it."
+    table = Table("defaults", pd.DataFrame(rows, columns=head), [head, *rows] if rows else ())
+    return Report(sentence, [table], {"file": path and str(path)})
 
 
 def place() -> Path | None:

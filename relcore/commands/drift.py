@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import general, short
-from relcore.base.report import aligned
+from relcore.base.numbers import short
+from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.commands.arguments import (
@@ -20,33 +19,22 @@ from relcore.commands.arguments import (
     space_specs,
     values_of,
 )
-from relcore.commands.output import Lines, show, write_recipe
 from relcore.commands.running import computed
 from relcore.drift.check import (
     LINES,
-    SITUATIONS,
-    TABLES,
-    Drift,
     DriftCheck,
     DriftSeries,
-    DriftVerdict,
     Thresholds,
-    cautions,
-    circumstances,
     default_file,
-    describe,
-    headline,
     read_thresholds,
-    shares_told,
 )
-from relcore.drift.reports import markdown, ordered, to_record
+from relcore.drift.reports import DriftChart, report
 
 GATES = {
     "either": ("everything_new", "new_queries"),
     "everything-new": ("everything_new",),
     "new-queries": ("new_queries",),
 }
-_MOST_LISTED = 20
 
 
 @dataclass
@@ -98,30 +86,25 @@ class _Printed(argparse.Action):
         parser.exit()
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Report:
     thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
     task, gate = DriftCheck(**values_of(options, DriftCheck)), GATES[options.gate]
     versions = versions_of(options)
     loaded = [load(spec, again=True) for spec in versions]
     specs, spaces = versions[-2:], loaded[-2:]
-    if options.format == "table" and len(versions) > 2:
+    drift, tables = computed(task, specs, spaces, options), []
+    if len(versions) > 2:
         series = computed(DriftSeries(**values_of(options, DriftSeries)), versions, loaded, options)
         steps = [series.steps(situation, quantity, "previous") for situation, quantity, _ in LINES]
         rows = [["version", *(title for *_, title in LINES)]]
         for name, *values in zip(series.names[1:], *steps, strict=True):
             rows.append([name, *map(short, values)])
-        print(series.headline(), "", aligned(rows), "", sep="\n")
-    drift = computed(task, specs, spaces, options)
+        tables.append(Table(shown=rows, title=series.headline()))
     verdict = drift.judged(thresholds)
     recipe = {"old": specs[0], "new": specs[1], "digests": tuple(space.digest for space in spaces)}
-    write_recipe(options, "drift", drift, **recipe, drift=task, thresholds=thresholds)
-    with suppress(BrokenPipeError):  # a reader such as `head` has read enough; the exit code stays
-        if options.format == "markdown":
-            print(markdown(drift, verdict, gate), end="")
-        else:
-            lines = lines_of(drift, verdict, gate)
-            show(options, verdict.table(), lines, rows="checks", **to_record(drift, verdict, gate))
-    return int(verdict.alarmed(gate))
+    recipe |= {"drift": task, "thresholds": thresholds}
+    found = report(drift, verdict, gate, {"drift": lambda: DriftChart(**recipe).draw(drift)})
+    return replace(found, tables=[*tables, *found.tables])
 
 
 def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
@@ -134,26 +117,3 @@ def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
             f"{options.old!r:.200}: expected a folder of two versions or more, got one version; name NEW, too"
         )
     return versions
-
-
-def lines_of(drift: Drift, verdict: DriftVerdict, situations: tuple[str, ...]) -> Lines:
-    lines: Lines = [headline(drift, verdict), ""]
-    for situation in SITUATIONS:
-        decides = "" if situation in situations else " (does not decide)"
-        lines.append(f"{describe(drift, verdict, situation)}{decides}")
-    lines += cautions(drift, verdict)
-    if shares := shares_told(drift):
-        lines += ["", [["of the change", *shares], ["share", *map(short, shares.values())]]]
-        lines += ["", f"shift {general(drift.shift)} of the spread, scale × {general(drift.scale)}"]
-    rows = [["situation", "quantity", "class", "value", "noise", "threshold", ""]]
-    checks = ordered(verdict)
-    listed = [check for check in checks if check.alarm or not check.measure.group][:_MOST_LISTED]
-    for check in listed:
-        measure = check.measure
-        cells = [TABLES[measure.situation].title, measure.quantity, measure.group or "all rows"]
-        cells += [short(measure.value), short(measure.noise), short(check.threshold), "alarm" * check.alarm]
-        rows.append(cells)
-    lines += ["", rows]
-    if more := len(checks) - len(listed):
-        lines.append(f"  and {more:,} more checks of classes; --json lists all")
-    return [*lines, "", circumstances(drift)]

@@ -9,16 +9,15 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
-import pandas as pd
-
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import ENCODERS
+from relcore.base.report import Report, Table
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
 from relcore.commands.arguments import Results, Scheduler, add, described, flag, read_json
-from relcore.commands.output import need_suffix, show, write_recipe, write_space
+from relcore.commands.output import need_suffix, write_space
 from relcore.commands.running import follow, queue
 from relcore.encoders.bundled import TASK
 from relcore.encoders.dataset import Dataset, DatasetSpec
@@ -73,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report:
     need_suffix(options.output)
     store, spec = Store(), dataset_spec(options)
     dataset = load_dataset(spec, store)
@@ -86,8 +85,9 @@ def run(options: argparse.Namespace) -> None:
             write_space(space, goal)
             row["file"] = str(goal)
         rows.append(row)
+    figures = {}
     if options.recipe:
-        from relcore.compare.scene import training_of
+        from relcore.compare.scene import Training, training_of
 
         curves = {encoding: curve for encoding in specs if (curve := training_of(encoding))}
         if not curves:
@@ -96,10 +96,9 @@ def run(options: argparse.Namespace) -> None:
                 " none; omit --recipe"
             )
         by_name = {encoding.name: curve for encoding, curve in curves.items()}
-        write_recipe(options, "training", by_name, spaces=tuple(curves))
+        figures["training"] = lambda: Training(spaces=tuple(curves)).draw(by_name)
     options.output = None  # the rows name their files
-    cells = [[f"{value:,}" if isinstance(value, int) else value for value in row.values()] for row in rows]
-    show(options, pd.DataFrame(rows), [[list(rows[0]), *cells]], dataset=spec.to_json())
+    return Report("", [Table.of("rows", rows)], {"dataset": spec.to_json()}, figures=figures)
 
 
 def encoded(

@@ -11,9 +11,10 @@ import pandas as pd
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
 from relcore.base.portable import finder, with_paths
+from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.commands.arguments import FullPaths, Printed, add, data_folders
-from relcore.commands.output import need_suffix, show
+from relcore.commands.output import need_suffix
 
 
 @dataclass
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example:\n  relscope figure relscope-panes.pdf -o again.svg --width 3.25"
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report:
     from relcore.compare.scene import exportable
     from relcore.figures import style
     from relcore.figures.export import KINDS, read_recipe
@@ -72,4 +73,5 @@ def run(options: argparse.Namespace) -> None:
     if output.resolve() == options.recipe.resolve():
         raise SpaceError(f"{output}: expected another file than the recipe, got the same; choose one with -o")
     figure.save(output, look, full_paths=options.full_paths)
-    show(options, pd.DataFrame([{"file": str(output), "figure": type(figure).__name__}]), [], rows="written")
+    row = {"file": str(output), "figure": type(figure).__name__}
+    return Report("", [Table("written", pd.DataFrame([row]))])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
-from relcore.base.numbers import band, counted, short
+from relcore.base.names import FIGURES
+from relcore.base.numbers import counted
+from relcore.base.report import Report
 from relcore.commands.arguments import (
     SHARDS_HELP,
     ByLinks,
@@ -21,16 +24,13 @@ from relcore.commands.arguments import (
     spaces_of,
     values_of,
 )
-from relcore.commands.output import need_suffix, show, write_recipe, write_space
-from relcore.invert.inversion import Inversion, InversionSpec, invert_pair, side_names
-from relcore.scores.score import Score
+from relcore.commands.output import need_suffix, write_space
+from relcore.invert.inversion import InversionSpec, invert_pair, recovery_report, side_names
 from relcore.spaces.space import LatentSpace, match
 
 if TYPE_CHECKING:
     from relcore.sharded.passes import Runner
     from relcore.sharded.space import ShardedSpace
-
-_HEAD = "Mean cosine of recovered and true rows"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,11 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report | None:
     spec = InversionSpec(**values_of(options, InversionSpec))
     if by_shard(options, options.source, options.target):
-        _by_shard(options, spec)
-        return
+        return _by_shard(options, spec)
     need_suffix(options.output)
     specs, spaces = spaces_of(options, (options.source, options.target))
     pair = match(*spaces)
@@ -60,17 +59,12 @@ def run(options: argparse.Namespace) -> None:
         labels = None if pair.source.labels is None else pair.source.labels[inversion.rows]
         ids, name = pair.ids[inversion.rows], f"{source}, recovered"
         write_space(LatentSpace(inversion.found, ids, name=name, labels=labels), options.output)
-    shared = pair_settings(specs, pair, anchors)
-    write_recipe(options, "inversion-errors", inversion, **shared, inversion=inversion.spec)
-    route = f"{source}, recovered from its relative space" if source == target else f"{source} → {target}"
-    lines = [f"{_HEAD}: {route}", "", _rows(inversion.scores), "", *_facts(inversion)]
-    facts = {"source": source, "target": target}
-    facts |= {"rank": inversion.rank, "condition": inversion.condition, "kept": inversion.kept}
-    facts["notes"] = inversion.notes
-    show(options, inversion.summary(), lines, **facts)
+    shared = pair_settings(specs, pair, anchors) | {"inversion": inversion.spec}
+    figure = partial(FIGURES["inversion-errors"].load(), **shared)
+    return inversion.report((source, target), **{"inversion-errors": lambda: figure().draw(inversion)})
 
 
-def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
+def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> Report | None:
     import pandas as pd
 
     from relcore.commands.running import anchors_by_shard, estimated, fewer, shards
@@ -87,35 +81,14 @@ def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
 
         expected = estimated(options, run, (source, target), trial)
         if options.estimate:
-            return
+            return None
         result = invert_shards(source, target, anchors, run, spec, **settings)
     score, null, method = result.score, result.score.null, result.spec.title
     row = {"method": method, "cosine": float(score), "chance": null.mean, "low": null.low, "high": null.high}
     table = pd.DataFrame([row | {"n": score.n, "anchors": len(result.anchors)}])
-    scored = f"{result.spec.settings()}; scored on all {counted(score.n, 'held-out row')}; "
-    lines = [f"{_HEAD}: {source.name} → {target.name}", "", _rows({method: score}), ""]
-    lines.append(f"{scored}chance level: these rows permuted")
+    scored = f"{result.spec.settings()}; scored on all {counted(score.n, 'held-out row')}"
     facts = {"source": source.name, "target": target.name, "passes": run.describe(), "worker_mb": run.peaks}
     facts |= {"estimate": expected and asdict(expected)}
-    show(options, table, [*lines, "", *run.describe()], **facts)
-
-
-def _rows(scores: dict[str, Score]) -> list[list[str]]:
-    rows = [["method", "cosine", "chance level, 95 %"]]
-    for method, score in scores.items():
-        chance = band(score.null.low, score.null.high) if score.null else ""
-        rows.append([method, short(float(score)), chance])
-    return rows
-
-
-def _facts(inversion: Inversion) -> list[str]:
-    kept = f"{short(inversion.kept, 1)} of" if inversion.spec.method == "pruned" else "all"
-    scored = counted(inversion.n_scored, "held-out row")
-    scored += f" of {inversion.n:,}" if inversion.n_scored < inversion.n else ""
-    condition = short(inversion.condition, 1) if inversion.condition < float("inf") else "∞"
-    return [
-        f"{inversion.spec.settings()}; anchors kept {kept} {inversion.n_anchors:,}; condition number"
-        f" {condition}; directions reached {inversion.rank:,} of {inversion.shape[1]:,}",
-        f"scored on {scored}, as directions from the mean; chance level: these rows permuted",
-        *inversion.notes,
-    ]
+    caption = f"{scored}; chance level: these rows permuted."
+    route = f"{source.name} → {target.name}"
+    return recovery_report(route, {method: score}, table, facts, caption=caption, notes=run.describe())

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted
+from relcore.base.names import FIGURES
+from relcore.base.report import Report
 from relcore.base.settings import setting, settings_of
 from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
-from relcore.commands.output import Lines, need_suffix, show, write_recipe
+from relcore.commands.output import need_suffix
 from relcore.commands.running import computed, samples
 from relcore.linking.bootstrap import Pairs
 from relcore.linking.link import LINK_FILES, known_pairs, links_table, write_links
-from relcore.linking.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec, Outcome
-from relcore.scores.comparison import score_table
-from relcore.scores.reports import score_cells
+from relcore.linking.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec
 from relcore.spaces.space import LatentSpace, shared_ids
 
 _USUAL_SEEDS = 15
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example:\n  relscope link old.npy new.npy --pairs known.tsv -o links.parquet"
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report:
     need_suffix(options.output, LINK_FILES)
     n_seeds, pairs = None, ()
     if options.pairs is not None and is_number("--pairs", options.pairs):
@@ -64,21 +63,13 @@ def run(options: argparse.Namespace) -> None:
     specs, spaces, sampled = samples(options, (options.source, options.target), sides)
     spec = spec_of(options, n_seeds, pairs, *spaces)
     outcome = computed(spec, specs, spaces, options)
-    table, lines = links_table(outcome.result), lines_of(outcome)
     if options.output:
-        write_links(options.output, table)
+        write_links(options.output, links_table(outcome.result))
     recipe = {"source": specs[0], "target": specs[1], "digests": tuple(space.digest for space in spaces)}
     figure = "bootstrap-scores" if outcome.scores else "bootstrap"
-    write_recipe(options, figure, outcome, **recipe, bootstrap=spec)
-    result = outcome.result
-    facts = {"verdict": result.verdict, "success": outcome.linked, "reason": result.reason}
-    facts |= {"share": outcome.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
-    facts |= {"precision": result.promised, "wrong": outcome.wrong(), "sample": sampled}
-    facts["scores"] = {
-        form: {name: score.to_record() for name, score in scores.items()}
-        for form, scores in outcome.scores.items()
-    }
-    show(options, table, [*lines, *sampled], **facts)
+    kind = FIGURES[figure].load()
+    report = outcome.report(**{figure: lambda: kind(**recipe, bootstrap=spec).draw(outcome)})
+    return replace(report, facts={**report.facts, "sample": sampled}, notes=sampled)
 
 
 def spec_of(
@@ -111,14 +102,3 @@ def spec_of(
         if options.rows is None and min(len(source), len(target)) > PAPER_ROWS:
             given["rows"] = PAPER_ROWS
     return BootstrapSpec(**given)
-
-
-def lines_of(outcome: Outcome) -> Lines:
-    lines: Lines = [outcome.headline, outcome.result.reason]
-    if outcome.scores:
-        jaccard = next(iter(outcome.scores.values()))["jaccard"]
-        tested = counted(jaccard.n, "held-out row")
-        tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
-        tested += f"; k = {jaccard.k}; chance level: rows of one space permuted"
-        lines += ["", score_cells(score_table(outcome.scores)), "", tested]
-    return lines

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relcore.base.errors import SpaceError
-from relcore.base.names import ADAPTERS
-from relcore.base.numbers import band, short, signed
+from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.commands.arguments import (
@@ -23,15 +22,15 @@ from relcore.commands.arguments import (
     add,
     values_of,
 )
-from relcore.commands.output import Lines, need_suffix, show, write_recipe
+from relcore.commands.output import need_suffix
 from relcore.commands.running import all_computed, computed, samples
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.judging import BlindAnswers, with_answers
 from relcore.migrate.migration import (
     AFTER,
     FEWEST_QUERIES,
-    TITLES,
     Migration,
+    MigrationChart,
     MigrationResult,
     ThresholdChange,
 )
@@ -105,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report:
     need_suffix(options.plan, [".md"])
     names, given = [options.old, options.new], values_of(options, Migration)
     judged = [options.queries_old, options.queries_new, options.qrels]
@@ -136,40 +135,32 @@ def run(options: argparse.Namespace) -> None:
     changes = [ThresholdChange(**settings, system=system) for system in systems]
     thresholds = dict(zip(systems, all_computed(changes, specs, spaces, options), strict=True))
     recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "migration": task}
-    write_recipe(options, "migration-options", result, **recipe)
-    lines, (old, new) = lines_of(result), spaces[:2]
-    lines += ["", *(f"{AFTER[system]}: {one.describe()}" for system, one in thresholds.items())]
+    chart = MigrationChart(**recipe)
+    report = result.report(**{"migration-options": lambda: chart.draw(result)})
+    notes = [f"{AFTER[system]}: {one.describe()}" for system, one in thresholds.items()]
+    old, new = spaces[:2]
     pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {
+        "thresholds": {
+            system: {name: value for name, value in vars(one).items() if isinstance(value, int | float)}
+            for system, one in thresholds.items()
+        },
+        "sample": sampled,
+    }
+    tables = [*report.tables]
     if options.plan or options.shadow:
         limits = [one.describe() for system, one in thresholds.items() if system == "bridge"]
-        facts = _planned(options, result, pairs, spaces, limits, lines)
+        plan, shadowed = _planned(options, result, pairs, spaces, limits)
+        facts |= plan
+        tables += shadowed
+        notes += [str(options.plan)] if options.plan else []
     if options.export:
         from relcore.migrate.migration import export_result
         from relcore.papers.runs import commit_of
 
-        written = export_result(result, pairs, (new.name, old.name), options.export, commit_of())
-        lines += map(str, written)
-    verdict = result.verdict
-    show(
-        options,
-        result.table(),
-        [*lines, *sampled],
-        verdict={"option": verdict.option, "clear": verdict.is_clear, "sentence": verdict.sentence},
-        adapter=result.adapter,
-        weight=result.weight,
-        relevance=result.relevance,
-        pairs=result.n_pairs,
-        candidates=[asdict(candidate) for candidate in result.candidates],
-        curve=[asdict(point) for point in result.curve],
-        thresholds={
-            system: {name: value for name, value in vars(one).items() if isinstance(value, int | float)}
-            for system, one in thresholds.items()
-        },
-        cautions=list(result.cautions),
-        sample=sampled,
-        **facts,
-    )
+        notes += map(str, export_result(result, pairs, (new.name, old.name), options.export, commit_of()))
+    notes = [*report.notes, *notes, *sampled]
+    return replace(report, tables=tables, facts={**report.facts, **facts}, notes=notes)
 
 
 def _planned(
@@ -178,15 +169,14 @@ def _planned(
     pairs: tuple[np.ndarray, np.ndarray],
     spaces: Sequence[LatentSpace],
     limits: Sequence[str],
-    lines: Lines,
-) -> dict[str, Any]:
-    """The runbook, into --plan and as facts for --json; what the shadow queries found goes to `lines`."""
+) -> tuple[dict[str, Any], list[Table]]:
+    """The runbook, into --plan and as facts for --json; a table of what the shadow queries found."""
     from relcore.migrate.adapters import card_of
     from relcore.migrate.runbook import markdown, shadow, steps, target_of
 
     adapter, old_place = result.fitted(*pairs), parse_place(options.old)
     card = card_of(adapter, *pairs, method=result.adapter)
-    found, projects = None, len(adapter.corpus_steps_) > 1
+    found, tables, projects = None, [], len(adapter.corpus_steps_) > 1
     own = old_place if old_place and not projects else None
     goal = parse_place(options.shadow) if options.shadow else own or target_of(old_place)
     if goal is None:
@@ -196,19 +186,15 @@ def _planned(
     if options.shadow:
         searched = old_place if old_place and old_place.kind not in ("npy", "parquet") else None
         found = shadow(adapter, goal, spaces, result.queries, searched, result.k)
-        lines += [
-            "",
-            f"Shadow queries: {found.n_queries:,} on {found.n:,} rows in {found.place}",
-            found.rows(),
-        ]
+        title = f"Shadow queries: {found.n_queries:,} on {found.n:,} rows in {found.place}"
+        tables.append(Table(shown=found.rows(), title=title))
     call, bridge = _command(options.arguments), shlex.quote(str(options.export or "bridge"))
     there = options.export is not None
     listed = steps(result, card, call, options.old, bridge, len(spaces[0]), goal, limits, found, there)
     if options.plan:
         text = markdown(f"From {spaces[0].name} to {spaces[1].name}", listed, found)
         write(options.plan, text.encode())
-        lines.append(str(options.plan))
-    return {"plan": [asdict(step) for step in listed], "shadow": asdict(found) if found else None}
+    return {"plan": [asdict(step) for step in listed], "shadow": asdict(found) if found else None}, tables
 
 
 def _command(arguments: Sequence[str]) -> str:
@@ -220,26 +206,3 @@ def _command(arguments: Sequence[str]) -> str:
         elif not one.startswith(("--plan=", "--shadow=", "--export=", "--json", "--csv", "--quiet")):
             kept.append(one)
     return f"relscope {shlex.join(kept)}"
-
-
-def lines_of(result: MigrationResult) -> Lines:
-    rows = [["option", result.metric, "95 %", "chance", "vs keep, 95 %", "vs re-embed, 95 %"]]
-    for choice in result.options:
-        interval = band(choice.low, choice.high)
-        cells = [result.title_of(choice.option), short(choice.value), interval, short(choice.chance)]
-        for gain in (choice.to_keep, choice.to_reembed):
-            cells.append(f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–")
-        rows.append(cells)
-    lines: Lines = [result.verdict.sentence, "", rows, result.weight_note]
-    if len(result.candidates) > 1:
-        rows = [["adapter, as a bridge", result.metric, "95 %"]]
-        for one in result.candidates:
-            rows.append([ADAPTERS[one.adapter].title, short(one.score), band(one.low, one.high)])
-        lines += ["", rows]
-    if result.curve:
-        rows = [["pairs", "adapter", "option", result.metric, "95 %"]]
-        for point in result.curve:
-            cells = [f"{point.n_pairs:,}", ADAPTERS[point.adapter].title, TITLES[point.option]]
-            rows.append([*cells, short(point.value), band(point.low, point.high)])
-        lines += ["", rows]
-    return lines + (["", *result.cautions] if result.cautions else [])

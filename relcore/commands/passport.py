@@ -13,17 +13,17 @@ import pandas as pd
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
+from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.catalog.catalog import load
 from relcore.commands.arguments import SPACE_HELP, Results, add, space_spec, values_of
-from relcore.commands.output import need_suffix, show
+from relcore.commands.output import need_suffix
 from relcore.passport.passport import (
     ANCHORS,
     CHANGES,
     FEWEST,
     SUFFIX,
-    Evidence,
     Passport,
     PassportCard,
     check,
@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Report:
     if len(options.files) != VERBS[options.verb]:
         expected = "one file" if VERBS[options.verb] == 1 else "two files"
         raise SpaceError(f"{options.verb}: expected {expected}, got {quote(options.files)}")
@@ -117,8 +117,7 @@ def run(options: argparse.Namespace) -> int:
     model = passport.card.model or "a model without name"
     line = f"{n:,} anchors × {d:,} numbers, of {model}"
     table = pd.DataFrame([{"n": n, "dimension": d, "model": passport.card.model}])
-    show(options, table, [line], rows="written", passport=asdict(passport.card))
-    return 0
+    return Report(line, [Table("written", table)], {"passport": asdict(passport.card)})
 
 
 def _made(options: argparse.Namespace) -> Passport:
@@ -201,7 +200,7 @@ def _rows(source: str, ids: Sequence[str]) -> LatentSpace:
     return space.take(space.rows(ids)) if ids else space
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check(options: argparse.Namespace) -> Report:
     passport, ids = Passport.load(options.files[0]), _ids(options)
     if ids and len(ids) != len(passport.ids):
         raise SpaceError(
@@ -215,24 +214,12 @@ def _check(options: argparse.Namespace) -> int:
         texts, _, rows = paired(passport, new)
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
     fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
-    row = {"change": change.kind, "n": change.n, "missing": change.missing, "recipe": change.named}
-    for name, one in (("cosine", change.cosine), ("gram", change.gram)):
-        values = one._asdict() if one else dict.fromkeys(Evidence._fields)
-        row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
-    row |= {"gram apart": change.gram_apart, "scale": change.scale}
-    lines = [
-        change.sentence,
-        change.caution,
-        "" if fine else f"An alarm: more than --gate {options.gate} accepts.",
-    ]
-    card = asdict(passport.card)
-    show(
-        options, pd.DataFrame([row]), list(filter(None, lines)), rows="checks", passport=card, alarm=not fine
-    )
-    return int(not fine)
+    report = change.report(passport=asdict(passport.card), alarm=not fine)
+    alarm = [] if fine else [f"An alarm: more than --gate {options.gate} accepts."]
+    return replace(report, notes=[*report.notes, *alarm])
 
 
-def _bridge(options: argparse.Namespace) -> int:
+def _bridge(options: argparse.Namespace) -> Report:
     """What `relscope migrate OLD NEW --export FOLDER` makes: a passport is a space."""
     from relcore.cli import parser_of
 
@@ -240,4 +227,4 @@ def _bridge(options: argparse.Namespace) -> int:
     match(old.space, new.space)
     arguments = ["migrate", *options.files, "--export", str(options.output), "--format", options.format]
     asked = parser_of(arguments).parse_args([*arguments, *["--quiet"] * options.quiet])
-    return asked.run(asked) or 0
+    return asked.run(asked)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
+from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.base.text import as_lines
 from relcore.base.writing import write
@@ -26,7 +27,7 @@ from relcore.commands.arguments import (
     space_spec,
     values_of,
 )
-from relcore.commands.output import need_suffix, show, write_space
+from relcore.commands.output import need_suffix, write_space
 from relcore.represent.anchors import shared_anchors
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import LatentSpace
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report | None:
     spec, sharded = ProjectionSpec(**values_of(options, ProjectionSpec)), by_shard(options, options.space)
     if options.whiten and options.similarity != "cosine":
         raise SpaceError(
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
         raise SpaceError("project: expected a file for the relative rows, got none; name it with -o")
     found = (_by_shard if sharded else _whole)(options, spec)
     if found is None:  # an estimate
-        return
+        return None
     shape, anchors, passes = found
     if options.save_anchors:
         write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids"))
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
     line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
     line += ", centred" if options.center else ""
     row = {"n": n, "anchors": width, "similarity": how, "center": options.center}
-    show(options, pd.DataFrame([row]), [line, *passes], rows="written")
+    return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=[*filter(None, passes)])
 
 
 Shape = tuple[tuple[int, int], str]

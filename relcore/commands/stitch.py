@@ -10,7 +10,7 @@ from pathlib import Path
 from relcore.base import records
 from relcore.base.errors import need_one_of
 from relcore.base.names import METHODS, STITCH_METRICS
-from relcore.base.numbers import counted, short
+from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.commands.arguments import (
@@ -25,18 +25,12 @@ from relcore.commands.arguments import (
     read_json,
     values_of,
 )
-from relcore.commands.output import Lines, show, write_recipe
 from relcore.commands.running import computed, samples
 from relcore.spaces.space import TEST_FRACTION, LatentSpace
 from relcore.stitch.stitching import (
     SharedRows,
-    StitchResult,
     StitchSpec,
-    cell_table,
-    printed_summary,
     share_rows,
-    short_names,
-    summary_table,
 )
 
 
@@ -72,17 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report:
     specs, spaces, sampled = samples(options, options.spaces)
     spec = spec_of(options, specs, spaces, share_rows(spaces, options.order))
     need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
     result = computed(spec, specs, spaces, options)
-    recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "stitching": spec}
-    write_recipe(options, "stitch-matrix", result, **recipe, metric=options.metric)
-    summary = summary_table(result, options.metric).to_dict("records")
-    lines = [*lines_of(result, options.metric), *sampled]
-    facts = {"encoders": result.encoders, "summary": summary, "sample": sampled}
-    show(options, cell_table(result), lines, **facts)
+    report = result.report(options.metric, specs, [space.digest for space in spaces])
+    return replace(report, facts={**report.facts, "sample": sampled}, notes=[*report.notes, *sampled])
 
 
 def spec_of(
@@ -102,30 +92,3 @@ def spec_of(
     n_train = n - len(test_ids) if test_ids else int((1 - spec.test_fraction) * n)
     anchors = number_or_ids(options.anchors, min(2 * max(space.dimension for space in spaces), n_train // 2))
     return replace(spec, n_anchors=anchors) if isinstance(anchors, int) else replace(spec, anchors=anchors)
-
-
-def lines_of(result: StitchResult, metric: str) -> Lines:
-    summary = printed_summary(result)
-    names, common = short_names(result.encoders)
-    lines: Lines = [[list(summary.columns), *summary.astype(str).to_numpy().tolist()]]
-    for method in result.spec.methods:
-        rows = [["encoder \\ head", *names]]
-        for name, *cells in zip(names, *map(list, result.matrix(method, metric)), strict=True):
-            rows.append([name, *(_cell(*pair, len(result.runs)) for pair in zip(*cells, strict=True))])
-        lines += ["", f"{METHODS[method].title}, {metric}", rows]
-    states = f"mean ± deviation over {len(result.runs)} random states"
-    if len(result.runs) == 1:
-        states = f"random state {result.runs[0].random_state}"
-    anchors = counted(len(result.spec.anchors) or result.spec.n_anchors, "anchor")
-    circumstances = f"{result.tested}, no anchors; {anchors}; {states}; the diagonal is not stitched"
-    permuted = ", ".join(
-        f"{METHODS[method].title} {short(result.permuted(method, metric))}" for method in result.spec.methods
-    )
-    lines += ["", circumstances + (f"; all of them: {common}" if common else "")]
-    lines.append(f"the same answers, if labels were permuted: {permuted}")
-    return lines + ([result.untested] if result.untested else [])
-
-
-def _cell(mean: float, deviation: float, n_runs: int) -> str:
-    """A cell as the page's heat map shows it; – where there is no score."""
-    return short(mean) + (f" ± {short(deviation)}" if n_runs > 1 and mean == mean else "")

@@ -11,15 +11,14 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import STUDIES
-from relcore.base.numbers import band, counted, short
-from relcore.base.report import json_lines
+from relcore.base.report import Report, Table, json_lines
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
 from relcore.commands.arguments import Results, Scheduler, add, read_json
-from relcore.commands.output import Bar, Lines, need_suffix, show, write_recipe
+from relcore.commands.output import Bar, need_suffix
 from relcore.commands.running import queue
 from relcore.runs.store import Store
-from relcore.studies.study import Study, StudyRuns, StudySpec, study_of
+from relcore.studies.study import Study, StudyRuns, StudySpec, study_of, study_report
 
 
 @dataclass
@@ -40,12 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report:
     need_suffix(options.output, [".csv", ".jsonl"])
     spec = spec_of(options)
     if spec is None:
-        list_studies(options)
-        return
+        return studies_report()
     study, store = study_of(spec.kind), Store()
     runs = StudyRuns(study, spec)
     table = runs.table(store) if options.table or not runs.missing(store) else _finished(options, runs)
@@ -57,19 +55,7 @@ def run(options: argparse.Namespace) -> None:
             else table.to_csv(index_label="run", lineterminator="\n")
         )
         write(options.output, text.encode())
-    write_recipe(options, "study", table, study=spec.to_json(), chart=options.chart)
-    findings = study.findings(spec.settings, table) if len(table) else table
-    conclusion = study.conclusion(spec.settings, table) if len(table) else ""
-    number = f"{counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'}"
-    lines: Lines = [f"{study.title}: {len(table):,} of {number} done."]
-    came, groups = None, [group for key in runs.keys if (group := store.made(key))]
-    if groups:
-        came = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
-        came["made"] = groups[0].in_words
-        lines.append(f"{came['runs']:,} of these runs came with Relscope. {came['made']}")
-    lines += [*([conclusion] if conclusion else []), "", findings_lines(findings)]
-    facts = {"study": spec.to_json(), "came_with_relscope": came, "conclusion": conclusion}
-    show(options, table, lines, **facts, findings=findings.to_dict("records"))
+    return study_report(runs, table, store, options.chart)
 
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:
@@ -120,12 +106,14 @@ def _finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
             raise
 
 
-def list_studies(options: argparse.Namespace) -> None:
+def studies_report() -> Report:
+    """All studies with their options."""
     rows = [{"study": kind, "question": name.help, "paper": name.paper} for kind, name in STUDIES.items()]
-    lines: Lines = []
+    texts = []
     for kind, name in STUDIES.items():
-        lines += [f"{kind}: {name.help}", f"  {name.paper}", *map(_described, study_of(kind).options), ""]
-    show(options, pd.DataFrame(rows), lines[:-1])
+        options = map(_described, study_of(kind).options)
+        texts.append("\n".join([f"{kind}: {name.help}", f"  {name.paper}", *options]))
+    return Report("\n\n".join(texts), [Table("rows", pd.DataFrame(rows))])
 
 
 def _described(option: Setting) -> str:
@@ -137,13 +125,3 @@ def _described(option: Setting) -> str:
     usual = ", ".join(map(str, option.default)) if option.is_tuple else option.default
     several = " (several)" if option.is_tuple else ""
     return f"  --grid {option.name}=…  {choices}{several}; default {usual or 'none'}"
-
-
-def findings_lines(findings: pd.DataFrame) -> list[list[str]] | str:
-    if not len(findings):
-        return "No findings yet."
-    rows = [["finding", "value", "95 %", "n"]]
-    for row in findings.itertuples():
-        interval = "" if row.low != row.low else band(row.low, row.high)
-        rows.append([row.what, short(row.value), interval, f"{row.n:,}"])
-    return rows

@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
-from relcore.base.numbers import short
+from relcore.base.names import FIGURES
+from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.base.writing import replacing
 from relcore.catalog.catalog import load
 from relcore.commands.arguments import SPACE_HELP, Results, Scheduler, add, space_spec, space_specs, values_of
-from relcore.commands.output import Lines, need_suffix, show, write_recipe, write_space
+from relcore.commands.output import need_suffix, write_space
 from relcore.commands.running import computed
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
@@ -53,15 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Report:
     verb, *rest = options.spaces
     if verb in VERBS:
         if len(rest) != 2:
             raise SpaceError(
                 f"{verb}: expected a universe's file and a space, got {quote(rest) or 'neither'}"
             )
-        (_add if verb == "add" else _map)(options, Path(rest[0]), load(space_spec(rest[1]), again=True))
-        return
+        given = options, Path(rest[0]), load(space_spec(rest[1]), again=True)
+        return (_add if verb == "add" else _map)(*given)
     need_suffix(options.output, [SUFFIX])
     specs = [spec for text in options.spaces for spec in space_specs(text)]
     spaces = [load(spec, again=True) for spec in specs]
@@ -70,19 +71,19 @@ def run(options: argparse.Namespace) -> None:
     if options.output:
         universe.save(options.output)
     digests = tuple(space.digest for space in spaces)
-    write_recipe(options, "universe", universe, spaces=tuple(specs), digests=digests, universe=task)
-    _show(options, universe)
+    recipe, kind = {"spaces": tuple(specs), "digests": digests, "universe": task}, FIGURES["universe"]
+    return universe.report(universe=lambda: kind.load()(**recipe).draw(universe))
 
 
-def _add(options: argparse.Namespace, path: Path, space: LatentSpace) -> None:
+def _add(options: argparse.Namespace, path: Path, space: LatentSpace) -> Report:
     options.output = options.output or path
     need_suffix(options.output, [SUFFIX])
     universe = Universe.load(path).add(space)
     universe.save(options.output)
-    _show(options, universe)
+    return universe.report()
 
 
-def _map(options: argparse.Namespace, path: Path, space: LatentSpace) -> None:
+def _map(options: argparse.Namespace, path: Path, space: LatentSpace) -> Report:
     need_suffix(options.output, [".npy", ".npz", ".safetensors", ".parquet"])
     if options.output is None:
         raise SpaceError("map: expected a file for the mapped rows, got none; name it with -o")
@@ -96,21 +97,4 @@ def _map(options: argparse.Namespace, path: Path, space: LatentSpace) -> None:
         write_space(LatentSpace(rows, space.ids, name=space.name, labels=space.labels), options.output)
     row = {"n": len(rows), "dimension": rows.shape[1], "space": options.to}
     line = f"{len(rows):,} rows × {rows.shape[1]:,}, {options.to or 'common space'}"
-    show(options, pd.DataFrame([row]), [line], rows="written")
-
-
-def _show(options: argparse.Namespace, universe: Universe) -> None:
-    table = universe.table()
-    lines: Lines = [universe.headline(), "", [["space", "width", "rows", "matched rows", "chance"]]]
-    for member in universe.members:
-        own = f"{short(member.score.top1)}{' (added)' if member.added else ''}"
-        facts = str(len(member.mean)), f"{member.n:,}", own, short(1 / member.score.n)
-        lines[-1].append([member.name, *facts])
-    lines += ["", universe.circumstances()]
-    best = universe.best_chance
-    facts = {"spaces": universe.names, "dimension": universe.dimension, "ridge": universe.ridge}
-    facts |= {
-        "gain": universe.gain,
-        "best_chance": best and {"mean": best.mean, "low": best.low, "high": best.high},
-    }
-    show(options, table, lines, rows="pairs", **facts)
+    return Report(line, [Table("written", pd.DataFrame([row]))])

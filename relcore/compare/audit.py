@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.names import AUDITS
+from relcore.base.names import AUDITS, METRICS
+from relcore.base.numbers import counted, short
+from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Line, Lines
@@ -28,12 +30,12 @@ from relcore.tasks.task import Task
 
 ALL, KEPT = "all anchors", "without the suspects"
 _FEWEST_SCORED = 5
-_MOST_PRINTED = 40
+_MOST_PRINTED, _MOST_LISTED = 40, 20
 _QUANTILES = np.linspace(0, 1, 201)
 
 
 @dataclass(frozen=True, eq=False)
-class AuditOutcome:
+class AuditOutcome(Reported):
     """The audit of k pairs.
 
     Attributes
@@ -73,6 +75,36 @@ class AuditOutcome:
             f"Cannot tell: of {k:,} pairs, right ones may agree as little as mismatched ones. The spaces have"
             " too little in common, the pairs are too few, or more than 40 % of them are wrong."
         )
+
+    def report(self, **figures: Any) -> Report:
+        """The suspects, and the scores with and without them."""
+        facts = {"decided": self.decided, "n_wrong": self.n_wrong}
+        facts["suspects"] = [self.anchors[position] for position in self.suspects]
+        facts["scores"] = {
+            name: {metric: score.to_record() for metric, score in scores.items()}
+            for name, scores in self.scores.items()
+        }
+        changes = self.differences.items()
+        facts["differences"] = {metric: [one.value, one.low, one.high] for metric, one in changes}
+        every, notes = self.table(), []
+        suspects = every.query("suspect").head(_MOST_LISTED)
+        shown = [["anchor", "partner", "agreement"]]
+        shown += [[row.anchor, row.partner, short(row.agreement)] for row in suspects.itertuples()]
+        if more := len(self.suspects) - len(suspects):
+            notes = [f"{more:,} more pairs are suspect; --csv lists all."]
+        tables = [Table("rows", every, shown if len(suspects) else ())]
+        if self.scores:
+            before, *after = self.scores.values()
+            rows = [["metric", "all anchors", *(["without suspects", "change, 95 %"] if after else [])]]
+            for metric, score in before.items():
+                cells = [METRICS[metric].title, short(score)]
+                if after:
+                    change = self.differences.get(metric)
+                    cells += [short(after[0][metric]), change.describe() if change else "–"]
+                rows.append(cells)
+            n = counted(next(iter(before.values())).n, "held-out row")
+            tables.append(Table(shown=rows, caption=f"Relative scores on {n}, no anchor among them."))
+        return Report(self.headline, tables, facts, notes, figures)
 
     def table(self) -> pd.DataFrame:
         """One row per pair, the least agreement first; mismatched is the share of mismatched pairs that agree

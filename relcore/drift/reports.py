@@ -1,8 +1,8 @@
-"""Reports of the drift gate for machines: one JSON object, Markdown for a comment."""
+"""What a drift check says of itself, and its figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from relcore import __version__
 from relcore.base.errors import need_one_of
-from relcore.base.numbers import short
-from relcore.base.text import visible
+from relcore.base.numbers import general, short
+from relcore.base.report import Report, Table
 from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.check import (
     AGAINST,
@@ -32,20 +32,27 @@ from relcore.drift.check import (
     headline,
     shares_told,
 )
-from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, STEPS, Measure
+from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.scores.score import Z95
 from relcore.tasks.recipe import Recipe, load_all
 
-_MOST_ROWS = 40  # of a Markdown table: classes with an alarm first
+_MOST_ROWS = 20  # that people read: classes with an alarm first
 _LEAST = 1e-3  # a threshold may be zero
 
 
-def to_record(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dict[str, Any]:
+def report(
+    drift: Drift,
+    verdict: DriftVerdict,
+    situations: Sequence[str] = tuple(SITUATIONS),
+    figures: Mapping[str, Any] | None = None,
+) -> Report:
+    """The verdict, what kind of change it was, and every check. Alarms in other situations do not count."""
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     names += " chance_churn churn_uncentred reciprocal_rank"
-    return {
+    shares, notes = shares_told(drift), cautions(drift, verdict)
+    facts = {
         "relscope": __version__,
         "old": drift.names[0],
         "new": drift.names[1],
@@ -53,10 +60,31 @@ def to_record(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) ->
         "decided_by": list(situations),
         "alarms": {name: verdict.alarmed([name]) for name in SITUATIONS},
         "headline": headline(drift, verdict),
-        "cautions": cautions(drift, verdict),
+        "cautions": notes,
         **{name: getattr(drift, name) for name in names.split()},
-        "shares": shares_told(drift) or None,
+        "shares": shares or None,
     }
+    verdicts = [
+        f"{describe(drift, verdict, name)}{'' if name in situations else ' (does not decide)'}"
+        for name in SITUATIONS
+    ]
+    rows = [["situation", "quantity", "class", "value", "noise", "threshold", ""]]
+    checks = ordered(verdict)
+    listed = [check for check in checks if check.alarm or not check.measure.group][:_MOST_ROWS]
+    for check in listed:
+        measure = check.measure
+        cells = [TABLES[measure.situation].title, measure.quantity, measure.group or "all rows"]
+        cells += [short(measure.value), short(measure.noise), short(check.threshold), "alarm" * check.alarm]
+        rows.append(cells)
+    more = len(checks) - len(listed)
+    caption = circumstances(drift)
+    caption += f" {more:,} more checks of classes are in the JSON report." * bool(more)
+    tables = [Table("checks", verdict.table(), rows, caption=caption)]
+    if shares:
+        moved = f"shift {general(drift.shift)} of the spread, scale × {general(drift.scale)}"
+        shown = [["of the change", *shares], ["share", *map(short, shares.values())]]
+        tables.append(Table(shown=shown, caption=moved))
+    return Report(facts["headline"], tables, facts, [*verdicts, *notes], figures or {})
 
 
 def ordered(verdict: DriftVerdict) -> list[Check]:
@@ -68,46 +96,6 @@ def ordered(verdict: DriftVerdict) -> list[Check]:
             -check.sure / max(check.threshold, _LEAST),
         ),
     )
-
-
-def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> str:
-    """The verdict as GitHub's Markdown. Names are code, so that none is a mention or a link."""
-    old, new = (_code(name) for name in drift.names)
-    lines = [f"## {'❌ Drift' if verdict.alarmed(situations) else '✅ No drift'}: {old} → {new}", ""]
-    lines += [
-        f"- {_safe(describe(drift, verdict, name))}{'' if name in situations else ' (does not decide)'}"
-        for name in SITUATIONS
-    ]
-    lines += [f"- {_safe(caution)}" for caution in cautions(drift, verdict)]
-    shares = shares_told(drift)
-    if shares:
-        lines += ["", "| of the change | " + " | ".join(STEPS) + " |", "|---" * 5 + "|"]
-        lines += ["| share | " + " | ".join(short(shares[step]) for step in STEPS) + " |"]
-    lines += [
-        "",
-        "| situation | quantity | class | value | noise level | threshold | |",
-        "|---|---|---|---:|---:|---:|---|",
-    ]
-    checks = ordered(verdict)
-    for check in checks[:_MOST_ROWS]:
-        measure, group = check.measure, check.measure.group
-        numbers = map(short, (measure.value, measure.noise, check.threshold))
-        named = TABLES[measure.situation].title, measure.quantity, _code(group) if group else "all rows"
-        lines.append(f"| {' | '.join((*named, *numbers, '**alarm**' if check.alarm else 'ok'))} |")
-    left = len(checks) - _MOST_ROWS
-    lines += ["", f"{left:,} more rows are in the JSON report."] if left > 0 else []
-    return "\n".join([*lines, "", _safe(circumstances(drift)), ""])
-
-
-def _code(name: str) -> str:
-    return f"`{_safe(visible(name, 120)).replace('`', 'ˋ')}`"
-
-
-def _safe(text: str) -> str:
-    """Without what could end a cell, begin HTML, or mention someone."""
-    for sign, other in (("|", "¦"), ("<", "‹"), (">", "›"), ("@", "＠")):
-        text = text.replace(sign, other)
-    return visible(text)
 
 
 # Figures from their recipes: churn by class of two versions, lines and a heat map of a series.

@@ -16,7 +16,8 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import DELTA, HEADS, INVERSES, ROUTES
 from relcore.base.names import METHODS as ALL_METHODS
-from relcore.base.numbers import counted, general, in_cell, short
+from relcore.base.numbers import band, counted, general, in_cell, short
+from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Matrices, MatrixPanel
@@ -215,7 +216,7 @@ def side_names(pair: Match, route: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Inversion:
+class Inversion(Reported):
     """Rows of one space, recovered in another.
 
     Attributes
@@ -276,6 +277,42 @@ class Inversion:
             null = (score.null.mean, score.null.low, score.null.high) if score.null else (np.nan,) * 3
             rows.append((method, float(score), *null, score.n, self.n_anchors))
         return pd.DataFrame(rows, columns=["method", "cosine", "chance", "low", "high", "n", "anchors"])
+
+    def report(self, names: Sequence[str] = ("source", "target"), **figures: Any) -> Report:
+        """The score of each method on held-out rows, from one space to another of these names."""
+        source, target = names
+        route = f"{source}, recovered from its relative space" if source == target else f"{source} → {target}"
+        facts = {"source": source, "target": target, "rank": self.rank, "condition": self.condition}
+        scored = counted(self.n_scored, "held-out row")
+        scored += f" of {self.n:,}" if self.n_scored < self.n else ""
+        condition = short(self.condition, 1) if self.condition < float("inf") else "∞"
+        kept = f"{short(self.kept, 1)} of" if self.spec.method == "pruned" else "all"
+        used = (
+            f"{self.spec.settings()}; anchors kept {kept} {self.n_anchors:,}; condition number {condition};"
+            f" directions reached {self.rank:,} of {self.shape[1]:,}"
+        )
+        caption = f"scored on {scored}, as directions from the mean; chance level: these rows permuted"
+        return recovery_report(
+            route,
+            self.scores,
+            self.summary(),
+            facts | {"kept": self.kept},
+            caption=f"{used}; {caption}.",
+            notes=self.notes,
+            figures=figures,
+        )
+
+
+def recovery_report(
+    route: str, scores: Mapping[str, Score], table: pd.DataFrame, facts: Mapping[str, Any], **shown: Any
+) -> Report:
+    rows = [["method", "cosine", "chance level, 95 %"]]
+    for method, score in scores.items():
+        chance = band(score.null.low, score.null.high) if score.null else ""
+        rows.append([method, short(float(score)), chance])
+    caption = shown.pop("caption")
+    sentence = f"Mean cosine of recovered and true rows: {route}."
+    return Report(sentence, [Table("rows", table, rows, caption=caption)], facts, **shown)
 
 
 def invert_pair(

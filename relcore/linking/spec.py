@@ -11,6 +11,7 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
+from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Line, Lines
@@ -29,10 +30,12 @@ from relcore.linking.bootstrap import (
 )
 from relcore.linking.clusters import CLUSTERED_ROWS, FEWEST
 from relcore.linking.clusters import MOST_ROUNDS as LINK_ROUNDS
+from relcore.linking.link import links_table
 from relcore.represent.similarity import RelativeProjection
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair, score_table
+from relcore.scores.reports import score_cells
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Split, known_ids
 from relcore.tasks.recipe import Recipe, load_all
@@ -44,7 +47,7 @@ PAPER_ROWS = 2000  # each step of the published method compares all with all
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(Reported):
     """The result and, if the truth is known, its quality.
 
     Attributes
@@ -90,6 +93,25 @@ class Outcome:
             return f"{self.verdict.capitalize()}. No link is kept."
         right = f", an estimated {100 * result.precision[len(result.kept) - 1]:.1f} % right" if n else ""
         return f"{self.verdict.capitalize()}. {told}. {n:,} of {counted(n_all, 'link')} kept{right}."
+
+    def report(self, **figures: Any) -> Report:
+        """The verdict, why, the links, and how well they serve as anchors where the truth is known."""
+        result = self.result
+        facts = {"verdict": result.verdict, "success": self.linked, "reason": result.reason}
+        facts |= {"share": self.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
+        facts |= {"precision": result.promised, "wrong": self.wrong()}
+        facts["scores"] = {
+            form: {name: score.to_record() for name, score in scores.items()}
+            for form, scores in self.scores.items()
+        }
+        tables = [Table("rows", links_table(result))]
+        if self.scores:
+            jaccard = next(iter(self.scores.values()))["jaccard"]
+            tested = counted(jaccard.n, "held-out row")
+            tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
+            caption = f"{tested}; k = {jaccard.k}; chance level: rows of one space permuted."
+            tables.append(Table(shown=score_cells(score_table(self.scores)), caption=caption))
+        return Report(f"{self.headline} {result.reason}", tables, facts, figures=figures)
 
     def wrong(self) -> Pairs:
         """Wrong anchors beyond the seeds: source id and the id it was matched to."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from importlib.resources import files
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 
 from relcore import __version__
 from relcore.base.access import expanded
@@ -22,6 +23,8 @@ from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
 from relcore.base.magnitude import lengths
 from relcore.base.names import INDEXES
+from relcore.base.numbers import band, short
+from relcore.base.report import Report, Reported, Table
 from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.files.formats import checked_ids
@@ -359,7 +362,7 @@ class CardScore:
 
 
 @dataclass(frozen=True)
-class Card:
+class Card(Reported):
     """What an adapter, of `relcore.base.names.ADAPTERS`, was learned from, and how it scored.
 
     Widths are those of the new model, of the old one, and of the space that is searched; digests are
@@ -383,6 +386,26 @@ class Card:
 
     def __post_init__(self) -> None:
         need_whole(self, new_width=1, old_width=1, width=1, n_pairs=2)
+
+    def report(self) -> Report:
+        """What the adapter maps, the pairs it was fitted on, and its scores."""
+        settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        models = f"{self.new_model or 'new model'}, {self.new_width:,} numbers per row → "
+        models += f"{self.old_model or 'old model'}, {self.old_width:,}"
+        lines = [
+            f"{self.adapter}{f' ({settings})' * bool(settings)}: {models}; searched at width {self.width:,}",
+            f"fitted on {self.n_pairs:,} pairs (new {self.new_digest[:8]}, old {self.old_digest[:8]})",
+        ]
+        shown = [["score", "value", "95 %", "n"]]
+        for score in self.scores:
+            known = score.low is not None and score.high is not None
+            interval = band(score.low, score.high) if known else ""
+            n = "" if score.n is None else f"{score.n:,}"
+            shown.append([score.name, short(score.value), interval, n])
+        origin = [*filter(None, (self.date, self.version and f"Relscope {self.version}", self.commit))]
+        lines += [f"made {', '.join(origin)}"] * bool(origin)
+        scores = Table("scores", pd.DataFrame([asdict(score) for score in self.scores]), shown)
+        return Report("; ".join(lines) + ".", [scores], {"card": asdict(self)})
 
 
 def card_of(

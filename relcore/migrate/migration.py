@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
+from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
@@ -145,7 +146,7 @@ class OptionScore:
 
 
 @dataclass(frozen=True, eq=False)
-class MigrationResult:
+class MigrationResult(Reported):
     """The answer of a migration.
 
     Attributes
@@ -221,6 +222,41 @@ class MigrationResult:
         if self.relevance == NEIGHBOURS:
             return "Both searches count 1, as nothing is judged."
         return "The weight of the bridged search (the old one has 1) is tuned on the other queries."
+
+    def report(self, **figures: Any) -> Report:
+        """The verdict, the options with their intervals, the adapters, and the scores of fewer pairs."""
+        verdict = self.verdict
+        facts = {
+            "verdict": {"option": verdict.option, "clear": verdict.is_clear, "sentence": verdict.sentence},
+            "adapter": self.adapter,
+            "weight": self.weight,
+            "relevance": self.relevance,
+            "pairs": self.n_pairs,
+            "candidates": [asdict(candidate) for candidate in self.candidates],
+            "curve": [asdict(point) for point in self.curve],
+            "cautions": list(self.cautions),
+        }
+        shown = [["option", self.metric, "95 %", "chance", "vs keep, 95 %", "vs re-embed, 95 %"]]
+        for one in self.options:
+            cells = [self.title_of(one.option), short(one.value), band(one.low, one.high), short(one.chance)]
+            for gain in (one.to_keep, one.to_reembed):
+                cells.append(f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–")
+            shown.append(cells)
+        queries = counted(len(self.queries), "query", "queries")
+        caption = f"{queries}; {self.n_rows:,} rows searched; {self.n_pairs:,} pairs. {self.weight_note}"
+        tables = [Table("rows", self.table(), shown, caption=caption)]
+        if len(self.candidates) > 1:
+            rows = [["adapter, as a bridge", self.metric, "95 %"]]
+            for one in self.candidates:
+                rows.append([ADAPTERS[one.adapter].title, short(one.score), band(one.low, one.high)])
+            tables.append(Table(shown=rows))
+        if self.curve:
+            rows = [["pairs", "adapter", "option", self.metric, "95 %"]]
+            for point in self.curve:
+                cells = [f"{point.n_pairs:,}", ADAPTERS[point.adapter].title, TITLES[point.option]]
+                rows.append([*cells, short(point.value), band(point.low, point.high)])
+            tables.append(Table(shown=rows))
+        return Report(verdict.sentence, tables, facts, self.cautions, figures)
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
         """One row per query, the greatest loss first: query, the two scores, and the change."""

@@ -12,15 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.records import read_file
+from relcore.base.report import Report, Reported, Table
 from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.settings import setting
 from relcore.base.writing import write
@@ -193,7 +195,7 @@ class Evidence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(Reported):
     """What became of the anchors of a passport.
 
     Attributes
@@ -238,6 +240,17 @@ class Change:
         facts.append(f"their cosines with each other correlate by {_told(self.gram)}")
         facts.append(f"and differ by {short(self.gram_apart)} at most; lengths × {short(self.scale)}")
         return f"{told}. {facts[0][:1].upper()}{facts[0][1:]}, {', '.join(facts[1:])}."
+
+    def report(self, **facts: Any) -> Report:
+        """What became of the anchors, with the evidence."""
+        row = {"change": self.kind, "n": self.n, "missing": self.missing, "recipe": self.named}
+        for name, one in (("cosine", self.cosine), ("gram", self.gram)):
+            values = one._asdict() if one else dict.fromkeys(Evidence._fields)
+            row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
+        row |= {"gram apart": self.gram_apart, "scale": self.scale}
+        return Report(
+            self.sentence, [Table("checks", pd.DataFrame([row]))], facts, [*filter(None, [self.caution])]
+        )
 
     @property
     def caution(self) -> str:

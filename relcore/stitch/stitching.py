@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
 from relcore.base.numbers import counted, short
+from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.charts import Matrices, MatrixPanel
@@ -124,7 +126,7 @@ class StitchRun:
 
 
 @dataclass(frozen=True)
-class StitchResult:
+class StitchResult(Reported):
     """Rows of every matrix are encoders, columns are heads; the diagonal is not stitched."""
 
     spec: StitchSpec
@@ -217,6 +219,45 @@ class StitchResult:
             rows.append((*titles, *stitched, *own, *chance, int(able.sum()), able.size))
         columns = "method metric stitched stitched_deviation own own_deviation chance permuted pairs of"
         return pd.DataFrame(rows, columns=columns.split())
+
+    def report(
+        self, metric: str = "accuracy", spaces: Sequence[SpaceSpec] = (), digests: Sequence[str] = ()
+    ) -> Report:
+        """The best method in a sentence, and a matrix per method; the figure's recipe names these spaces."""
+        names, common = short_names(self.encoders)
+        printed, several = printed_summary(self), len(self.runs) > 1
+        shown = [list(printed.columns), *printed.astype(str).to_numpy().tolist()]
+        summary = summary_table(self, metric)
+        tables = [Table("rows", cell_table(self)), Table("summary", summary, shown)]
+        for method in self.spec.methods:
+            rows = [["encoder \\ head", *names]]
+            for name, means, deviations in zip(names, *self.matrix(method, metric), strict=True):
+                spreads = [f" ± {short(one)}" * several for one in deviations]
+                cells = zip(means, spreads, strict=True)
+                rows.append(
+                    [name, *(short(mean) + (spread if mean == mean else "") for mean, spread in cells)]
+                )
+            tables.append(Table(shown=rows, title=f"{METHODS[method].title}, {metric}"))
+        states = f"mean ± deviation over {len(self.runs)} random states"
+        states = states if several else f"random state {self.runs[0].random_state}"
+        anchors = counted(len(self.spec.anchors) or self.spec.n_anchors, "anchor")
+        permuted = ", ".join(
+            f"{METHODS[method].title} {short(self.permuted(method, metric))}" for method in self.spec.methods
+        )
+        notes = [
+            f"{self.tested}, no anchors; {anchors}; {states}; the diagonal is not stitched."
+            f"{f' All encoders: {common}.' * bool(common)}",
+            f"The same answers, if labels were permuted: {permuted}.",
+            self.untested,
+        ]
+        chart = StitchMatrix(spaces=tuple(spaces), digests=tuple(digests), stitching=self.spec, metric=metric)
+        return Report(
+            _best_method(self, summary, metric),
+            tables,
+            {"encoders": self.encoders},
+            [*filter(None, notes)],
+            {"stitch-matrix": partial(chart.draw, self)},
+        )
 
     def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
         """How often truth (rows) was answered by a class (columns), of all states, (C, C)."""
@@ -664,6 +705,26 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
     table = result.summary()
     table = table[table.metric == STITCH_METRICS[metric].title].drop(columns="metric").reset_index(drop=True)
     return table.assign(test_rows=result.n_test, random_states=len(result.runs))
+
+
+def _best_method(result: StitchResult, table: pd.DataFrame, metric: str) -> str:
+    """How well heads read the rows of other encoders by the best method, and those of their own."""
+    able = table[table.pairs > 0]
+    if able.empty:
+        return (
+            "These methods cannot stitch any of these encoders: a head cannot read absolute rows of another"
+            " dimension."
+        )
+    best, title = able.loc[able.stitched.idxmax()], STITCH_METRICS[metric].title
+    chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
+    own, chance = (
+        " to ".join(dict.fromkeys((ends[0], ends[-1]))) for ends in (sorted(map(short, table.own)), chances)
+    )
+    return (
+        f"On the rows of another encoder, a head has {title} {short(best.stitched)} (best method:"
+        f" {best.method}); on those of its own, {own}; by chance, {chance}. Mean of"
+        f" {counted(int(table.pairs.max()), 'pair')}."
+    )
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:

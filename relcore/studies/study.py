@@ -18,8 +18,9 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMER_STUDIES, STUDIES
-from relcore.base.numbers import short
+from relcore.base.numbers import band, counted, short
 from relcore.base.records import need_plain, parse
+from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, complete
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
@@ -819,3 +820,28 @@ def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, An
         values[f"{method}, same space"] = float(scores[~stitched].mean())
         values[f"{method}, stitched"] = None if np.isnan(pairs).all() else float(np.nanmean(pairs))
     return values | {"chance": result.chance(), "test rows": result.n_test}
+
+
+def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str = "") -> Report:
+    """How many runs are done, the conclusion, and the findings with their intervals."""
+    study, spec = runs.study, runs.spec
+    findings = study.findings(spec.settings, table) if len(table) else table
+    conclusion = study.conclusion(spec.settings, table) if len(table) else ""
+    number = f"{counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'}"
+    notes, bundled = [], None
+    if groups := [group for key in runs.keys if (group := store.made(key))]:
+        bundled = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
+        bundled["made"] = groups[0].in_words
+        notes.append(f"{len(groups):,} of these runs came with Relscope. {groups[0].in_words}")
+    shown = [["finding", "value", "95 %", "n"]]
+    for row in findings.itertuples() if len(findings) else ():
+        interval = "" if row.low != row.low else band(row.low, row.high)
+        shown.append([row.what, short(row.value), interval, f"{row.n:,}"])
+    sentence = f"{study.title}: {len(table):,} of {number} done. {conclusion or 'No findings yet.'}"
+    return Report(
+        sentence,
+        [Table("rows", table), Table("findings", findings, shown if len(findings) else ())],
+        {"study": spec.to_json(), "came_with_relscope": bundled, "conclusion": conclusion},
+        notes,
+        {"study": lambda: StudyChart(study=spec.to_json(), chart=chart).draw(table)},
+    )

@@ -21,8 +21,9 @@ import pandas as pd
 from relcore.base.access import expanded, regular_file
 from relcore.base.errors import NoCommonId, SpaceError, quote
 from relcore.base.magnitude import lengths
-from relcore.base.numbers import counted, percent, signed
+from relcore.base.numbers import counted, percent, short, signed
 from relcore.base.records import need_plain, pack, unpack
+from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.represent.heads import fit_head
@@ -100,7 +101,7 @@ class Placed:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Universe:
+class Universe(Reported):
     """Spaces in one common space of dimension D, the largest width, by one orthogonal map each.
 
     Attributes
@@ -200,6 +201,19 @@ class Universe:
         elif self.gain is not None:
             text += ". A correction towards the consensus does not help held-out rows and is left out"
         return f"{text}."
+
+    def report(self, **figures: Any) -> Report:
+        """The spaces, and how many held-out rows of each are matched in the others."""
+        best = self.best_chance
+        facts = {"spaces": self.names, "dimension": self.dimension, "ridge": self.ridge, "gain": self.gain}
+        facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
+        rows = [["space", "width", "rows", "matched rows", "chance"]]
+        for member in self.members:
+            matched = f"{short(member.score.top1)}{' (added)' * member.added}"
+            cells = member.name, str(len(member.mean)), f"{member.n:,}", matched, short(1 / member.score.n)
+            rows.append(cells)
+        tables = [Table("pairs", self.table(), rows, caption=self.circumstances())]
+        return Report(self.headline(), tables, facts, figures=figures)
 
     def table(self) -> pd.DataFrame:
         """One row for each ordered pair with a score: source, target, accuracy, mrr, chance, n, k."""
