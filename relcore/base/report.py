@@ -117,9 +117,9 @@ class Report:
             parts += [table.text(), table.caption] if table.shown else []
         return "\n\n".join(filter(None, [*parts, "\n".join(self.notes)]))
 
-    def record(self) -> dict[str, Any]:
-        """The report as a JSON object: facts, sentence, notes, and the rows of each named table."""
-        record = {"sentence": self.sentence, "notes": list(self.notes), **self.facts}
+    def record(self, **more: Any) -> dict[str, Any]:
+        """The report as a JSON object: sentence, notes, facts, and the rows of each named table."""
+        record = {"sentence": self.sentence, "notes": list(self.notes), **self.facts, **more}
         named = {table.name: table.rows for table in self.tables if table.name and table.rows is not None}
         return plain(record | {name: rows.to_dict("records") for name, rows in named.items()})
 

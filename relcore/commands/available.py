@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> Report:
     if options.data and not options.data.is_dir():
         raise SpaceError(f"--data: expected a folder, got {str(options.data)!r}")
     if options.file is not None:
-        return file_report(options.file)
+        return file_report(options)
     entries = available(options.data)
     tables = []
     for where, title in _WHERE.items():
@@ -69,8 +69,9 @@ def run(options: argparse.Namespace) -> Report:
     return Report("", [Table("spaces", pd.DataFrame(table, dtype=object)), *tables])
 
 
-def file_report(text: str) -> Report:
+def file_report(options: argparse.Namespace) -> Report:
     """What a file or a folder holds."""
+    text = options.file
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):
         raise SpaceError(
@@ -86,8 +87,10 @@ def file_report(text: str) -> Report:
         shown = Table("columns", columns, [("column", "read as", "why"), *rows])
         try:
             roles.check(table.name)
-        except SpaceError as unclear:  # which column, is what the table shows
-            raise SpaceError(f"{unclear}\n{shown.text()}") from None
+        except SpaceError:  # the table shows which column is unclear
+            if options.format == "table":
+                print(shown.text())
+            raise
         facts = {"n": roles.n, "dimension": roles.dimension}
         return Report(what_loads(roles.n, roles.dimension), [shown], facts)
     shapes = [(spec.name, *(shape_of(Path(spec.name)) or (None, None))) for spec in specs]

@@ -43,7 +43,7 @@ def finish(options: argparse.Namespace, report: Report) -> int:
     written = getattr(options, "output", None)
     rows = next((table.rows for table in report.tables if table.rows is not None), None)
     if options.format == "json":
-        record = report.record() | ({"output": str(written)} if written else {})
+        record = report.record(**({"output": str(written)} if written else {}))
         text = json.dumps(record, indent=2, ensure_ascii=False)
     elif options.format in ("csv", "jsonl") and rows is not None:
         lined = options.format == "jsonl"

@@ -25,17 +25,19 @@ def bridge(tmp_path):
 
 def test_an_adapter_alone_shows_its_card(bridge, tmp_path, capsys):
     assert main(["adapt", str(tmp_path / "bridge")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "made (kind projected): MiniLM, 12 numbers per row → old model, 9; searched at width 7"
-    assert lines[1].startswith("learned from 40 pairs (new ")
-    assert lines[2] == "nDCG@10: .412 (.390 to .430), n = 225"
-    assert lines[3].endswith("a8e5362")
+    sentence, _, _, score = capsys.readouterr().out.splitlines()
+    assert sentence.startswith(
+        "made (kind projected): MiniLM, 12 numbers per row → old model, 9; searched at width 7; fitted on 40"
+        " pairs (new "
+    )
+    assert sentence.endswith("a8e5362.")
+    assert score.split() == ["nDCG@10", ".412", ".390", "…", ".430", "225"]
 
 
 def test_queries_and_corpus_are_mapped_and_again_refused(bridge, tmp_path, capsys):
     goal = f"{tmp_path}/mapped.parquet"
     assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/new.npy", goal]) == 0
-    assert capsys.readouterr().out == f"parquet:{goal}: 40 rows × 7, queries mapped by made\n"
+    assert capsys.readouterr().out == f"parquet:{goal}: 40 rows × 7, queries mapped by made.\n"
     lance = f"lancedb:{tmp_path}/base#projected"
     assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus"]) == 0
     capsys.readouterr()

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[3]
 
 def test_available_tells_what_is_here_from_what_needs_the_network(files, tmp_path, capsys):
     assert main(["available", "--data", str(tmp_path)]) == 0
-    here, network = capsys.readouterr().out.split("Needs the network:\n")
-    assert here.startswith("On this machine:\n")
+    here, network = capsys.readouterr().out.split("Needs the network\n")
+    assert here.startswith("On this machine\n")
     assert {"word2vec-novels", "fasttext-novels", "first.npz", "second.npz"} <= set(here.split())
     assert "glove-wiki-gigaword-50" in network.split()
 
@@ -70,12 +70,12 @@ TABLE = "name,group,x,y\na,p,1,2\nb,q,3,4\n"
 def test_available_tells_what_the_columns_of_a_table_are_read_as(run, refuse, tmp_path, capsys):
     (tmp_path / "t.csv").write_text(TABLE)
     out = run("available", "t.csv#id_column=name#ignore=y")
-    assert [line.split(maxsplit=2) for line in out.splitlines()[1:]] == [
+    assert out.startswith("2 rows × 1 dimension\n\n")
+    assert [line.split(maxsplit=2) for line in out.splitlines()[3:]] == [
         ["name", "ids", "chosen"],
         ["x", "dimension", "numbers"],
         ["group", "left", "out   text, and not named as ids or labels"],
         ["y", "left", "out   chosen"],
-        ["2", "rows", "× 1 dimension"],
     ]
     assert main(["available", "t.csv"]) == 2
     out, error = capsys.readouterr()
