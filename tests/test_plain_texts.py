@@ -62,18 +62,3 @@ def test_no_component_makes_html_of_a_text():
         for n, line in enumerate(lines[path], start=1)
         if RAW.search(line)
     ] == []
-
-
-@pytest.mark.parametrize(
-    ("rule", "line"),
-    [
-        (raw_html, "st.markdown(name, unsafe_allow_html=True)"),
-        (raw_html, "st.html(name, unsafe_allow_javascript=True)"),
-        (own_messages, "st.error(str(error))"),
-        (own_messages, "st.warning(f'{name} is gone')"),
-        (own_messages, "st.toast(news)"),
-    ],
-)
-def test_such_a_line_would_be_found(rule, line):
-    assert rule(ast.parse(line)) == [1]
-    assert rule(ast.parse("st.error('All is lost.')\nst.info(NO_ANCHORS)\nmessages.error(error)")) == []
