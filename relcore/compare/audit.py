@@ -1,4 +1,4 @@
-"""PairAudit: which anchor pairs of two spaces are wrong, and what the scores are without them."""
+"""PairAudit: find wrong anchor pairs of two spaces, and score the spaces without them."""
 
 from __future__ import annotations
 
@@ -107,9 +107,8 @@ class AuditOutcome(Reported):
         return Report(self.headline, tables, facts, notes, figures)
 
     def table(self) -> pd.DataFrame:
-        """One row per pair, the least agreement first; mismatched is the share of mismatched pairs that agree
-        less.
-        """
+        """One row per pair, least agreement first; `mismatched` is the share of mismatched pairs with
+        less agreement."""
         share = np.interp(self.agreement, self.mismatched, _QUANTILES)
         suspect = np.isin(np.arange(len(self.anchors)), self.suspects)
         pairs = {"anchor": self.anchors, "partner": self.partners, "agreement": self.agreement}
@@ -119,9 +118,8 @@ class AuditOutcome(Reported):
 
 @dataclass(frozen=True)
 class PairAudit(Task[AuditOutcome]):
-    """`audit_pairs` of anchors, and the scores with and without the suspects; `partners` are the target's
-    ids of the anchors, by default the same.
-    """
+    """`audit_pairs` of anchors, and scores with and without the suspects; `partners` are the anchors' ids
+    in the target if they differ."""
 
     kind: ClassVar[str] = "audit"
     result: ClassVar[str] = "relcore.compare.audit:AuditOutcome"
@@ -150,7 +148,7 @@ class PairAudit(Task[AuditOutcome]):
             )
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores: twenty Procrustes fits, and two sets of scores."""
+        """Expected seconds on two idle cores: twenty Procrustes fits, and two sets of scores."""
         low, high = sorted(space.dimension for space in spaces)
         return 0.2 + 5e-8 * low**2 * high + 4e-10 * len(spaces[0]) * len(self.anchors) * (low + high)
 
@@ -232,7 +230,7 @@ def _directions(source: LatentSpace, target: LatentSpace, rows: Sequence[np.ndar
 
 @dataclass(frozen=True, kw_only=True)
 class AnchorAudit(Recipe):
-    """Agreement of all anchor pairs, the least first, with the suspects marked."""
+    """A figure of the agreement of all anchor pairs, least first, with the suspects marked."""
 
     figure: ClassVar[str] = "anchor-audit"
 
@@ -248,7 +246,7 @@ class AnchorAudit(Recipe):
 
 
 def audit_chart(audit: PairAudit, outcome: AuditOutcome) -> Lines:
-    """Agreement by rank, beside the value that 95 % of mismatched pairs lie below."""
+    """A chart of agreement by rank, with the value below which 95 % of mismatched pairs lie."""
     table = outcome.table()
     rank, agreement, lines = np.arange(1, len(table) + 1), table.agreement.to_numpy(), []
     pairs = zip(table.anchor, table.partner, strict=True)

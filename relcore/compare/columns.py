@@ -1,4 +1,4 @@
-"""Columns that colour the rows of a pair: numbers, classes, clusters, and the neighbours in both spaces."""
+"""Columns that colour the rows of a pair: numbers, classes, clusters, and agreement of neighbourhoods."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from relcore.spaces.space import LatentSpace, Match, row_keys
 
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarray]:
-    """The k nearest of these rows in the source and in the target, by cosine after centring: two arrays (m,
-    k).
-    """
+    """The k nearest neighbours of these rows in the source and in the target, by cosine after centring:
+    two arrays (m, k)."""
     k = min(k, len(match) - 1)
     return [own_neighbours(space.vectors, mean_of(space), rows, k) for space in (match.source, match.target)]
 
 
 def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:
-    """The share of neighbours that each of these rows keeps from one space to the other, smallest first.
+    """The overlap of each row's neighbours in the two spaces, smallest first.
 
     Mutual kNN in the absolute spaces. Columns: row, id, overlap (Jaccard, 0 … 1), count (if known).
     """
@@ -46,7 +45,7 @@ def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataF
 def neighbours_of(
     match: Match, identifier: str, k: int = 10, made: tuple[np.ndarray, np.ndarray] | None = None
 ) -> pd.DataFrame:
-    """One row's k nearest in both spaces side by side: source, source cosine, target, target cosine, and
+    """One row's k nearest neighbours in both spaces: source, source cosine, target, target cosine, and
     whether shared.
 
     By cosine in the absolute spaces after centring, or in another representation `made` of both.
@@ -74,12 +73,12 @@ Cells = Callable[[str], pd.Series]
 
 
 def columns_of(match: Match) -> list[str]:
-    """The columns of numbers that every pair has, and counts where they are known."""
+    """The numeric columns that every pair has, and counts if they are known."""
     return [name for name in NUMBERS if name != "counts" or match.source.counts is not None]
 
 
 def cells_of(source: SpaceSpec, target: SpaceSpec, load: Callable[[SpaceSpec], LatentSpace]) -> Cells:
-    """What reads a column of the tables that came with two spaces, the source's where both have it."""
+    """A function that reads a column of the two spaces' tables, from the source's if both have it."""
 
     def cells(name: str) -> pd.Series:
         spec = source if name in more_columns(source) else target
@@ -105,7 +104,7 @@ def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
 
 
 def colored(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None) -> View:
-    """The view in the colours of the column that `spec` names; as it is where that is pivots or labels.
+    """The view coloured by the column in `spec`; unchanged if that is pivots or labels.
 
     Raises
     ------
@@ -131,7 +130,7 @@ def colored(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None
 
 
 def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
-    """The cells as numbers (m,), NaN where one is empty; None where one is no number, or none is."""
+    """The cells as numbers (m,), NaN for empty ones; None if a cell is not a number, or all are empty."""
     full = [None if _empty(cell) else cell for cell in cells]
     numbers = pd.to_numeric(pd.Series(full, dtype=object), errors="coerce")
     values = numbers.to_numpy(dtype=np.float64, copy=True)
@@ -141,9 +140,8 @@ def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
-    """The class of each row (m,), -1 for "" and for rare ones; the names, numbers by size; and how many are
-    left out of more than `MOST_CLASSES`.
-    """
+    """The class of each row (m,), −1 for "" and for rare classes; their names; and a note on the classes
+    left out above `MOST_CLASSES`."""
     counts = Counter(name for name in names if name)
     kept, about = sorted(counts, key=lambda name: (-counts[name], name)), ""
     if len(kept) > MOST_CLASSES:
@@ -178,7 +176,8 @@ def _empty(cell: Any) -> bool:
 
 
 def agreement_rows(n: int) -> int:
-    """How many of n rows have their neighbourhoods compared: fewer where each takes longer."""
+    """The number of rows whose neighbourhoods are compared: fewer in larger spaces, where each takes
+    longer."""
     return int(np.clip(_COMPARED // n, *AGREEMENT_ROWS))
 
 
@@ -197,7 +196,7 @@ _MOSTLY = 0.5
 
 
 def class_groups(space: LatentSpace) -> tuple[np.ndarray, list[str]]:
-    """The number of each row's label (n,), −1 for none, and the labels in alphabetical order.
+    """The class number of each row (n,), −1 for none, and the labels in alphabetical order.
 
     Raises
     ------
@@ -216,7 +215,7 @@ def _numbered(labels: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> tuple[np.ndarray, list[str]]:
-    """k-means clusters of the directions of a centred space: the number of each row's cluster (n,), and
+    """k-means clusters of the centred, unit rows: the cluster number of each row (n,), and the clusters'
     names.
 
     A cluster is named by the label that half of its rows have, else by three central rows.
@@ -253,7 +252,7 @@ def _name(space: LatentSpace, members: np.ndarray, directions: np.ndarray, centr
 
 
 def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np.ndarray:
-    """Places of the rows to compare, ascending: all n rows, or `n_queries` of them at random.
+    """The rows to compare, ascending: all n, or a random sample of `n_queries`.
 
     Half of the queries are shared among the groups, so that a small class is compared in full. The keys of
     `row_keys` draw them: one more row replaces few of the others. Groups (n,) are 0 … g − 1, −1 for none.
@@ -310,9 +309,8 @@ def named_clusters(
     coordinates: np.ndarray,
     texts: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> Clusters | None:
-    """Groups of the drawn rows (m,) with names; None where nothing tells what to call them. `coordinates`
-    (m, 2 or 3) are the map whose clusters are named, `texts` ids → texts.
-    """
+    """Named groups of the drawn rows (m,); None if no names can be found. `coordinates` (m, 2 or 3) are
+    the map that is clustered, `texts` maps ids to texts."""
     labels = space.labels[rows] if space.labels is not None else np.empty(0)
     if 2 * np.count_nonzero(labels != "") > len(labels):
         numbers, names = _numbered(labels)

@@ -1,4 +1,4 @@
-"""Differences: which classes and clusters keep fewer neighbours than equal noise leaves them."""
+"""Differences: classes and clusters that keep fewer neighbours than under uniform noise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MISFIT = 0.1  # standard deviation of the log odds of agreement that another ki
 
 @dataclass(frozen=True)
 class NoiseTest:
-    """Groups compared with what noise leaves, by the noise that explains each best; arrays (g,).
+    """The test of groups against noise, by the noise model that explains each group best; arrays (g,).
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ def moved_beyond_noise(
     belongs: np.ndarray,
     random_state: int = 0,
 ) -> NoiseTest:
-    """Test whether groups keep fewer neighbours than noise of one size in every row leaves them.
+    """Test whether groups keep fewer neighbours than they would if every row had got noise of one size.
 
     Nobody knows which of two spaces has the noise, and dense groups lose more neighbours to it where they are
     sharper. So there are four explanations: the second space is the first with noise, or the first is the
@@ -148,9 +148,8 @@ def _overlap_under_noise(
     belongs: np.ndarray | None,
     rng: np.random.Generator,
 ) -> Callable[[float, np.ndarray], np.ndarray]:
-    """(level, which of the queries) → overlap of their neighbours in a space with those in the same space
-    with noise; where `belongs` gives groups, of two such copies of the space less its noise.
-    """
+    """A function of (level, queries) that gives the neighbour overlap of a space with a noisy copy; with
+    `belongs`, of two noisy copies of the space after the noise's variance was removed."""
     X, k = brought(X)[0], own.shape[1]
     spread = float(centred(X, mean_row(X)).std(dtype=np.float64))
 
@@ -185,7 +184,7 @@ _EXAMPLES, _ANCHORS = 6, 3
 
 @dataclass(frozen=True)
 class MovedGroup:
-    """A class or a cluster: how much of its neighbourhoods the other space keeps.
+    """A class or a cluster, and the share of its neighbours that the other space keeps.
 
     Attributes
     ----------
@@ -223,7 +222,7 @@ class MovedGroup:
 
 @dataclass(frozen=True, eq=False)
 class FoundDifferences:
-    """All groups, the one that moved most first, and the rows that were compared.
+    """All groups, most moved first, and the rows that were compared.
 
     Attributes
     ----------
@@ -254,7 +253,7 @@ class FoundDifferences:
 
     @property
     def too_small(self) -> tuple[MovedGroup, ...]:
-        """Groups whose rows may have all others of the group among their k neighbours, in whatever order."""
+        """Groups so small that all their rows may be among each other's k neighbours, in any order."""
         return tuple(group for group in self.groups if group.n <= self.k + 1 and not group.significant)
 
 
@@ -378,7 +377,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
 
 
 def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -> FoundDifferences:
-    """The same differences, each group with the anchors of highest cosine to its mean direction."""
+    """The same differences; each group has the anchors with the highest cosine to its mean direction."""
     if not len(anchors):
         return found
     nearest = {}
@@ -403,7 +402,7 @@ _LONGEST = 28  # characters of a group's name on the axis
 
 @dataclass(frozen=True, kw_only=True)
 class GroupDifferences(DifferenceSettings, Recipe):
-    """Classes or clusters by how much of their neighbourhoods the other space keeps."""
+    """A figure of classes or clusters by the share of neighbours that the other space keeps."""
 
     figure: ClassVar[str] = "differences"
 
@@ -430,7 +429,7 @@ class GroupDifferences(DifferenceSettings, Recipe):
 
 
 def differences_lines(found: FoundDifferences, kind: str) -> Lines:
-    """Groups side by side, the one that moved most first, with 95 % bands of equal noise."""
+    """A chart of the groups, most moved first, with 95 % bands under uniform noise."""
     shown = found.groups[:SHOWN]
     ends = ([getattr(group, name) for group in shown] for name in ("expected", "low", "high"))
     lines = [Line("equal noise, 95 %", range(len(shown)), *ends)]
@@ -473,9 +472,8 @@ def p_told(group: MovedGroup) -> str:
 
 
 def differences_table(found: FoundDifferences) -> pd.DataFrame:
-    """A row per group; low and high are the 95 % band under equal noise, p is corrected for the number of
-    groups.
-    """
+    """One row per group; low and high are the 95 % band under uniform noise, p is corrected for the
+    number of groups."""
     names = {"name": "group", "n": "rows", "n_queries": "compared"}
     table = pd.DataFrame([vars(group) for group in found.groups]).rename(columns=names)
     for column in ("examples", "source_anchors", "target_anchors"):

@@ -1,4 +1,4 @@
-"""What the story teaches with: a plane that is turned, and pairs and anchors by which a comparison fails."""
+"""Teaching material of the story: a rotated plane, and pairs and anchors for which the comparison fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLANE_ANCHORS = ("wolf", "bus", "rose")
 
 
 def moved_plane(degrees: float, mirrored: bool, scale: float) -> Match:
-    """`PLANE` and the same points mirrored left to right, turned counter-clockwise, and scaled."""
+    """`PLANE` paired with its points mirrored left to right, rotated counter-clockwise and scaled."""
     turn = np.deg2rad(degrees)
     rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
     points = scale * (PLANE.vectors * ([-1, 1] if mirrored else [1, 1])) @ rotation
@@ -32,7 +32,7 @@ def moved_plane(degrees: float, mirrored: bool, scale: float) -> Match:
 
 
 def plane_similarities(pair: Match) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines (n, 3) of the points to the anchors, before and after; seen from the origin."""
+    """Cosines (n, 3) of the points to the anchors, before and after the move, seen from the origin."""
     return represent(pair, "relative", PLANE_ANCHORS, ProjectionSpec(center=False))
 
 
@@ -44,7 +44,7 @@ def crowded_anchors(space: LatentSpace, around: str, n_anchors: int) -> tuple[st
 
 
 def with_wrong_pairs(pair: Match, anchors: tuple[str, ...], random_state: int = 0) -> Match:
-    """The pair in which each anchor has the target's row of another anchor; all other rows stay."""
+    """The pair with the target rows of the anchors permuted; all other rows stay."""
     rows, points = pair.target.rows(anchors), np.array(pair.target.vectors)
     points[rows] = points[rows[without_fixed_points(len(rows), np.random.default_rng(random_state))]]
     return _with_target(pair, points)

@@ -97,7 +97,7 @@ def show(
 
 
 def _listed(name: str, given: Any, what: str) -> tuple:
-    """As a tuple; a single text is no list of its letters."""
+    """The argument as a tuple; a string raises an error, because it is not a list of its letters."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
     return tuple(given)
@@ -122,7 +122,7 @@ def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | N
 def _drawing(
     pair: Match, view: View, panes: tuple[str, ...]
 ) -> Callable[[Sequence[str]], tuple[Scene, np.ndarray]]:
-    """Anchors → the scene with them; what does not depend on them is computed once."""
+    """A function of the anchors that gives the scene; parts that do not depend on them are computed once."""
 
     def picture(pane: str, anchors: Sequence[str]) -> tuple[list[np.ndarray], str]:
         return map_pair(pair, view.rows, pane, anchors, ProjectionSpec(), _MAP)

@@ -1,4 +1,4 @@
-"""What a comparison of two spaces says of itself."""
+"""The report of a comparison of two spaces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relcore.spaces.space import Match, RowNumbers, distinct_names
 def comparison_report(
     scores: Scores, pair: Match, anchors: Sequence[str] = (), figures: Mapping[str, Any] | None = None
 ) -> Report:
-    """The scores of two spaces: their sizes, how many rows agree, every score with its chance level."""
+    """A report of two spaces: their sizes, how many rows agree, and every score with its chance level."""
     spaces = pair.source, pair.target
     names = distinct_names(spaces)
     sizes = (f"{name} ({len(one):,} × {one.dimension:,})" for name, one in zip(names, spaces, strict=True))
@@ -37,7 +37,7 @@ def comparison_report(
 
 
 def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> str:
-    """How many rows agree, by shared axes and by anchors, in one sentence; "" where no score tells."""
+    """One sentence on how many rows agree in shared axes and by anchors; "" if no score gives that number."""
     classes = any("class agreement" in by_metric for by_metric in scores.values())
     shares, chance, sampled = {}, None, False
     for form in ("absolute", "relative"):
@@ -66,7 +66,7 @@ def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> str:
 
 
 def _unmatched(scores: Scores, pair: Match) -> list[str]:
-    """A note where rows that are paired by their order do not match."""
+    """A note if rows that were paired by their order do not match."""
     ranks = [by_metric["mrr"] for by_metric in scores.values() if "mrr" in by_metric]
     if not isinstance(pair.ids, RowNumbers) or not ranks:
         return []

@@ -1,4 +1,4 @@
-"""The figures of one comparison: their settings, the pair of spaces, the linked panes as a scene."""
+"""The figures of a comparison: their settings, the pair of spaces, and the scene of the linked panes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FACING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 @dataclass(frozen=True)
 class MapLook:
-    """What a figure of the linked maps shows as the screen does.
+    """The display settings that a figure of the linked maps shares with the screen.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class MapLook:
 
 
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
-    """The rows to draw; t-SNE takes a sample where there are more than its `max_points`."""
+    """The rows to draw; t-SNE gets a sample if there are more than its `max_points`."""
     drawn = make_view(space, view, anchors)
     if reduction.method != "tsne":
         return drawn
@@ -126,7 +126,8 @@ def assemble_scene(
     pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
     anchor_ids: Sequence[str],
 ) -> Scene:
-    """Coordinates by representation in the view's colours, two panes a row; the notes go into the caption."""
+    """A scene with coordinates by representation in the view's colours, two panes per row; notes become
+    the caption."""
     names = distinct_names(spaces)
     titled = {AXES.get(representation, representation): pair for representation, pair in pairs.items()}
     panes = tuple(
@@ -154,7 +155,7 @@ def assemble_scene(
 def second_view(
     matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None
 ) -> View | None:
-    """The same rows in the second colouring; None where there is none. Errors as in `colored`."""
+    """The same rows in the second colouring, or None without one. Errors as in `colored`."""
     if not look.second:
         return None
     spec = replace(spec, color_by=look.second)
@@ -164,7 +165,7 @@ def second_view(
 
 
 def dressed(scene: Scene, look: MapLook, second: View | None, clusters: Clusters | None = None) -> Scene:
-    """The scene with hidden classes, names, a turn and, where it has such panes, a second colouring."""
+    """The scene with hidden classes, names, a turn and, if it has panes for it, the second colouring."""
     panes, title, colors = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN), None
     if second and panes:
         scale = second.scale
@@ -185,7 +186,7 @@ def comparison_scene(
     oriented: bool = False,
     look: MapLook | None = None,
 ) -> Scene:
-    """A recipe as a picture; `oriented` turns maps as `orient_pairs` does."""
+    """The scene that a recipe describes; `oriented` turns maps as `orient_pairs` does."""
     matched = matched or load_pair(recipe)
     cells = cells_of(recipe.source, recipe.target, partial(load, again=True))
     view = colored(
@@ -218,7 +219,8 @@ def comparison_scene(
 
 
 def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
-    """Positions of all of the view's rows (m,): the most frequent first, or without counts the most central.
+    """The view's rows (m,) in order of prominence: most frequent first, or without counts most central
+    first.
 
     Central is a high cosine with the mean of the row's own category in the centred space. There are two
     passes over blocks of rows: a copy of a million rows would be the largest thing in memory.
@@ -240,7 +242,7 @@ def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
 
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
-    """The figure that a recipe describes, with its data loaded and everything computed.
+    """The figure that a recipe describes, after its data are loaded and everything is computed.
 
     Raises
     ------
@@ -252,7 +254,7 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
 
 @dataclass(frozen=True)
 class Panes(Recipe, ComparisonRecipe):
-    """The linked panes of a comparison."""
+    """The figure of the linked panes."""
 
     figure: ClassVar[str] = "comparison"
     newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look")
@@ -269,8 +271,8 @@ class Panes(Recipe, ComparisonRecipe):
 
 
 def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
-    """All rows of two spaces, absolute above and relative below, by PCA fitted on the first space; anchors by
-    id.
+    """A figure of all rows of two spaces, absolute above and relative below, by PCA fitted on the first
+    space; anchors by id.
 
     For scripts and notebooks: ``save("panes.pdf")`` writes it. It carries no recipe, since only the caller
     knows where the spaces come from.
@@ -291,7 +293,7 @@ def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
 
 @dataclass(frozen=True)
 class Scores(Recipe, ComparisonRecipe):
-    """Scores of all representations on held-out rows beside their chance levels."""
+    """A figure of the scores of all representations on held-out rows, with chance levels."""
 
     figure: ClassVar[str] = "scores"
     newer: ClassVar[tuple[str, ...]] = ("class_agreement", "metrics")
@@ -315,9 +317,8 @@ class Scores(Recipe, ComparisonRecipe):
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Without the settings of an approximate search where the search is exact, as earlier versions wrote
-        it.
-        """
+        """The settings as JSON, without those of approximate search if the search is exact, as earlier
+        versions wrote it."""
         exact = ("neighbours", "target_recall") if self.neighbours == "exact" else ()
         return {name: value for name, value in super().to_json().items() if name not in exact}
 
@@ -345,7 +346,7 @@ class Scores(Recipe, ComparisonRecipe):
 
 @dataclass(frozen=True)
 class Spectrum(Recipe, ComparisonRecipe):
-    """Singular values of the anchors in both spaces."""
+    """A figure of the singular values of the anchors in both spaces."""
 
     figure: ClassVar[str] = "spectrum"
 
@@ -361,7 +362,7 @@ class Spectrum(Recipe, ComparisonRecipe):
 
 @dataclass(frozen=True)
 class PairMap(Recipe):
-    """Every space with every other, one number a pair."""
+    """A heat map with one score for every pair of spaces."""
 
     figure: ClassVar[str] = "all-pairs"
 
@@ -389,7 +390,7 @@ class PairMap(Recipe):
 
 @dataclass(frozen=True)
 class Training(Recipe):
-    """Loss and held-out accuracy by epoch of the encoders behind these encodings."""
+    """A figure of loss and held-out accuracy by epoch for the encoders of these encodings."""
 
     figure: ClassVar[str] = "training"
 
@@ -401,7 +402,7 @@ class Training(Recipe):
 
 
 def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[float]]:
-    """The curve of an encoding's encoder, empty where nothing was trained by epochs.
+    """The training curve of an encoding's encoder; {} if it was not trained by epochs.
 
     Raises
     ------

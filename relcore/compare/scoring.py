@@ -1,4 +1,4 @@
-"""Scores as tasks: of every held-out row of a pair, and of all pairs of several spaces."""
+"""Scores as tasks: with every held-out row as a query, and for all pairs of several spaces."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class FoundScores:
 
 @dataclass(frozen=True)
 class ExactScores(Task[FoundScores]):
-    """`score_pair` of two spaces with the same rows; `metrics` are those registered when it is made.
+    """The task that scores two spaces with every held-out row as a query; `metrics` are those registered
+    when it is made.
 
     Each block of queries is saved: a run that is stopped or killed resumes after the last one. Neither space
     is held in its representation, unless `scores.lists.KEPT_BYTES` allow it, or a metric reads rows.
@@ -100,7 +101,7 @@ class ExactScores(Task[FoundScores]):
         convention: str,
         **search: object,
     ) -> ExactScores:
-        """By all metrics, without the settings that do not change the scores of this representation."""
+        """The task with all metrics, without settings that do not affect this representation."""
         needed = () if representation == "absolute" else tuple(anchors)
         used = projection if representation in ("relative", "whitened") else ProjectionSpec()
         return cls.of(representation, needed, used, k, convention, **search)
@@ -239,7 +240,8 @@ class AllPairs(Task[PairScores]):
 
     @classmethod
     def of(cls, metric: str, **given: Any) -> AllPairs:
-        """Of these settings, those that the metric needs: a change of the rest gives the same task."""
+        """The task with only those settings that the metric needs, so that other changes give the same
+        task."""
         return cls(**used_settings({"metric": metric, **given}))
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
@@ -291,7 +293,8 @@ class AllPairs(Task[PairScores]):
         return PairScores(tuple(names), self.metric, *cells, self._best_by_chance(spaces, scores))
 
     def _own(self, spaces: Sequence[LatentSpace]) -> Callable[[LatentSpace], Any]:
-        """`Metric.own` of a space; what comes of one of `spaces`, whole, is kept for its next pair."""
+        """A function that gives `Metric.own` of a space; results for whole spaces are kept for their next
+        pair."""
         parts, whole = {}, {id(space) for space in spaces}
 
         def own(space: LatentSpace) -> Any:
@@ -321,7 +324,7 @@ class AllPairs(Task[PairScores]):
 
 
 def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
-    """Spaces with the same ids as the first in its order too, so that each pair takes part whole."""
+    """The spaces, those with the same ids as the first in its order, so that pairs need no copies."""
     ordered = [spaces[0]]
     for space in spaces[1:]:
         rows = space.index.get_indexer(spaces[0].index)
@@ -335,7 +338,7 @@ _MOST_LISTED = 30  # pairs in the text alternative
 
 
 def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
-    """One panel in the order of the spaces; the pair named in `framed` has a frame."""
+    """One heat map in the order of the spaces, with a frame around the pair in `framed`."""
     names, every = scores.names, range(len(scores.names))
     frames = ()
     if len(framed) == 2 and set(framed) <= set(names):

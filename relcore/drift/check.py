@@ -60,10 +60,8 @@ class _Shares:
 
 @dataclass(frozen=True)
 class EverythingNew(_Shares):
-    """Tolerances, 0 … 1, if rows and queries are both embedded by the new version: of the k nearest
-    neighbours that changed, and of what remains after shift, scale and rotation; for all rows and for each
-    class.
-    """
+    """Tolerances, 0 … 1, if the new version embeds rows and queries: for changed neighbours, and for the
+    change that remains after shift, scale and rotation; for all rows and for each class."""
 
     churn: float = 0.05
     rho: float = 0.01
@@ -73,9 +71,8 @@ class EverythingNew(_Shares):
 
 @dataclass(frozen=True)
 class NewQueries(_Shares):
-    """Tolerances, 0 … 1, if new queries search old vectors: of new vectors that rank another old vector above
-    their own, and of the k nearest old rows that changed; for all rows and for each class.
-    """
+    """Tolerances, 0 … 1, if new queries search old vectors: for new vectors that rank another old vector
+    above their own, and for changed neighbours; for all rows and for each class."""
 
     lost: float = 0.01
     churn: float = 0.05
@@ -85,9 +82,8 @@ class NewQueries(_Shares):
 
 @dataclass(frozen=True)
 class BrokenRows(_Shares):
-    """Tolerances, 0 … 1, in both situations: how much larger than in the old version the share may be of rows
-    that are missing, zero, or repeated, for all rows and for each class, and of constant dimensions.
-    """
+    """Tolerances, 0 … 1, in both situations: for the increase in missing, zero and repeated rows, in all
+    rows and in each class, and in constant dimensions."""
 
     missing: float = 0.01
     zero: float = 0.01
@@ -106,7 +102,7 @@ class Thresholds:
 
 
 def read_thresholds(path: str | Path) -> Thresholds:
-    """The thresholds in a .toml or .json file; what it leaves out takes the default."""
+    """The thresholds in a .toml or .json file; missing ones take their defaults."""
     path = expanded(path)
     suffix = path.suffix.lower()
     if suffix == ".json":
@@ -180,7 +176,7 @@ class Check:
 
 @dataclass(frozen=True)
 class DriftVerdict:
-    """All checks of a drift; `impossible` maps a situation that cannot work at all to the reason."""
+    """All checks of a drift; `impossible` maps a situation that cannot work to the reason."""
 
     checks: tuple[Check, ...]
     impossible: dict[str, str]
@@ -233,7 +229,7 @@ _UNRELATED = 0.98  # of the churn by chance
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """What changed between two versions of the same rows.
+    """The change between two versions of the same rows.
 
     Attributes
     ----------
@@ -286,7 +282,7 @@ class Drift:
         return self.of("everything_new", "churn").value >= _UNRELATED * self.chance_churn
 
     def of(self, situation: str, quantity: str, group: str = "") -> Measure:
-        """One measure; a KeyError where it was not measured."""
+        """One measure; raises a KeyError if it was not measured."""
         known = {(measure.situation, measure.quantity, measure.group): measure for measure in self.measures}
         return known[situation, quantity, group]
 
@@ -329,7 +325,7 @@ class DriftCheck(Task[Drift]):
     random_state: int = STATE
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores: two products in float64, and eight searches."""
+        """Expected seconds on two idle cores: two products in float64, and eight searches."""
         n, (low, high) = len(spaces[0]), sorted(space.dimension for space in spaces)
         return (
             0.2
@@ -449,7 +445,7 @@ def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
 
 
 def excess(check: Check) -> str:
-    """``"churn .547, threshold .050 above the noise level of .001"``."""
+    """A check in words: ``"churn .547, threshold .050 above the noise level of .001"``."""
     usual = "the old version's" if check.measure.situation == ROWS else "the noise level of"
     return (
         f"{check.name} {short(check.measure.value)}, threshold {short(check.threshold)} above {usual}"
@@ -515,7 +511,7 @@ LINES = (
 
 @dataclass(frozen=True, eq=False)
 class SeriesDrift:
-    """Drift from each version (row, the old one) to each other (column, the new one).
+    """The drift from each version (row, the old one) to each other (column, the new one).
 
     Attributes
     ----------
@@ -574,7 +570,8 @@ class SeriesDrift:
 
 @dataclass(frozen=True)
 class DriftSeries(Task[SeriesDrift]):
-    """Compare all versions of a series, in order, on their shared rows; settings as in `DriftCheck`."""
+    """The task that compares all versions of a series, in order, on their shared rows; settings as in
+    `DriftCheck`."""
 
     kind: ClassVar[str] = "drift-series"
     result: ClassVar[str] = "relcore.drift.check:SeriesDrift"
@@ -586,7 +583,7 @@ class DriftSeries(Task[SeriesDrift]):
     random_state: int = STATE
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores: a decomposition for each pair, a search for each ordered pair."""
+        """Expected seconds on two idle cores: a decomposition per pair, a search per ordered pair."""
         n, d, v = len(spaces[0]), max(space.dimension for space in spaces), len(spaces)
         pairs = v * (v - 1) / 2 * (n * d**2 * 7e-11 + 5e-9 * d**3)
         return 0.2 + pairs + v * (v + 3) * n * min(n, self.n_queries) * (d + 50) / 2e10

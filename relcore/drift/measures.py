@@ -37,7 +37,7 @@ _UNCHANGED = 1e-12  # of the same: float32 cannot hold a smaller change
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Y ≈ scale · (X − old_mean) rotation + new_mean, and what each part of it explains.
+    """Y ≈ scale · (X − old_mean) rotation + new_mean, and the share that each part explains.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Decomposition:
 
 
 def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
-    """Split the change from `old` (n, d_old) to `new` (n, d_new), row by row the same items, n ≥ 2.
+    """The change from `old` (n, d_old) to `new` (n, d_new), paired rows, n ≥ 2, split into its parts.
 
     The narrower space is padded with zeros. New rows that are all in one point have a ρ of 1. Raises
     SpaceError for old rows that are.
@@ -110,7 +110,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """One version over a power of two, so that float64 can square it."""
+    """One version divided by a power of two, so that float64 can square it."""
 
     vectors: np.ndarray
     exponent: int
@@ -163,7 +163,7 @@ _BLOCK = 256
 
 @dataclass(frozen=True, eq=False)
 class SearchedRows:
-    """One version as it is compared by cosine, and the neighbours of the queries (m,) in it.
+    """One version as compared by cosine, and the neighbours of the queries (m,) in it.
 
     `rows` (n, d) are of length 1, after centring where asked for. Distances of a row that differ by less than
     its `blur` (n,) are equal, up to numeric noise. `nearest` (m, k): itself left out, the nearest first.
@@ -178,7 +178,7 @@ class SearchedRows:
     def of(
         cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool
     ) -> SearchedRows:
-        """Of the vectors (n, d); the noise is `jitter` times the length of an uncentred row."""
+        """The searched rows of vectors (n, d); the noise is `jitter` times the length of an uncentred row."""
         mean = mean_row(vectors) if center else None
         before, after = lengths(vectors), lengths(vectors, mean)
         share = np.divide(before, after, out=np.full(len(vectors), np.inf), where=after > 0)
@@ -187,7 +187,8 @@ class SearchedRows:
 
 
 def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
-    """Share of each query's nearest rows in the old version that are not among those in the new one, (m,)."""
+    """The share of each query's nearest rows in the old version that are not among those in the new one,
+    (m,)."""
     queries = new.queries
     return changed_rows(old.nearest, new.nearest, new.rows[queries], new.blur[queries], new.rows)
 
@@ -195,7 +196,8 @@ def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
 def changed_rows(
     before: np.ndarray, now: np.ndarray, directions: np.ndarray, blur: np.ndarray, base: np.ndarray
 ) -> np.ndarray:
-    """Share of each query's nearest rows `before` (m, k) that are not among its nearest `now` (m, k), (m,).
+    """The share of each query's nearest rows `before` (m, k) that are not among its nearest `now` (m, k),
+    (m,).
 
     Rows tied with the k-th of now, in the search of directions (m, d) among the base (n, d), are kept.
     """
@@ -225,7 +227,8 @@ class Across(NamedTuple):
 
 
 def across(old: SearchedRows, new: SearchedRows) -> Across:
-    """Old rows are searched in a shuffled order, so that of equal rows none has an advantage."""
+    """The ranks of new vectors among old ones. Old rows are searched in random order, so that none of
+    several equal rows has an advantage."""
     queries, base = new.queries, old.rows
     directions, blur = new.rows[queries], new.blur[queries]
     order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
@@ -265,7 +268,7 @@ Shares = dict[tuple[str, str], np.ndarray]  # per query, by situation and quanti
 
 @dataclass(frozen=True)
 class Measure:
-    """One quantity of one group of rows, a class or "" for all n, in one situation.
+    """One quantity in one situation, of one class or of all n rows ("").
 
     `value` is what was measured, `noise` what numeric noise alone would leave, or for `ROWS` the share in the
     old version; both 0 … 1. `error` is the standard error of their difference.
@@ -282,7 +285,7 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class NeighbourShares:
-    """Measured shares and those of noise by situation and quantity; (m,) each."""
+    """Measured shares and the shares under noise, by situation and quantity; (m,) each."""
 
     measured: Shares
     noise: Shares
@@ -299,8 +302,8 @@ def neighbour_shares(
     n_draws: int,
     random_state: int,
 ) -> NeighbourShares:
-    """Search the neighbours of the queries in both versions, across them, and in noisy versions of the old
-    rows.
+    """The changed neighbours of the queries between the versions, across them, and under noise added to
+    the old rows.
 
     The noise level is the mean over `n_draws` pairs of noisy versions, on the queries and at most
     `_NOISE_ROWS` rows. Between different widths only "everything_new" is measured.
@@ -339,7 +342,7 @@ def measures_of(
     jitter: float,
     groups: Mapping[str, np.ndarray],
 ) -> tuple[Measure, ...]:
-    """All quantities of all rows, then of each group of `FEWEST` queries or more."""
+    """All quantities of all rows, then of each group with at least `FEWEST` queries."""
     measures = []
     for group, members in {"": np.arange(len(split.remaining)), **groups}.items():
         measures.append(_rho(split, jitter, group, members))

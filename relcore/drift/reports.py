@@ -1,4 +1,4 @@
-"""What a drift check says of itself, and its figures."""
+"""Reports of the drift gate for machines: a JSON object, and Markdown for a comment."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ _NUMBERED = 8  # versions of a heat map whose cells have room for numbers
 
 @dataclass(frozen=True, kw_only=True)
 class DriftChart(Recipe):
-    """Changed neighbours of all rows and of each class, in both situations, and the noise level."""
+    """A figure of changed neighbours, of all rows and of each class, in both situations, with the noise
+    level."""
 
     figure: ClassVar[str] = "drift"
 

@@ -41,7 +41,7 @@ LOOKS = {
 
 
 def digits_dataset(spec: DatasetSpec) -> Dataset:
-    """Grey images (mode "L", 0 to 255), labels "0" to "9"; ids are the same in every look."""
+    """Grey images (mode "L", 0 to 255) with labels "0" to "9"; every look has the same ids."""
     from PIL import Image
     from sklearn.datasets import load_digits
 
@@ -76,7 +76,8 @@ _EVERYDAY = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
-    """Language → its sentences, in random order; sentence i means the same in all. "id" is a column, too."""
+    """Language → sentences, in random order; row i is the same sentence in every language. "id" is one of
+    the columns."""
     need_distinct("languages", tuple(languages), ("id", *LANGUAGES))
     header, *rows = (line.split("\t") for line in _EVERYDAY.read_text(encoding="utf-8").splitlines())
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
@@ -84,7 +85,7 @@ def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[st
 
 
 def parallel_dataset(spec: DatasetSpec) -> Dataset:
-    """The sentences of one language; ids are the same in all, so that spaces match."""
+    """The sentences of one language; all languages have the same ids, so that spaces match."""
     spec.settings()
     need_one_of("language", spec.name, LANGUAGES)
     ids, sentences = (column[: spec.limit] for column in load_parallel(("id", spec.name)).values())
@@ -164,7 +165,7 @@ def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
 
 
 def _parsed(path: Path) -> dict[str, list[str]]:
-    """Sentences of paragraphs; headings, lists and tables are left out."""
+    """The sentences of paragraphs; headings, lists and tables are left out."""
     from gensim.corpora.wikicorpus import extract_pages, filter_wiki
 
     articles = {}
@@ -189,7 +190,7 @@ PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
 
 class State:
-    """Stands for an object where a pickle asks for one: it keeps the state, and does nothing."""
+    """A harmless stand-in for a pickled object: it keeps the state and runs no code."""
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
@@ -237,7 +238,7 @@ def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 
 
 def raw_folder(name: str, folder: str | Path | None = None) -> Path | None:
-    """`<folder>/<name>/raw` with all raw files of the graph, or None."""
+    """The folder `<folder>/<name>/raw` if it has all raw files of the graph, or None."""
     data = access.data_folder()
     roots = [access.allowed(folder)] if folder else [data / "planetoid", data] if data else []
     for place in (root / part / "raw" for root in roots for part in (name, name.lower())):
@@ -288,9 +289,8 @@ def _read(name: str, raw: Path) -> Any:
 
 
 def read_graph(_: Path, paths: list[str]) -> dict[str, np.ndarray]:
-    """The nodes' rows `x` (n, d) float32 and classes `y` (n,), `edge_index` (2, m), and the public masks (n,)
-    as PyTorch Geometric's Planetoid makes them, of the raw files `PARTS` but for the first.
-    """
+    """The nodes' features `x` (n, d) float32, classes `y` (n,), `edge_index` (2, m) and the public masks
+    (n,), as PyTorch Geometric's Planetoid makes them from the raw files."""
     tx, allx, y, ty, ally = map(_matrix, paths[:5])
     edges, test = _unpickled(paths[5]), np.loadtxt(paths[6], np.int64, ndmin=1)
     first, n = len(allx), int(test.max()) + 1

@@ -1,6 +1,4 @@
-"""Dataset: the raw items that encoders turn into spaces, read from disk piece by piece; DatasetSpec names
-one.
-"""
+"""Dataset: the raw items that encoders turn into vectors, read from disk in blocks; DatasetSpec names one."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface", "
 
 
 class DatasetOptions(tuple):
-    """Pairs of a name and a value, sorted by name; a JSON object."""
+    """Pairs of name and value, sorted by name; a JSON object."""
 
     def to_record(self) -> dict[str, Any]:
         return dict(self)
@@ -38,7 +36,7 @@ class DatasetOptions(tuple):
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """Which items to encode, hashable and as JSON.
+    """The specification of a dataset, hashable and as JSON.
 
     Attributes
     ----------
@@ -79,7 +77,7 @@ class DatasetSpec:
             )
 
     def settings(self, **defaults: Any) -> dict[str, Any]:
-        """The options over their defaults; raises a SpaceError for others."""
+        """The options with defaults filled in; raises a SpaceError for unknown options."""
         if unknown := [key for key, _ in self.options if key not in defaults]:
             known = quote(defaults) or "none"
             raise SpaceError(
@@ -97,7 +95,7 @@ class DatasetSpec:
 
 
 class Dataset:
-    """Items in order, with ids and perhaps labels; immutable, read on demand.
+    """Items in order, with ids and optional labels; immutable, read on demand.
 
     Parameters
     ----------
@@ -171,7 +169,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """One line of the list of datasets; `n` is None if counting would mean reading the data."""
+    """One line of the list of datasets; `n` is None if counting would read all data."""
 
     name: str
     kind: Kind
@@ -182,7 +180,7 @@ class DatasetEntry:
 
 
 def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
-    """At most `limit` rows, ascending: the first of each class, equally many where possible."""
+    """At most `limit` row numbers, ascending: the first rows of each class, equally many if possible."""
     labels = np.asarray(labels, dtype=object)
     if limit is None or limit >= len(labels):
         return np.arange(len(labels))
@@ -206,7 +204,7 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 def dataset_place(spec: DatasetSpec) -> Path | None:
-    """The file or folder of a dataset; None for one without a path.
+    """The file or folder of a dataset; None if it has no path.
 
     Raises a SpaceError if the caller may not read it; see `access.allowed`.
     """

@@ -1,4 +1,4 @@
-"""What can be encoded: load_dataset reads it, available_datasets lists it."""
+"""The datasets that can be encoded: load_dataset reads one, available_datasets lists them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _READ_AT_ONCE = 4096
 
 
 def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: Any) -> Dataset:
-    """The items of a table; ids are those of its `id_column`, else `name/row`: two columns match."""
+    """The items of a table; ids come from `id_column`, else `name/row`, so that two columns match."""
     settings = spec.settings(empty="error", id_column="", **defaults)
     empty, id_column = settings["empty"], settings["id_column"]
     need_one_of("empty", empty, ("error", "drop"))
@@ -114,13 +114,13 @@ def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: A
 
 
 class ItemRows:
-    """Rows of one column by their place among those that count."""
+    """The rows of one column that are not left out, by place."""
 
     def __init__(self, table: ItemTable, column: str, rows: np.ndarray) -> None:
         self._table, self._column, self._rows = table, column, rows
 
     def _cells(self, start: int, stop: int) -> list[tuple[str, Any]]:
-        """Each with its place for errors."""
+        """Each cell with its place in the table, for errors."""
         cells, rows = {}, self._rows[start:stop]
         # Rows that lie together at once; those that a join scattered one by one, as pictures are large.
         parts = np.split(np.sort(rows), np.flatnonzero(np.diff(np.sort(rows)) > _GAP) + 1)
@@ -159,7 +159,7 @@ class ItemRows:
 
 
 def item_columns(columns: dict[str, ColumnKind]) -> list[str]:
-    """What can be encoded: images first, then texts."""
+    """The columns that can be encoded: images first, then texts."""
     return [name for kind in ("image", "text") for name in columns if columns[name] == kind]
 
 
@@ -188,7 +188,7 @@ def _cells(table: ItemTable, column: str, n: int) -> Iterator[Any]:
 
 
 def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
-    """The first n ids of a column; raises a SpaceError where one is empty, no id, or occurs twice."""
+    """The first n ids of a column; raises a SpaceError if one is empty, invalid or repeated."""
     ids = checked_ids(list(_cells(table, column, n)), f"{table.name}, column {column!r}")
     if len(set(ids)) < n:
         twice = next(item for item, times in Counter(ids).items() if times > 1)
@@ -200,7 +200,7 @@ def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
 
 
 def _id_column(table: ItemTable) -> str:
-    """The first column that is named as ids and has another one in each row; "" for none."""
+    """The first column that has a name for ids and distinct values; "" for none."""
     named = [name for name in label_columns(table.columns) if names_ids(name)]
     for column in sorted(named, key=lambda name: name.strip().lower() not in ("id", "ids")):
         with suppress(SpaceError):
@@ -222,7 +222,7 @@ def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarra
 
 
 def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
-    """3 and 3.0 are one class; missing values have none."""
+    """The labels of a column; 3 and 3.0 are one class, missing values have none."""
     names = table.class_names.get(column) or ()
     labels = np.full(n, "", dtype=object)
     for row, value in enumerate(_cells(table, column, n)):
@@ -246,7 +246,7 @@ def _is_file(path: Path, suffixes: Sequence[str]) -> bool:
 
 
 def _table_splits(folder: Path) -> dict[str, list[Path]]:
-    """Split → its table's files, several as shards (`train-00000-of-00002.parquet`)."""
+    """Split → the files of its table, several if sharded (`train-00000-of-00002.parquet`)."""
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         if _is_file(path, TABLE_SUFFIXES):
@@ -266,7 +266,7 @@ def _sub_folders(folder: Path) -> list[Path]:
 
 
 def splits_of(folder: Path) -> list[str]:
-    """The splits to choose from; none where a folder has none, or is one of `datasets.save_to_disk`."""
+    """The splits to choose from; [] if the folder has none, or was written by `datasets.save_to_disk`."""
     return list(_table_splits(folder)) or _image_splits(folder)
 
 
@@ -276,7 +276,7 @@ def _image_splits(folder: Path) -> list[str]:
 
 
 def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
-    """Ids are paths below the folder, labels the sub-folders of the pictures."""
+    """A folder of pictures: ids are paths below it, labels are the sub-folders."""
     spec.settings()
     splits = _image_splits(folder)
     root = folder / _chosen(folder, spec.split, splits) if splits or spec.split else folder
@@ -377,7 +377,7 @@ def downloaded(name: str) -> bool:
 
 
 class HubTable:
-    """A split as an `ItemTable`; the library maps its rows into memory."""
+    """A split as an `ItemTable`; the datasets library maps its rows into memory."""
 
     folder = None
 
@@ -438,7 +438,7 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Load from the cache without asking the hub first, with its retries."""
+    """Within the block, load from the cache without asking the hub first."""
     from datasets import config
     from huggingface_hub import constants
 
@@ -459,10 +459,8 @@ _LOOK_AT = 200  # files, to see whether a folder holds pictures
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns of a table that can be encoded, and those that can label it; "" where there is none or
-    the file says none: `ids` is named as ids and has another one in each row, `item` holds texts or pictures,
-    `label` few values, and `encoding` is that of the text.
-    """
+    """The columns that can be encoded, label the rows or identify them, with the likely choice of each;
+    "" if there is none. `encoding` is that of the text."""
 
     items: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -473,7 +471,7 @@ class ColumnNames:
 
 
 def with_options(spec: DatasetSpec, **options: str) -> DatasetSpec:
-    """The spec with these options, without those that are ""."""
+    """The spec with these options; empty options are left out."""
     options = dict(spec.options) | {name: value for name, value in options.items() if value}
     return replace(spec, options=DatasetOptions(sorted(options.items())))
 
@@ -500,7 +498,8 @@ def columns_of(spec: DatasetSpec) -> ColumnNames:
 
 
 def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEntry]:
-    """Bundled ones, those under the data folder (else RELSCOPE_DATA), two folders deep, and a few of the hub.
+    """Bundled datasets, those up to two folders deep in the data folder (default RELSCOPE_DATA), and a
+    few of the hub.
 
     Never asks the network; of files only names and headers are read, and at most 200 are listed.
     """
@@ -567,7 +566,7 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
 
 
 def holds_images(folder: Path) -> bool:
-    """Whether pictures are among the first files of a folder, of its classes, or of its splits."""
+    """Whether the first files of a folder, of its classes or of its splits include pictures."""
     if any(_is_file(path, IMAGE_SUFFIXES) for path in islice(folder.iterdir(), _LOOK_AT)):
         return True
     if splits := _image_splits(folder):

@@ -1,4 +1,4 @@
-"""Encoder: the protocol of everything that turns images, texts or nodes into vectors.
+"""Encoder: the interface of everything that turns images, texts or nodes into vectors.
 
 To add one: a file with a frozen dataclass that inherits from `Encoder`, and a line in
 `relcore.base.names.ENCODERS`, or in a package of your own, see docs/plugin.
@@ -25,7 +25,7 @@ EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {outpu
 
 
 class Encoder(ABC):
-    """A frozen dataclass of plain settings, which go into keys, JSON and messages.
+    """An encoder: a frozen dataclass of plain settings, which become keys, JSON and messages.
 
     Equal settings must give equal vectors: whatever is random takes a `random_state`, and `content`
     identifies external files. The form in Data, the options of ``relscope encode`` and the checks
@@ -40,12 +40,12 @@ class Encoder(ABC):
 
     @classmethod
     def offered(cls) -> bool:
-        """Whether Data shows it: not if it is for studies or lacks an optional library."""
+        """Whether Data offers it: not if it is for studies, or an optional library is missing."""
         return True
 
     @classmethod
     def unfit(cls, data: Facts) -> str:
-        """Why it cannot encode this dataset, with the remedy; "" if it can."""
+        """The reason, with a remedy, why it cannot encode this dataset; "" if it can."""
         return ""
 
     def seconds(self, n: int, pixels: int = 64) -> float | None:
@@ -53,7 +53,7 @@ class Encoder(ABC):
         return None
 
     def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
-        """Rows, ascending, whose labels training used, of the dataset or a space of it."""
+        """The rows, ascending, whose labels were used for training."""
         return np.empty(0, dtype=np.int64)
 
     @property
@@ -67,7 +67,7 @@ class Encoder(ABC):
         return ("",)
 
     def only(self, output: str) -> Encoder:
-        """The settings that give this output alone, so that the store finds it again by itself."""
+        """The settings that give this output alone, so that the store finds it under its own key."""
         return self
 
     def with_outputs_of(self, other: Encoder) -> Encoder | None:
@@ -104,14 +104,14 @@ class Encoder(ABC):
 
 @dataclass(frozen=True)
 class Trained:
-    """What the store keeps of a training: weights, and metadata for JSON (loss curve, accuracy)."""
+    """The stored result of a training: weights, and metadata for JSON (loss curve, accuracy)."""
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
 class TrainedEncoder(Encoder):
-    """An encoder that is trained on the dataset; `relcore.catalog.encoding` keeps the weights.
+    """An encoder that is trained on the dataset; its weights are stored.
 
     The metadata of `Trained` goes into the encoding's metadata under "training".
     """
@@ -129,7 +129,7 @@ class TrainedEncoder(Encoder):
 
 
 def encoder_class(name: str) -> type[Encoder]:
-    """The class of this name, or of the place that `Encoder.to_record` writes for an unknown one.
+    """The class of this name, or of the place that `Encoder.to_record` writes for a class without a name.
 
     A worker process may not know what was registered at run time.
     """
@@ -142,7 +142,7 @@ def encoder_class(name: str) -> type[Encoder]:
 
 
 def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
-    """The encoder of such a dict: missing settings take their default, unknown ones are an error."""
+    """The encoder in such a dict; missing settings take their defaults, unknown ones are an error."""
     need_plain(record, "encoder")
     name = record.get("encoder") if isinstance(record, Mapping) else None
     if not isinstance(name, str):

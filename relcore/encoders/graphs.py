@@ -146,7 +146,7 @@ class GraphEncoder(TrainedEncoder):
 
 
 class _Graph:
-    """Features whose rows sum to 1, classes, and the matrix of the convolutions."""
+    """Features with rows that sum to 1, classes, and the matrix of the convolutions."""
 
     def __init__(self, dataset: Dataset, architecture: str) -> None:
         import torch
@@ -181,7 +181,7 @@ class _Graph:
 
 
 def _dropout(rows: torch.Tensor, share: float, training: bool) -> torch.Tensor:
-    """Zero a share of the entries, in steps of 1/65,536, and scale the others up.
+    """Dropout with probabilities in steps of 1/65,536: entries are zeroed, and the others scaled up.
 
     One 64-bit draw serves four entries: torch's dropout takes longer than the layer's product.
     """

@@ -1,4 +1,4 @@
-"""Images: encoded bytes to a picture and back to a thumbnail."""
+"""Pictures: decoding, thumbnails, and pictures in the style of a dataset."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def image_file(path: Path) -> bytes:
 
 
 def decode_image(content: bytes | None, where: str) -> Image:
-    """The picture in its own mode, turned as its camera says.
+    """The picture in its own mode, rotated according to its EXIF orientation.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def decode_image(content: bytes | None, where: str) -> Image:
 
 
 def png_thumbnail(image: Image, size: int = 96) -> bytes:
-    """PNG of a picture, its longer side `size` pixels."""
+    """A PNG of the picture whose longer side has `size` pixels."""
     from PIL import Image
 
     image = _shown(image)
@@ -76,7 +76,7 @@ def png_thumbnail(image: Image, size: int = 96) -> bytes:
 
 
 def _shown(image: Image) -> Image:
-    """In a mode that browsers have; more than 8 bits are stretched to the range."""
+    """The picture in a mode that browsers support; more than 8 bits are stretched to the range."""
     from PIL import Image
 
     if image.mode in ("L", "RGB", "RGBA", "LA"):
@@ -138,7 +138,7 @@ _DARK, _INK = 64, 48  # of 255: dark borders are below the first, drawn pixels a
 
 @dataclass(frozen=True)
 class Look:
-    """What the pictures of a dataset have in common, measured on the first ones.
+    """The common properties of a dataset's pictures, measured on the first ones.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ def look_of(dataset: Dataset) -> Look:
 
 
 def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
-    """A picture in the mode and size of a dataset; strokes are turned light on dark, cut out and centred.
+    """The picture in the mode and size of a dataset; strokes become light on dark, cut out and centred.
 
     Raises a SpaceError for 32 bits a pixel, or if nothing is drawn.
     """
@@ -208,13 +208,13 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
 
 
 def _border(pixels: np.ndarray) -> float:
-    """Median of the outermost pixels of pictures (m, height, width)."""
+    """The median of the border pixels of pictures (m, height, width)."""
     edges: Sequence[np.ndarray] = (pixels[:, 0], pixels[:, -1], pixels[:, :, 0], pixels[:, :, -1])
     return float(np.median(np.concatenate([edge.ravel() for edge in edges])))
 
 
 def _box(pixels: np.ndarray) -> tuple[int, int, int, int] | None:
-    """Left, top, right, bottom of what is drawn."""
+    """Left, top, right and bottom of the drawn part."""
     drawn = pixels > _INK
     if not drawn.any():
         return None

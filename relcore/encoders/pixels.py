@@ -1,4 +1,4 @@
-"""PixelComponents: pictures without labels and without a pretrained model, by their colours or edges."""
+"""PixelComponents: vectors of pictures by colours or edges, without labels and without a pretrained model."""
 
 from __future__ import annotations
 

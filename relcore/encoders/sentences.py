@@ -1,6 +1,5 @@
-"""TfidfSvd (latent semantic analysis) and PooledWords (means of word vectors): sentences without pretrained
-models.
-"""
+"""TfidfSvd (latent semantic analysis) and PooledWords (means of word vectors): encoders of sentences
+without pretrained models."""
 
 from __future__ import annotations
 
@@ -161,7 +160,7 @@ class PooledWords(TrainedEncoder):
         return file_digest(path) if path.is_file() else ""
 
     def _source(self) -> str:
-        """A name of `load_words`, or a path that the caller may read."""
+        """A name for `load_words`, or a path that the caller may read."""
         return self.words if self.words in (*BUNDLED, *MODELS) else str(allowed(self.words))
 
     def train(self, dataset: Dataset, report: Progress) -> Trained:
@@ -214,7 +213,7 @@ class PooledWords(TrainedEncoder):
 
 
 class _Pooling:
-    """Counts and weighted means of known words, looked up as written, else in lower case."""
+    """Counts and weighted means of known words; a word is looked up as written, else in lower case."""
 
     def __init__(self, space: LatentSpace) -> None:
         from sklearn.feature_extraction.text import CountVectorizer

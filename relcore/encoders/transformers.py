@@ -1,4 +1,4 @@
-"""Pretrained models of texts and of pictures, by transformers and by timm."""
+"""Pretrained models of texts and pictures, by transformers and by timm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def require_texts(dataset: Dataset) -> None:
-    """Raise a SpaceError if items are no texts, or some are empty: now, not after an hour of encoding."""
+    """Raise a SpaceError if items are not texts, or some are empty, before an hour of encoding is lost."""
     if dataset.kind != "texts":
         raise SpaceError(
             f"{dataset.name}: expected texts, got {dataset.kind}; choose an encoder for {dataset.kind}"
@@ -99,7 +99,7 @@ def _first_line(error: Exception) -> str:
 
 
 def where_of_model(name: str) -> str:
-    """The note of a form on a model that is no folder here; "" for a folder or no name."""
+    """A note for a form on a model that is not a local folder; "" for a folder or an empty name."""
     try:
         if not name or hub_folder(name):
             return ""
@@ -156,7 +156,7 @@ _AT_ONCE = 32  # larger batches do not fit the caches of a CPU, and of texts are
 
 
 class TorchBatches:
-    """Calls `forward` on batches of a list and joins the rows, without gradients, as float32 NumPy.
+    """A function that applies `forward` to batches without gradients and returns float32 NumPy rows.
 
     Every device computes in float32, with all its digits, so that an encoding is the same everywhere up to
     rounding. Where the memory runs out, batches are half as large.
@@ -213,7 +213,7 @@ _POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
 
 
 class Layered(Encoder):
-    """One space for each of the `layers`."""
+    """A model with one space for each of its `layers`."""
 
     layers: tuple[int, ...]
 
@@ -232,7 +232,7 @@ class Layered(Encoder):
 
 @dataclass(frozen=True)
 class PretrainedEncoder(Layered):
-    """A transformers model from a folder or the hub.
+    """A transformers model, from a folder or the hub.
 
     Attributes
     ----------
@@ -271,7 +271,8 @@ class PretrainedEncoder(Layered):
 
 
 class _PretrainedRows:
-    """Items → {output: rows}, from safetensors only, without code of the model's own."""
+    """A function from items to {output: rows}; weights come from safetensors only, and no code of the
+    model is run."""
 
     def __init__(self, spec: PretrainedEncoder, folder: Path) -> None:
         self.spec, self.device = spec, torch_name()
@@ -386,7 +387,7 @@ _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 
 @dataclass(frozen=True)
 class PretrainedText(PretrainedEncoder):
-    """A transformers text model with its tokenizer; of CLIP and its like the text tower.
+    """A transformers text model with its tokenizer; for CLIP and similar models the text tower.
 
     Pooling "pooled" is BERT's pooler or CLIP's projection. Texts are cut at `max_tokens` or the model's
     limit.
@@ -458,7 +459,7 @@ def minilm_folder() -> Path:
 
 
 class _SentenceRows(_PretrainedRows):
-    """Sorts the texts of a list by length, to pad little."""
+    """Rows of texts, which are sorted by length to reduce padding."""
 
     def __init__(self, spec: PretrainedText, folder: Path) -> None:
         super().__init__(spec, folder)
@@ -491,7 +492,7 @@ class _SentenceRows(_PretrainedRows):
         return {output: (state.float() * weights).sum(dim=1) for output, state in states.items()}
 
     def _try_out(self) -> None:
-        """Raise an error now if the first token is the same for every text.
+        """Raise an error at once if the model gives every text the same vector.
 
         In a causal model, and in layer 0 of any, it is.
         """
@@ -513,7 +514,7 @@ class _SentenceRows(_PretrainedRows):
 
 @dataclass(frozen=True)
 class PretrainedVision(PretrainedEncoder):
-    """A transformers vision model with its image processor; of CLIP and its like the vision tower.
+    """A transformers vision model with its image processor; for CLIP and similar models the vision tower.
 
     Pooling "mean" leaves out class and register tokens; "pooled" is ViT's and DINOv2's pooler, or CLIP's
     projection.
@@ -577,7 +578,7 @@ class _PictureRows(_PretrainedRows):
 
 @dataclass(frozen=True)
 class TimmVision(Encoder):
-    """Features of a timm model's last stage, pooled as its classifier does.
+    """The pooled features of a timm model's last stage.
 
     `model` is a folder that timm's `save_for_hf` wrote, or a hub's name such as ``"timm/resnet18.a1_in1k"``.
     """

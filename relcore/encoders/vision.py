@@ -1,7 +1,5 @@
-"""Image classifiers trained on the spot: SmallVision, and SweptVision for studies. A space is the input of
-the
-head.
-"""
+"""Image classifiers that are trained here: SmallVision, and SweptVision for studies. The space is the
+head's input."""
 
 from __future__ import annotations
 
@@ -46,12 +44,12 @@ _HELD_OUT = 0.2
 
 
 def held_out_rows(n: int) -> np.ndarray:
-    """The fifth of n rows, ascending, that no network of this file is trained on."""
+    """The fifth of n rows, ascending, that no network of this file sees in training."""
     return np.sort(np.random.default_rng(0).permutation(n)[: max(1, round(_HELD_OUT * n))])
 
 
 class _Classifier(TrainedEncoder):
-    """Trained on the labels of pictures."""
+    """A classifier that is trained on the labels of pictures."""
 
     kind: ClassVar = "images"
 
@@ -259,7 +257,7 @@ class SmallVision(_Classifier):
         return encode_batch
 
     def pixels(self, trained: Trained, images: list, name: str) -> torch.Tensor:
-        """(m, channels, height, width)."""
+        """The pictures as a tensor (m, channels, height, width)."""
         import torch
 
         arrays, size = trained.arrays, tuple(trained.metadata["size"])
@@ -566,7 +564,8 @@ class OpenNetwork:
 def open_network(
     encoder: Encoder, dataset: Dataset, report: Progress, trained: Trained | None = None
 ) -> OpenNetwork:
-    """The encoder with layers that can be watched or changed; a small network needs its `trained` weights.
+    """The encoder with named layers that can be observed or changed; a small network needs its `trained`
+    weights.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""load_words: word spaces by name. Two are bundled, more come from gensim-data or from files."""
+"""load_words: word spaces by name. Two are bundled; others come from gensim-data or from files."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ _VERSION = 1
 
 
 def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: int = TOKENS) -> LatentSpace:
-    """The 6,000 most frequent words of a corpus, one sentence a line (.xz), with counts; 100 d.
+    """The 6,000 most frequent words of a corpus (.xz, one sentence per line), with counts; 100 d.
 
     Gensim's skip-gram on about `tokens` words spread evenly over the corpus, with one thread so that equal
     settings give equal vectors. Kept in the store.
@@ -197,7 +197,7 @@ def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: 
 
 
 def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
-    """Words of the same line of two Swadesh lists, the first of variants, none twice in a language.
+    """Words in the same line of two Swadesh lists: the first of variants, each word once per language.
 
     Raises a SpaceError for other text than UTF-8, and lists of different lengths.
     """
@@ -234,7 +234,7 @@ def in_data_folder(*parts: str) -> Path:
 
 
 def _sentences(path: Path, tokens: int) -> Iterator[list[str]]:
-    """Every n-th line, as words: a corpus differs from its beginning to its end."""
+    """Every n-th line as words, because a corpus changes from its beginning to its end."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         total = sum(line.count(" ") + 1 for line in lines)
     step = max(1, round(total / tokens))

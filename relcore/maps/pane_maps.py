@@ -1,4 +1,4 @@
-"""Maps of a pair in one representation, of many rows in blocks.
+"""Maps of a pair in one representation, computed in blocks of rows.
 
 The rows of a relative space by cosine are R = U B: U (n, d) the directions of the rows, B (d, k) those of the
 anchors. The moments of R follow from those of U, which do not depend on the anchors, and its scores are U (B
@@ -47,9 +47,8 @@ PANES = (OWN, *REPRESENTATIONS)
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """What the maps of all anchors share: the mean (d,), the moments of the directions of the drawn rows, and
-    these directions (m, d) where they are few.
-    """
+    """The part of all maps that does not depend on the anchors: the mean (d,), the moments of the drawn
+    unit rows, and these rows (m, d) if they are few."""
 
     mean: np.ndarray
     moments: Moments
@@ -75,20 +74,19 @@ def on_maps(pane: str, spec: ReductionSpec) -> tuple[str, ReductionSpec]:
 
 
 def drawn_panes(panes: Sequence[str], widths: Sequence[int], spec: ReductionSpec) -> tuple[str, ...]:
-    """The panes to draw, each once: absolute spaces that no map has in common are on maps of their own."""
+    """The distinct panes to draw: absolute spaces without a common map have a pane each."""
     shared = fitting_reduction(widths, spec).fit == "first"
     return tuple(dict.fromkeys(OWN if pane == "absolute" and not shared else pane for pane in panes))
 
 
 def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSpec:
-    """`spec`, but each space fitted apart where the widths differ."""
+    """`spec`, changed to fit each space by itself if the widths differ."""
     return spec if len(set(widths)) == 1 else replace(spec, fit="apart")
 
 
 def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> str:
-    """How the coordinates of a pane came about; `n_sampled` rows were fitted for PCA, of `n_rows` UMAP may be
-    fitted on a part.
-    """
+    """A note on how the coordinates of a pane were computed: `n_sampled` rows were fitted by PCA; UMAP
+    may be fitted on a part of `n_rows`."""
     title, fitted = REDUCTIONS[spec.method].title, n_fitted(n_rows, spec)
     placed = f" fitted on {fitted:,} of {n_rows:,} rows, the others placed by it" if fitted < n_rows else ""
     how = "fitted on the first space" if spec.fit == "first" else "each space fitted apart"
@@ -106,7 +104,7 @@ def reduce_pair(matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec) 
 def pane_matrices(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[np.ndarray]:
-    """Only the drawn rows of both spaces in one representation, [(m, d_source), (m, d_target)]."""
+    """The drawn rows of both spaces in one representation, [(m, d_source), (m, d_target)]."""
     if len(rows) == len(matched):
         return list(represent(matched, pane, anchors, spec))
     spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, spec)
@@ -116,7 +114,7 @@ def pane_matrices(
 def pane_blocks(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[Iterator[np.ndarray]]:
-    """`pane_matrices` in blocks of rows: neither matrix is formed."""
+    """`pane_matrices` in blocks of rows, without forming either matrix."""
     spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, spec)
     return [map(bring, blocks_of(space.vectors, rows)) for bring, space in zip(maps, spaces, strict=True)]
 
@@ -130,7 +128,7 @@ def pca_pair(
     spec: ReductionSpec,
     directions_of: DirectionsOf = Directions.of,
 ) -> Picture:
-    """Coordinates (m, c) of the drawn rows of both spaces by PCA, and a note on how they came about.
+    """Coordinates (m, c) of the drawn rows of both spaces by PCA, and a note on how they were computed.
 
     Similarities that are linear in the directions go by their moments; `directions_of` may cache these.
     Others are reduced as a matrix up to `SAMPLED_ROWS` rows; above, their axes come from a sample, their
@@ -205,7 +203,7 @@ def map_pair(
     projection: ProjectionSpec,
     spec: ReductionSpec,
 ) -> Picture:
-    """As `pca_pair`, by any method.
+    """As `pca_pair`, by any reduction method.
 
     UMAP places rows beyond its sample in the blocks of the app's job: another block size rounds differently,
     and UMAP shows it.
@@ -305,7 +303,7 @@ def orient_pairs(
     pair: Match,
     spec: ReductionSpec,
 ) -> dict[str, tuple[list[np.ndarray], str]]:
-    """The maps of both spaces by representation, each turned; the notes say so.
+    """The maps of both spaces by representation, each rotated onto its reference, with notes on it.
 
     The source's map is turned onto `reference` (n, c). The target's gets the same turn where both are on one
     map, so that equal coordinates stay equal; otherwise it is turned onto the source's.

@@ -1,4 +1,4 @@
-"""Reduction: pictures of spaces in two or three dimensions by PCA, UMAP or t-SNE."""
+"""Dimension reduction: maps of spaces in two or three dimensions by PCA, UMAP or t-SNE."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMPILING, OTHERS = "preparing UMAP (only the first time)", "placing the other r
 
 @dataclass(frozen=True)
 class ReductionSpec:
-    """How to draw spaces; all fields are plain JSON values.
+    """The settings of a reduction; all fields are plain JSON values.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class ReductionSpec:
 def reduce_spaces(
     matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, report: Progress | None = None
 ) -> list[np.ndarray]:
-    """Coordinates (n, c) float32 of each matrix (n, d_i), in their order; deterministic for a `random_state`.
+    """Coordinates (n, c) float32 of each matrix (n, d_i), in order; deterministic for a `random_state`.
 
     UMAP also takes `MadeRows`, and never has them all. PCA keeps the unit of numbers between 2⁻⁶⁰ and 2⁶⁰.
 
@@ -101,7 +101,7 @@ def _scaled(rows: np.ndarray | MadeRows, exponent: int) -> np.ndarray | MadeRows
 
 
 def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
-    """The pictures, the others moved onto the first where `spec` says so."""
+    """The maps, with all others rotated onto the first if `spec` asks for it."""
     first, *others = pictures
     return [first, *(align(picture, first) if spec.align else picture for picture in others)]
 
@@ -125,12 +125,12 @@ def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> Non
 
 
 def reduction_seconds(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> float:
-    """Roughly how long `reduce_spaces` takes in a new process."""
+    """Approximate seconds of `reduce_spaces` in a new process."""
     return sum(seconds for _, seconds in _plan(shapes, spec))
 
 
 def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[str, float]]:
-    """The stages of all maps, with their seconds on a core of a server's processor of 2026."""
+    """The stages of all maps, with their expected seconds on one server core of 2026."""
     stages: list[tuple[str, float]] = []
     for number, (n, d) in enumerate(shapes, 1):
         if number == 1 or spec.fit == "apart":
@@ -208,7 +208,7 @@ class Moments:
 
 
 def _leading_axes(scatter: np.ndarray, n_components: int) -> np.ndarray:
-    """Leading eigenvectors (d, c) of a symmetric matrix, by NumPy: SciPy takes longer to import."""
+    """Leading eigenvectors (d, c) of a symmetric matrix, by NumPy, because SciPy takes longer to import."""
     leading = np.linalg.eigh(scatter)[1][:, : -n_components - 1 : -1]
     return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
 
@@ -219,14 +219,13 @@ def _unit_axes(axes: np.ndarray) -> np.ndarray:
 
 
 def facing(scores: np.ndarray) -> np.ndarray:
-    """A sign per column (c,) that makes its score farthest from zero positive: a rotation of the space keeps
-    it.
-    """
+    """A sign per column (c,) that makes the score farthest from zero positive. It does not change when
+    the space is rotated."""
     return np.where(-scores.min(axis=0) > scores.max(axis=0), -1, 1).astype(np.float32)
 
 
 def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
-    """The rows of n that axes are fitted on, ascending: all, or a random sample."""
+    """The rows of n on which axes are fitted, ascending: all, or a random sample."""
     most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
     return _sample(n, most, random_state)
 
@@ -239,7 +238,7 @@ def _sample(n: int, most: int, random_state: int) -> np.ndarray:
 
 
 def blocks_of(X: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """These rows of X (n, d) in blocks (m, d); views where they are all rows."""
+    """These rows of X (n, d) in blocks (m, d); the blocks are views if all rows are taken."""
     for block in row_blocks(len(rows)):
         yield X[block] if len(rows) == len(X) else X[rows[block]]
 
@@ -270,7 +269,7 @@ def _pca(
 
 
 class NeighbourIndex:
-    """Exact nearest neighbours, as umap-learn calls pynndescent's index."""
+    """Exact nearest neighbours with the interface of pynndescent's index, as umap-learn calls it."""
 
     _angular_trees = False
 
@@ -303,7 +302,7 @@ PLACED_AT_ONCE = 20_000
 
 
 def n_fitted(n: int, spec: ReductionSpec) -> int:
-    """On how many of n rows UMAP is fitted; n for other methods."""
+    """The number of rows, of n, on which UMAP is fitted; n for other methods."""
     return min(n, FITTED_ROWS) if spec.method == "umap" else n
 
 
@@ -362,7 +361,8 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
 
 
 def _placed(model: Any, X: np.ndarray | MadeRows, rows: np.ndarray, most: int, stages: Stages) -> np.ndarray:
-    """These rows of X on the map, (m, c), in blocks of equal size: umap-learn chooses the epochs by it."""
+    """These rows of X on the map, (m, c), in blocks of equal size, because umap-learn chooses its epochs
+    by the size."""
     parts, done = [], 0
     for block in np.array_split(rows, -(-len(rows) // most)):
         parts.append(np.ascontiguousarray(model.transform(X[block]), dtype=np.float32))
@@ -373,7 +373,7 @@ def _placed(model: Any, X: np.ndarray | MadeRows, rows: np.ndarray, most: int, s
 
 @cache
 def _compile() -> None:
-    """Fit and place a few rows, which compiles UMAP's loops."""
+    """Compile UMAP's loops by fitting and placing a few rows."""
     import umap
 
     rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
@@ -387,7 +387,7 @@ def _compile() -> None:
 
 
 class _EpochReader:
-    """The file that UMAP's tqdm bar writes to: UMAP reports epochs only there."""
+    """A file object for UMAP's tqdm bar, which is the only place where UMAP reports epochs."""
 
     def __init__(self, stages: Stages) -> None:
         self._stages, self._begun = stages, False
@@ -412,7 +412,7 @@ _REPORTED = 50  # iterations between two reports
 
 
 class _Neighbours(NeighbourIndex):
-    """As openTSNE calls its own indices."""
+    """Neighbours with the interface of openTSNE's indices."""
 
     def __init__(self, X: np.ndarray, metric: str, k: int) -> None:
         super().__init__(X, metric)
@@ -428,7 +428,7 @@ class _Neighbours(NeighbourIndex):
 
 
 def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
-    """The rows of n that are drawn, ascending: all, but for t-SNE above `max_points`."""
+    """The drawn rows of n, ascending: all, or a sample for t-SNE above `max_points`."""
     return _sample(n, spec.max_points if spec.method == "tsne" else n, spec.random_state)
 
 
@@ -481,13 +481,13 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
 
 
 def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
-    """Put a matrix (n, d) of blocks (m, d) where workers find it, with the memory of one block."""
+    """Store a matrix (n, d) given in blocks (m, d) for workers, with the memory of one block."""
     if not store.has(key):
         store.put(key, {}, matrix=(blocks, shape))
 
 
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
-    """`reduce_spaces` as a job of the queue; puts ``coordinates_0`` …, and how many rows were drawn."""
+    """`reduce_spaces` as a job; stores ``coordinates_0`` …, and the number of drawn rows."""
     entries = list(filter(None, map(context.store.mapped, inputs)))
     if gone := len(inputs) - len(entries):
         raise SpaceError(

@@ -1,4 +1,4 @@
-"""Which rows a picture shows and how they are coloured."""
+"""The rows that a map shows, and their colours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
 @dataclass(frozen=True)
 class ViewSpec:
-    """Which rows are drawn, and their colours.
+    """The settings that choose rows and colours.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def need_color(setting: str, color_by: str) -> None:
 
 @dataclass(frozen=True)
 class View:
-    """Rows to draw (m,), ascending, with a category per row (-1: none), or `values` (m,) and their scale."""
+    """The rows to draw (m,), ascending, with a class per row (−1: none), or `values` (m,) and their scale."""
 
     rows: np.ndarray
     categories: np.ndarray
@@ -80,7 +80,7 @@ class View:
 
 
 def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()) -> View:
-    """The rows and colours that `spec` asks for in this space."""
+    """The rows and colours of this space by `spec`."""
     belongs = _nearest_pivots(space, spec)
     drawn = np.ones(len(space), dtype=bool) if spec.everything else belongs >= 0
     if spec.show_anchors and len(anchor_ids):
@@ -116,7 +116,7 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
 
 
 def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
-    """The pivot in whose neighbourhood each row lies, (n,), the nearer one of two; -1 in none."""
+    """The pivot whose neighbourhood contains each row, (n,); the nearer one of two, −1 for none."""
     belongs = np.full(len(space), -1)
     if not spec.pivots:
         return belongs
@@ -131,7 +131,7 @@ def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
 
 
 def default_pivots(space: LatentSpace) -> tuple[str, ...]:
-    """Five ids: the usual words where the space has them, else rows far apart from each other."""
+    """Five ids: the usual words if the space has them, else rows that are far apart."""
     if space.index.isin(DEFAULT_PIVOTS).sum() == len(DEFAULT_PIVOTS):
         return DEFAULT_PIVOTS
     from relcore.represent.anchors import select_anchors
@@ -145,9 +145,8 @@ def default_pivots(space: LatentSpace) -> tuple[str, ...]:
 
 
 def default_view(space: LatentSpace) -> ViewSpec:
-    """All rows in the colours of their labels for classes (2 to `MOST_PIVOTS` labels, no word counts); else a
-    few pivots with their neighbours.
-    """
+    """All rows coloured by class if the space has 2 to `MOST_PIVOTS` labels and no word counts; else a
+    few pivots with their neighbours."""
     classes = set() if space.labels is None or space.counts is not None else set(space.labels) - {""}
     labelled = 2 <= len(classes) <= MOST_PIVOTS
     return ViewSpec(default_pivots(space), everything=labelled, color_by="labels" if labelled else "pivots")

@@ -1,4 +1,4 @@
-"""The papers' rows, what was measured here, and whether each paper's pattern holds."""
+"""The papers' tables and figures, the numbers measured here, and whether each paper's pattern holds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Number:
         }
 
     def text(self) -> str:
-        """``"0.304 ± 0.002"``"""
+        """The number with its deviation: ``"0.304 ± 0.002"``."""
         places = 3 if abs(self.value) < 100 else 1
         deviation = "" if self.deviation is None else f" ± {self.deviation:.{places}f}"
         return f"{self.value:.{places}f}{deviation}".replace("-", "−")
@@ -68,7 +68,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Ours:
-    """What one run found on its `data`, with all settings as JSON values.
+    """The numbers of one run on its `data`, with all settings as JSON values.
 
     `commit` is the short hash of the checkout that measured it, with "+" if its code was not committed;
     `run_version` is that of `PaperRun`.
@@ -95,9 +95,8 @@ def shipped() -> dict[str, Ours]:
 
 
 def read_ours(folder: Path) -> dict[str, Ours]:
-    """Run → its file in the folder, such as ``words.json``; raises a SpaceError where one holds something
-    else.
-    """
+    """Run → its numbers, from files such as ``words.json`` in the folder; raises a SpaceError for other
+    content."""
     what = "measured numbers"
     found = {
         path.stem: records.from_json(Ours, records.parse(path.read_bytes(), str(path), what), str(path))
@@ -111,7 +110,8 @@ def read_ours(folder: Path) -> dict[str, Ours]:
 
 @dataclass(frozen=True)
 class Spread:
-    """A number's standard error, its degrees of freedom (inf: known), 95 % interval, and source in words."""
+    """A number's standard error, its degrees of freedom (inf: known), its 95 % interval, and their source
+    in words."""
 
     error: float
     freedom: float
@@ -203,7 +203,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One printed table: `labels` name the columns that say which line it is, and rows are lines as printed.
+    """A printed table: `labels` name the columns that identify a line; rows are the lines as printed.
 
     The setting is what the numbers depend on: data, anchors, k, seeds.
     """
@@ -215,7 +215,7 @@ class PublishedTable:
 
     @property
     def lines(self) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:
-        """Labels and cells of each line; raises a SpaceError for a text in a column of numbers."""
+        """Labels and cells of each line; raises a SpaceError for text in a column of numbers."""
         k = len(self.labels)
         for row in self.rows:
             entries = zip(row[k:], self.measures, strict=True)
@@ -239,7 +239,7 @@ CHANCE = "chance of "
 
 @dataclass(frozen=True)
 class Claim:
-    """One comparison: `more` is larger than `times` × `than` + `plus`; `says` is a sentence.
+    """One comparison: `more` is larger than `times` × `than` + `plus`; `says` is the claim as a sentence.
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ class Claim:
 
     @property
     def ours(self) -> bool:
-        """Whether it rests on a threshold or margin of ours."""
+        """Whether it depends on a threshold or margin that we chose."""
         given = [side for side in self.sides() if not isinstance(side, str)]
         return not self.paper and (any(given) or (self.times, self.plus) != (1, 0))
 
@@ -272,7 +272,8 @@ class Claim:
 
 
 def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
-    """Claims from their records; one with ``over`` is one for each of its values, put where ``{}`` stands."""
+    """Claims from records; a record with ``over`` gives one claim for each of its values, which replaces
+    ``{}``."""
     claims = []
     for record in records:
         parts = {name: part for name, part in record.items() if name != "over"}
@@ -286,7 +287,7 @@ def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
 
 
 def number_of(side: str, numbers: Sequence[Number]) -> Number:
-    """The number that one side of a claim names; raises a SpaceError where none or several fit."""
+    """The number that one side of a claim names; raises a SpaceError if none or several match."""
     label, _, metric = side.removeprefix(CHANCE).partition(" | ")
     fitting = [
         number
@@ -316,7 +317,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """One table or figure of a paper.
+    """A table or figure of a paper.
 
     Attributes
     ----------
@@ -349,7 +350,7 @@ class PaperRow:
 
     @property
     def id(self) -> str:
-        """``"relative-table-1"``"""
+        """The name in addresses and commands: ``"relative-table-1"``."""
         return f"{self.paper.id}-{self.kind.lower()}-{self.number}"
 
     @property
@@ -371,7 +372,7 @@ def load_rows() -> tuple[PaperRow, ...]:
 
 
 def find_row(identifier: str) -> PaperRow:
-    """The row of this id; raises a SpaceError where there is none."""
+    """The row with this id; raises a SpaceError if there is none."""
     rows = {row.id: row for row in load_rows()}
     need_one_of("row", identifier, rows)
     return rows[identifier]
@@ -382,7 +383,7 @@ _CITED = re.compile(r"(Fig|Table)s?\.? (\d+(?:(?:, | and )\d+)*)")
 
 @cache
 def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
-    """The rows that a study measures: those that open it, and those that asked its question."""
+    """The rows that a study measures: those that open it, and those with the same question."""
     asked = STUDIES[kind].paper
     found = () if asked.startswith("ours") else _CITED.findall(asked)
     cited = {(what, int(number)) for what, numbers in found for number in re.findall(r"\d+", numbers)}
@@ -394,7 +395,7 @@ def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
 
 
 def studies_of(row: PaperRow) -> tuple[str, ...]:
-    """The studies that measure a row, first the one that it opens."""
+    """The studies that measure a row; first the one that it opens."""
     found = [kind for kind in STUDIES if row in rows_of_study(kind)]
     return tuple(sorted(found, key=lambda kind: kind != row.tab))
 
@@ -425,7 +426,8 @@ RULE = (
 
 @dataclass(frozen=True)
 class Decided:
-    """A claim on the two sides here, their difference with its 95 % interval, and whether it holds.
+    """A claim with the two numbers measured here, their difference with a 95 % interval, and whether it
+    holds.
 
     `than` includes the claim's margin. NaN ends: a number has no interval. `paired`: by the differences of
     the same random states.
@@ -446,7 +448,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What the claims of one experiment come to; `word` is `HOLDS`, `PARTLY`, `DOES_NOT` or `UNDECIDED`."""
+    """The verdict on all claims of one experiment; `word` is `HOLDS`, `PARTLY`, `DOES_NOT` or `UNDECIDED`."""
 
     claims: tuple[Decided, ...]
 
@@ -459,7 +461,7 @@ class ClaimVerdict:
 
     @property
     def own(self) -> ClaimVerdict | None:
-        """On the claims without a threshold of ours; None if there are none."""
+        """The verdict on the claims without a threshold of ours; None if there are none."""
         own = tuple(claim for claim in self.claims if not claim.claim.ours)
         return ClaimVerdict(own) if own else None
 
@@ -480,7 +482,7 @@ class ClaimVerdict:
 
 
 def verdicts_of(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, ClaimVerdict]:
-    """The verdict on each of the row's experiments, by data; {} if no claim of the row can be decided yet.
+    """The verdict on each of the row's experiments, by data; {} if no claim can be decided yet.
 
     Claims on numbers that an older result lacks are left out.
     """
@@ -494,7 +496,8 @@ def verdicts_of(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, ClaimVerd
 
 
 def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
-    """One claim on the numbers of its run; raises a SpaceError where a side names no number, or several.
+    """A claim decided on the numbers of its run; raises a SpaceError if a side matches no number, or
+    several.
 
     Sides with a value for each of the same random states are compared by Student's test of the differences,
     others by Welch's.
@@ -551,7 +554,7 @@ _SIGNS = {
 
 
 def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
-    """A line per number, its `source` "published" or "here"; `found` holds the results by run.
+    """One line per number, its `source` "published" or "here"; `found` holds the results by run.
 
     Published numbers keep their printed unit; their `data` is the setting that the paper names.
     """

@@ -1,4 +1,4 @@
-"""The runs beside the papers' numbers: their settings, and how studies measure some of them again.
+"""The runs beside the papers' numbers: their settings, and how studies repeat some of them.
 
 Runs that name no study were measured by an earlier Relscope, whose version and commit stand beside them.
 """
@@ -53,7 +53,7 @@ def study_runs(name: str) -> StudyRuns | None:
 
 
 def result_of(name: str, store: Store) -> Ours | None:
-    """The numbers of a run: of the study's runs if this store computed all of them, else the project's."""
+    """The numbers of a run: from the study's runs if this store has all of them, else the project's."""
     runs = study_runs(name)
     if runs and not runs.missing(store, own=True):
         return ours_of(name, runs, store)
@@ -137,7 +137,7 @@ _PROJECT = Path(__file__).parents[2]
 
 
 def commit_of(project: Path = _PROJECT) -> str:
-    """Short hash of HEAD, with "+" behind it where tracked files under relcore differ from it.
+    """The short hash of HEAD, with "+" if tracked files under relcore differ from it.
 
     "" where the folder is no checkout of its own (it may be inside someone else's), or git is not installed.
     """

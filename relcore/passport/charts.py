@@ -1,4 +1,4 @@
-"""The figure of a check, and what the app does in a job: embed the anchors, and name a recipe."""
+"""The figure of a check, and the tasks of the page: embed the anchors, and name a recipe."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class EmbedAnchors(Task[Embedded]):
-    """The texts of a passport, the ids of one space, as the bundled MiniLM makes them now."""
+    """The task that embeds the texts of a passport, the ids of a space, with the bundled MiniLM."""
 
     kind: ClassVar = "passport-texts"
     result: ClassVar = ".passport.charts:Embedded"
@@ -65,7 +65,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class NameRecipe(Task[Tried]):
-    """Which prompt, pooling and layer of the bundled MiniLM make the rows of a space from its ids."""
+    """The task that finds which prompt, pooling and layer of the bundled MiniLM give the rows of a space."""
 
     kind: ClassVar = "passport-recipe"
     result: ClassVar = ".passport.charts:Tried"
@@ -82,9 +82,8 @@ class NameRecipe(Task[Tried]):
 
 @dataclass(frozen=True, kw_only=True)
 class PassportChart(Recipe):
-    """`passport` is a space, such as the file of a passport; `new` has its ids, or none: then MiniLM makes
-    the vectors of its texts. `anchors` are some of its ids.
-    """
+    """The figure of a check. `passport` is a space, such as a passport's file; `new` has its ids, or is
+    None: then MiniLM embeds its texts. `anchors` are some of its ids."""
 
     figure: ClassVar[str] = "passport"
 
@@ -109,10 +108,9 @@ class PassportChart(Recipe):
 
 
 def chart_of(passport: Passport, new: LatentSpace) -> Lines:
-    """Per anchor the cosine of its two vectors and how the cosines with the others correlate; and the same
-    of a vector and that of another anchor, which is chance. Without one width the first is the largest
-    change of a cosine with another anchor.
-    """
+    """For each anchor the cosine of its two vectors, and the correlation of its cosines with the other
+    anchors; with chance levels from mismatched anchors. For different widths the first is the largest
+    change of a cosine."""
     ids, X, Y = paired(passport, new)
     n, rng = len(ids), np.random.default_rng(0)
     U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)

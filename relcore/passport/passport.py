@@ -1,4 +1,4 @@
-"""Passports: anchors that are published with their vectors, so that others can check and bridge a model.
+"""Passports: anchors published with their vectors, so that others can check and bridge a model.
 
 A passport is a safetensors file that every command reads as a space, too (docs/passport.md): `vectors`
 (n, d), `gram` (n, n), `ids`, and a card that says which model made them. 32 anchors tell a rounding, a
@@ -42,7 +42,7 @@ ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
 @dataclass(frozen=True)
 class PassportCard:
-    """Which model made the vectors, in its owner's words; "" where that is not said."""
+    """The model behind the vectors, in its owner's words; "" if unknown."""
 
     model: str = setting("", metavar="NAME", help="The model that makes the vectors.")
     revision: str = setting("", metavar="NAME", help="Its revision, or the date of a provider's model.")
@@ -63,7 +63,7 @@ class _Header:
 
 @dataclass(frozen=True, eq=False)
 class Passport:
-    """n anchors by id, texts as a rule, with `vectors` (n, d) float32 and the card of their model."""
+    """n anchors by id (usually texts), with `vectors` (n, d) float32 and the card of their model."""
 
     ids: tuple[str, ...]
     vectors: np.ndarray
@@ -80,7 +80,8 @@ class Passport:
 
     @classmethod
     def of(cls, space: LatentSpace, card: PassportCard | None = None) -> Passport:
-        """Of all rows of a space. Raises a SpaceError for too few or too many, and for zero vectors."""
+        """A passport of all rows of a space. Raises a SpaceError for too few or too many rows, and for
+        zero vectors."""
         if (zero := np.flatnonzero(space.norms == 0)).size:
             raise SpaceError(
                 f"a passport: expected anchors that the model knows, got zero vectors of"
@@ -91,7 +92,7 @@ class Passport:
 
     @cached_property
     def gram(self) -> np.ndarray:
-        """Cosines of the anchors with each other, (n, n) float32: what no rotation and no scale changes."""
+        """The cosines between the anchors, (n, n) float32; no rotation or scale changes them."""
         units = unit_rows(self.vectors).astype(np.float64)
         return (units @ units.T).astype(np.float32)
 
@@ -136,9 +137,8 @@ class Passport:
 
 
 def picture_anchors(images: Iterable[Image]) -> list[str]:
-    """The anchors of pictures: ``sha256:`` and the digest of width and height, 32 bits each, little-endian,
-    and of the pixels as 8-bit RGB, row by row. So a picture keeps its anchor in any lossless format.
-    """
+    """Anchors of pictures: ``sha256:`` and the digest of width and height (32 bits each, little-endian)
+    and of the pixels as 8-bit RGB, row by row, so that a picture keeps its anchor in any lossless format."""
     anchors = []
     for image in images:
         rgb = image.convert("RGB")
@@ -148,7 +148,7 @@ def picture_anchors(images: Iterable[Image]) -> list[str]:
 
 
 def stored_dtype(X: np.ndarray) -> str:
-    """The narrowest of float16, bfloat16 and float32 that holds every number of X exactly."""
+    """The narrowest of float16, bfloat16 and float32 that represents every number of X exactly."""
     X = np.asarray(X, np.float32)
     with np.errstate(over="ignore"):
         if np.array_equal(X.astype(np.float16).astype(np.float32), X):
@@ -186,7 +186,7 @@ LEAST_P = 0.001
 
 
 class Evidence(NamedTuple):
-    """A value with its 95 % interval over the anchors, and the highest of 1,999 draws by chance."""
+    """A value with its 95 % interval over the anchors, and the largest of 1,999 values by chance."""
 
     value: float
     low: float
@@ -196,7 +196,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Change(Reported):
-    """What became of the anchors of a passport.
+    """The kind of change between a passport and new vectors, with the evidence.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ class Change(Reported):
 
     @property
     def caution(self) -> str:
-        """What makes the verdict less sure, "" for nothing."""
+        """A reason to doubt the verdict; "" if there is none."""
         lacks = f"{counted(self.missing, 'anchor')} of the passport were not found; " * bool(self.missing)
         few = f"with fewer than {ENOUGH} a much changed recipe may look like another model; " * (
             self.n < ENOUGH
@@ -267,7 +267,7 @@ def _told(one: Evidence) -> str:
 
 
 def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
-    """What became of the anchors: `new` are their vectors (n, e) in order, or a space with their ids.
+    """The kind of change: `new` are vectors of the anchors (n, e) in order, or a space with their ids.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
 
 
 def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
-    """The correlation over a sample with repeats, without the cosines of a row with itself."""
+    """The correlation over a bootstrap sample, without the cosines of a row with itself."""
     first, second = (rows[side] for side in np.triu_indices(len(rows), 1))
     places = first[first != second], second[first != second]
     return correlation(old[places], now[places])
@@ -321,9 +321,8 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float:
 def paired(
     passport: Passport, new: LatentSpace | np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """The anchors (m,) that `new` has, their vectors in the passport (m, d) and there (m, e); errors as in
-    `check`.
-    """
+    """The anchors (m,) that `new` has, with their vectors in the passport (m, d) and in `new` (m, e);
+    errors as in `check`."""
     new = as_space(new)
     by_order = isinstance(ids_of(new), RowNumbers)
     if by_order and len(new) == len(passport.ids):
@@ -346,7 +345,7 @@ def _is_rotated(correlation: float, old: np.ndarray, now: np.ndarray) -> bool:
 
 
 def _of_coordinates(X: np.ndarray, Y: np.ndarray, lengths: np.ndarray) -> str:
-    """Whether the rows kept their directions: "same", "rounded" or "rescaled"; else ""."""
+    """ "same", "rounded" or "rescaled" if the rows kept their directions; else ""."""
     X, lengths = X.astype(np.float64), lengths[:, None]
     change = Y / lengths - X
     spread = np.sqrt(np.square(X - X.mean(axis=0)).sum(axis=1).mean())
@@ -405,16 +404,15 @@ def latest(name: str) -> PretrainedText:
 def name_recipe(
     encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str] = PROMPTS
 ) -> str:
-    """The prompt, pooling and layer of this model, of its `layers`, that make the vectors `new` (n, e) of the
-    texts; "" for none.
-    """
+    """The prompt, pooling and layer of this model that give the vectors `new` (n, e) of the texts; "" for
+    none."""
     return fitting(recipes_of(encoder, texts, prompts), new)
 
 
 def recipes_of(
     encoder: PretrainedText, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
 ) -> dict[str, np.ndarray]:
-    """`encode_texts` by both poolings and all `layers`."""
+    """`encode_texts` with both poolings and all `layers`."""
     tried: dict[str, np.ndarray] = {}
     for pooling in POOLINGS:  # of the class token not the embedding, which is the same for every text
         layers = tuple(layer for layer in encoder.layers if layer or pooling == "mean")
@@ -423,7 +421,8 @@ def recipes_of(
 
 
 def fitting(tried: Mapping[str, np.ndarray], new: np.ndarray) -> str:
-    """Which of these vectors (n, d) the new ones are; "" where the best mean cosine is below .999."""
+    """The recipe in `tried` whose vectors (n, d) equal the new ones; "" if the best mean cosine is below
+    .999."""
     units = unit_rows(new)
     near = {
         told: float(np.vecdot(unit_rows(rows), units).mean())

@@ -1,4 +1,4 @@
-"""Figures of a universe: accuracy of all pairs, map and tree of the spaces, similarity and performance."""
+"""Figures of a universe: accuracy of all pairs, map and tree of the spaces, agreement and performance."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OF_ALL = "Mean of all"
 
 @dataclass(frozen=True, kw_only=True)
 class UniverseChart(Recipe):
-    """One of `CHARTS` of a universe."""
+    """A figure of a universe, one of `CHARTS`."""
 
     figure: ClassVar[str] = "universe"
 
@@ -66,7 +66,7 @@ class UniverseChart(Recipe):
 
 
 def charts_of(universe: Universe) -> dict[str, str]:
-    """Name → title of the charts of scores that this universe has."""
+    """Name → title of the charts that this universe has scores for."""
     n, performing = len(_scored(universe)), sum(one.performance is not None for one in universe.members)
     there = {
         "map": n >= _FEWEST,
@@ -78,7 +78,7 @@ def charts_of(universe: Universe) -> dict[str, str]:
 
 
 def _scored(universe: Universe) -> list[int]:
-    """Spaces with a score: added ones have none with the others."""
+    """Numbers of the spaces with scores; spaces added later have none."""
     return [i for i, member in enumerate(universe.members) if not member.added]
 
 
@@ -91,7 +91,7 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def map_of_spaces(universe: Universe) -> Diagram:
-    """Classical multidimensional scaling (Torgerson 1952) of 1 − accuracy into the plane."""
+    """Classical multidimensional scaling (Torgerson 1952) of 1 − accuracy in two dimensions."""
     names, alike = _alike(universe)
     squares = distances(alike) ** 2
     around = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
@@ -123,7 +123,7 @@ def tree_of_spaces(universe: Universe) -> Diagram:
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:
-    """Matched held-out rows of each space (row) in each other one (column)."""
+    """The share of held-out rows of each space (row) that match in each other space (column)."""
     names, accuracy, n = short_names(universe.names)[0], universe.accuracy, len(universe.members)
 
     def text(i: int, j: int) -> str:
@@ -146,7 +146,7 @@ def accuracy_matrix(universe: Universe) -> Matrices:
 
 
 def performance_chart(universe: Universe) -> Lines:
-    """Agreement of each space with the others, and the accuracy of a head on it alone."""
+    """The agreement of each space with the others, against the accuracy of a head on it."""
     names = short_names(universe.names)[0]
     known = [member for member in universe.members if member.performance is not None]
     lines = [
@@ -174,9 +174,8 @@ _DRAW = {
 
 
 def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> MovingPoints:
-    """Rows that all these spaces have, by name in the universe, on the first two principal axes of the
-    consensus: none of the spaces moves them. The first map is the consensus itself.
-    """
+    """The rows that all these spaces share, on the first two principal axes of the consensus, which is
+    the first map."""
     ids = pd.Index(np.concatenate([universe.ids, universe.test_ids]))
     kept = np.ones(len(ids), bool)
     for space in spaces.values():
@@ -210,9 +209,8 @@ def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> Moving
 def _drawn(
     ids: pd.Index, kept: np.ndarray, spaces: Sequence[LatentSpace]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Which ids are drawn, the group of each, and the names of the groups: as a map of the first space with
-    labels shows them.
-    """
+    """Which ids are drawn, the group of each, and the groups' names, as in a map of the first space with
+    labels."""
     if not spaces:
         some = np.sort(np.random.default_rng(0).permutation(len(ids))[:_MOST_DRAWN])
         return some, np.full(len(some), -1), ()

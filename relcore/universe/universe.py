@@ -1,4 +1,4 @@
-"""N spaces in one: generalised Procrustes, an orthogonal map for each space, and the file that holds them.
+"""N spaces in one: generalised Procrustes, an orthogonal map for each space, and the universe file.
 
 Pairwise Procrustes needs N (N − 1) maps, and a row that is translated from A to B to C ends elsewhere than
 one that is translated from A to C. Here each space has one map into a common space, from which every
@@ -58,7 +58,8 @@ Grid = tuple[tuple[Score | None, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A space of a universe: row x has the place ((x − mean) / scale) · matrix, x of length 1 if `unit`.
+    """A space of a universe: row x maps to ((x − mean) / scale) · matrix, after scaling x to length 1 if
+    `unit`.
 
     Attributes
     ----------
@@ -102,7 +103,7 @@ class Placed:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Universe(Reported):
-    """Spaces in one common space of dimension D, the largest width, by one orthogonal map each.
+    """Spaces mapped into one common space of dimension D, the largest width, by one orthogonal map each.
 
     Attributes
     ----------
@@ -227,9 +228,8 @@ class Universe(Reported):
 
     @property
     def accuracy(self) -> np.ndarray:
-        """Share of held-out rows of a space (row) whose nearest row in another (column) is their own, (N, N);
-        NaN where there is none.
-        """
+        """The share of held-out rows of a space (row) whose nearest row in another (column) is their own,
+        (N, N); NaN for pairs without a score."""
         return np.array(
             [[np.nan if score is None else score.top1 for score in row] for row in self.scores], dtype=float
         )
@@ -261,7 +261,7 @@ class Universe(Reported):
         return self.member(target).back(self.map(X, source))
 
     def add(self, space: LatentSpace) -> Self:
-        """The universe with one more space, by one map; the others keep theirs.
+        """The universe with one more space; the maps of the others stay as they are.
 
         Raises
         ------
@@ -375,7 +375,7 @@ class Universe(Reported):
 
 @dataclass(frozen=True)
 class UniverseSpec(Task[Universe]):
-    """Bring spaces into one common space, by one orthogonal map each."""
+    """The task that brings spaces into one common space, by one orthogonal map each."""
 
     kind: ClassVar[str] = "universe"
     result: ClassVar[str] = "relcore.universe.universe:Universe"
@@ -469,9 +469,8 @@ class UniverseSpec(Task[Universe]):
     def _split(
         self, spaces: Sequence[LatentSpace], ids: np.ndarray, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows to fit on, and held-out ones, ascending: by the keys of their ids, so that a space more or
-        less moves no row from one part to the other.
-        """
+        """The rows to fit on and the held-out ones, ascending, drawn by the keys of their ids, so that
+        another space moves no row between them."""
         tested = row_keys(ids, "test", self.random_state) < _TESTED
         scored = np.ones(len(ids), bool)
         for space, own in zip(spaces, rows, strict=True):
@@ -492,9 +491,8 @@ class UniverseSpec(Task[Universe]):
 
 
 def _paired(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
-    """The ids (n,) of two spaces or more, and the row of each id in each space (N, n), −1 where it is missing
-    or zero.
-    """
+    """The ids (n,) of at least two spaces, and the row of each id in each space (N, n); −1 if missing or
+    zero."""
     index = spaces[0].index
     for space in spaces[1:]:
         if not index.equals(space.index):
@@ -514,7 +512,7 @@ def _known(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple[np.
 
 
 def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
-    """Mean (d,) and root mean square distance from it."""
+    """The mean (d,) and the root mean square distance from it."""
     if not len(X):
         raise NoCommonId(f"{name}: expected rows that another space has, got none; leave this space out")
     X = unit_rows(X) if unit else np.asarray(X, dtype=np.float32)
@@ -534,7 +532,7 @@ def _centred(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.nd
 
 
 def _aligned(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
-    """Centred rows (n, d), zero where the space lacks one."""
+    """Centred rows (n, d); zero where the space lacks one."""
     rows = np.zeros((len(own), space.dimension), np.float32)
     rows[own >= 0] = _centred(space.vectors[own[own >= 0]], mean, scale, unit)
     return rows
@@ -604,7 +602,7 @@ def _nearest_rotation(product: np.ndarray) -> tuple[np.ndarray, float]:
 def _mean_place(
     places: Sequence[np.ndarray], present: np.ndarray, without: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean place (n, D) of each row over the spaces that have it, and which rows (n,) have one."""
+    """The mean place (n, D) of each row over the spaces that have it, and whether any has it (n,)."""
     used = [i for i in range(len(places)) if i != without]
     count = present[used].sum(axis=0)
     total = np.zeros_like(places[0])
@@ -617,14 +615,16 @@ def _mean_place(
 
 
 def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
-    """Mean reciprocal rank, and `top1`, of rows (n, D) that search themselves among n others by cosine."""
+    """The mean reciprocal rank, and `top1`, of rows (n, D) whose partners are searched by cosine among n
+    rows."""
     return _retrieval(unit_rows(source), unit_rows(target))[0]
 
 
 def _retrieval(
     source: np.ndarray, target: np.ndarray, own: np.ndarray | None = None
 ) -> tuple[Score, np.ndarray]:
-    """Of unit rows; and the nearest row of each, (n,). `own` are the target's neighbours, where known."""
+    """`retrieval` of unit rows, and the nearest row of each, (n,). `own` are the target's neighbours, if
+    known."""
     k, every = min(NEAREST, len(source)), np.arange(len(source))
     own = nearest_directions(target, target, k) if own is None else own
     lists = {"own": own, "forward": nearest_directions(source, target, k)}
@@ -633,16 +633,16 @@ def _retrieval(
 
 
 def consistency(universe: Universe) -> np.ndarray:
-    """Mean accuracy of both directions of each pair, symmetric (N, N), 1 on the diagonal, NaN for none."""
+    """The mean accuracy of both directions of each pair, symmetric (N, N), 1 on the diagonal, NaN without
+    a score."""
     both = (universe.accuracy + universe.accuracy.T) / 2
     np.fill_diagonal(both, 1.0)
     return both
 
 
 def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, ChanceLevel | None]:
-    """Scores of all ordered pairs; and the chance level of the largest `top1` of all pairs, from permutations
-    that all pairs share.
-    """
+    """The scores of all ordered pairs, and the chance level of the largest `top1`, by permutations that
+    all pairs share."""
     n, units = len(places), [unit_rows(rows) for rows in places]
     scores: list[list[Score | None]] = [[None] * n for _ in range(n)]
     rng = np.random.default_rng(0)
@@ -665,9 +665,8 @@ def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, Chanc
 
 
 def performance(space: LatentSpace, own: np.ndarray, train: np.ndarray, test: np.ndarray) -> float | None:
-    """Accuracy of a linear head, trained and tested on the labelled ones of these rows; None where they are
-    few, or of one class.
-    """
+    """The accuracy of a linear head trained and tested on the labelled rows; None if these are few or of
+    one class."""
     if space.labels is None:
         return None
     parts = [rows[rows >= 0] for rows in (own[train][:MOST_LABELLED], own[test])]
