@@ -28,10 +28,10 @@ from app.glossary import card  # noqa: E402
 from app.spaces import loading  # noqa: E402
 from relcore.base.errors import NoCommonId, SpaceError  # noqa: E402
 from relcore.base.libraries import extra  # noqa: E402
+from relcore.engine.device import one_thread_products  # noqa: E402
 from relcore.runs.digest import StoreError  # noqa: E402
 from relcore.runs.jobs import JobQueueError  # noqa: E402
 from relcore.runs.store import in_use  # noqa: E402
-from relcore.scores.device import one_thread_products  # noqa: E402
 
 first_imports.spare_collector()
 sharing.confine_if_reachable()

@@ -31,6 +31,7 @@ from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
+from relcore.engine.nearest import nearest
 from relcore.figures.export import Exportable
 from relcore.invert.inversion import (
     METHODS,
@@ -42,7 +43,6 @@ from relcore.invert.inversion import (
 from relcore.invert.inversion import METRICS as TRANSLATION_SCORES
 from relcore.represent.methods import MethodSettings
 from relcore.represent.similarity import unit_rows
-from relcore.scores.neighbours import nearest_directions
 from relcore.scores.pair_scores import PairScores
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import short_names
@@ -524,7 +524,7 @@ def _examples(
     some = ids[:: max(1, len(ids) // _SHOWN)][:_SHOWN]
     asked = universe.map(source.vectors[source.rows(some)], first)
     there = universe.map(target.vectors[target.rows(ids)], second)
-    near = nearest_directions(unit_rows(asked), unit_rows(there), min(_NEAR, len(ids)))
+    near = nearest(unit_rows(asked), unit_rows(there), min(_NEAR, len(ids))).rows
     names = _texts(target, ids)
     own = dict(zip(ids, names, strict=True))
     return pd.DataFrame(

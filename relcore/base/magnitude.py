@@ -1,18 +1,15 @@
-"""Lengths, means and directions of rows whose squares float32 cannot hold, or that lie far from zero.
-
-Squares of float32 numbers overflow from 1e19 and vanish below 1e-23. A row whose square does neither is used
-as it is. Any other is first multiplied by a power of two, which changes no digit: so a space that is
-multiplied by a power of two has the same scores to the last bit.
-"""
+"""Which numbers spaces may have, so that float32 holds their squares and products; lengths of rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
-# Squared lengths between which products of two rows, and of three, stay within float32.
+# Float32 holds the squares of such numbers, summed over all columns of thousands of rows. Spaces beyond are
+# refused when they are loaded, and everything below trusts its rows.
+SMALLEST, LARGEST = 1e-12, 1e12
+NO_LENGTH = 2.0**-120  # of a square, below which its digits are lost: so short a row has no direction
 LEAST, MOST = 2.0**-60, 2.0**60
 ORDINARY = 12  # exponents of numbers that are used as they are
-_HIGHEST, _LOWEST = float(np.finfo(np.float32).max), 2.0**-136  # below the latter, three decimals are left
 _SAMPLED_ROWS = 64
 _ROWS_AT_ONCE = 4096
 
@@ -23,17 +20,36 @@ def within(squares: np.ndarray) -> np.ndarray:
 
 
 def out_of_range(given: np.ndarray) -> str:
-    """Why float32 cannot hold these numbers; "" where it can, or where they are not finite or all zero."""
-    if given.dtype.kind != "f" or given.dtype.itemsize <= 4 or not given.size:
+    """Why a space may not have these numbers, with the remedy; "" where it may, or where they are not finite
+    or all zero.
+    """
+    if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
+        # One pass at the speed of memory proves most spaces: the largest number is between the root of the
+        # mean square and that of their sum.
+        with np.errstate(over="ignore"):
+            total = float(np.vdot(given, given))
+        if SMALLEST**2 * given.size < total < LARGEST**2:
+            return ""
+    largest = float(max(given.max(), -given.min())) if given.dtype.kind in "fiu" and given.size else 0.0
+    return "" if not 0 < largest < np.inf else range_reason(largest)
+
+
+def range_reason(largest: float) -> str:
+    """Why the largest number of a space is refused; "" where it is not."""
+    if SMALLEST <= largest <= LARGEST:
         return ""
-    largest = float(max(given.max(), -given.min()))
-    if _HIGHEST < largest < np.inf:
-        expected = f"up to 3.4e38, as float32 holds them, got {largest:.2g}"
-    elif 0 < largest < _LOWEST:
-        expected = f"from 1e-38, as float32 holds them, got at most {largest:.2g}"
-    else:
-        return ""
-    return f"expected numbers {expected}; divide all numbers by {largest:.0e}"
+    power = int(np.floor(np.log10(largest)))
+    return (
+        f"expected a largest number from {SMALLEST:.0e} to {LARGEST:.0e}, whose square float32 holds, got"
+        f" {largest:.2g}; divide all numbers by 1e{power}, which changes no score"
+    )
+
+
+def length_reason(lengths: np.ndarray, width: int) -> str:
+    """`out_of_range` of rows of which only the lengths (n,) are at hand."""
+    longest = float(lengths.max())
+    # The largest number is at most the longest row, and at least that by √d.
+    return "" if longest == 0 else range_reason(longest) and range_reason(longest / np.sqrt(width))
 
 
 def brought(X: np.ndarray) -> tuple[np.ndarray, int]:
@@ -85,20 +101,15 @@ def sized(
 
 
 def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """Euclidean lengths of the rows X − mean, (n,): float32, or float64 where float32 cannot hold them."""
-    if len(X) > _ROWS_AT_ONCE:
-        parts = range(0, len(X), _ROWS_AT_ONCE)
-        return np.concatenate([lengths(X[start : start + _ROWS_AT_ONCE], mean) for start in parts])
-    with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.linalg.norm(centred(X, mean), axis=1)
-        odd = np.flatnonzero(~within(norms * norms))
-        if not len(odd):
-            return norms
-        rows, exponent = scaled_rows(X[odd], mean)
-        norms = norms.astype(np.float64)
-        norms[odd] = np.ldexp(np.linalg.norm(rows, axis=1).astype(np.float64), exponent)
-        kept = norms.astype(np.float32)
-    return kept if np.array_equal(kept, norms) else norms
+    """Euclidean lengths of the rows X − mean, (n,) float32; 0 for a row too short to have a direction."""
+    parts = []
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        rows = centred(np.asarray(X[start : start + _ROWS_AT_ONCE], dtype=np.float32), mean)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite and missing numbers are reported later
+            parts.append(np.vecdot(rows, rows))
+    squares = np.concatenate(parts) if parts else np.zeros(0, np.float32)
+    squares[squares < NO_LENGTH] = 0
+    return np.sqrt(squares, out=squares)
 
 
 def spread_and_offset(X: np.ndarray, mean: np.ndarray) -> tuple[float, float]:

@@ -31,13 +31,13 @@ from relcore.commands.arguments import (
 from relcore.commands.output import Bar
 from relcore.compare.reports import comparison_report
 from relcore.compare.scoring import ExactScores
+from relcore.engine.nearest import need_k
 from relcore.scores.comparison import (
     LIVE_QUERIES,
     REPRESENTATIONS,
     class_labels,
     metrics_of_a_pair,
 )
-from relcore.scores.neighbours import need_k
 from relcore.scores.passes import score_forms
 from relcore.scores.reports import scores_report
 from relcore.spaces.space import distinct_names, match

@@ -14,10 +14,12 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import more_columns, read_column
+from relcore.engine.nearest import nearest_within
+from relcore.engine.rows import directions
 from relcore.figures.scene import EDGES, Clusters, ColorScale, number_text
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec
 from relcore.represent.similarity import mean_of, mean_row, unit_rows
-from relcore.scores.neighbours import jaccard_rows, own_neighbours
+from relcore.scores.neighbours import jaccard_rows
 from relcore.spaces.space import LatentSpace, Match, row_keys
 
 
@@ -25,7 +27,8 @@ def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarra
     """The k nearest neighbours of these rows in the source and in the target, by cosine after centring:
     two arrays (m, k)."""
     k = min(k, len(match) - 1)
-    return [own_neighbours(space.vectors, mean_of(space), rows, k) for space in (match.source, match.target)]
+    spaces = match.source, match.target
+    return [nearest_within(directions(space.vectors, mean_of(space)), rows, k) for space in spaces]
 
 
 def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:
@@ -55,7 +58,7 @@ def neighbours_of(
         near, spaces = centred_neighbours(match, row, k), (match.source.vectors, match.target.vectors)
         means = [mean_of(match.source), mean_of(match.target)]
     else:
-        near, spaces, means = [own_neighbours(X, None, row, k) for X in made], made, [None, None]
+        near, spaces, means = [nearest_within(directions(X), row, k) for X in made], made, [None, None]
     columns: dict[str, np.ndarray] = {}
     for side, space, mean, (nearest,) in zip(("source", "target"), spaces, means, near, strict=True):
         columns[side] = match.ids[nearest]

@@ -16,6 +16,7 @@ from relcore.base.numbers import short
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
+from relcore.engine.nearest import nearest_within
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import shared_anchors
@@ -23,7 +24,7 @@ from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, held_out
-from relcore.scores.neighbours import find_neighbours, jaccard_rows, neighbours_within
+from relcore.scores.neighbours import find_neighbours, jaccard_rows
 from relcore.spaces.space import LatentSpace, Match, match
 from relcore.tasks.recipe import Recipe, load_all
 from relcore.tasks.task import Task
@@ -157,7 +158,7 @@ def _overlap_under_noise(
         moved = rng.standard_normal(X.shape, dtype=np.float32)
         moved *= level * spread
         moved += rows
-        return neighbours_within(unit_rows(represent(moved)), queries[which], k)
+        return nearest_within(unit_rows(represent(moved)), queries[which], k)
 
     def overlap(level: float, which: np.ndarray) -> np.ndarray:
         if belongs is None:

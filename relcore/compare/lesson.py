@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from relcore.engine.nearest import nearest_within
+from relcore.engine.rows import directions
 from relcore.represent.similarity import mean_of
 from relcore.scores.comparison import ProjectionSpec, represent
-from relcore.scores.neighbours import own_neighbours, without_fixed_points
+from relcore.scores.neighbours import without_fixed_points
 from relcore.spaces.space import LatentSpace, Match
 
 # Words as a model of two dimensions might place them, and those that are anchors.
@@ -39,7 +41,7 @@ def plane_similarities(pair: Match) -> tuple[np.ndarray, np.ndarray]:
 def crowded_anchors(space: LatentSpace, around: str, n_anchors: int) -> tuple[str, ...]:
     """The row with the id `around` and the n_anchors − 1 rows nearest to it: anchors from one cluster."""
     row = space.rows([around])
-    near = own_neighbours(space.vectors, mean_of(space), row, n_anchors - 1)[0]
+    near = nearest_within(directions(space.vectors, mean_of(space)), row, n_anchors - 1)[0]
     return (around, *space.ids[near])
 
 

@@ -14,6 +14,7 @@ from relcore.base.names import METRICS, SEARCHES
 from relcore.base.numbers import in_cell
 from relcore.base.plugins import named_in_errors
 from relcore.base.settings import setting
+from relcore.engine.nearest import need_k
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import unit_rows
@@ -33,7 +34,7 @@ from relcore.scores.comparison import (
     score_pair,
 )
 from relcore.scores.measures import FEATURE_ROWS
-from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS, need_k
+from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
 from relcore.scores.pair_scores import PairScores, best_by_chance

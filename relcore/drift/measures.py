@@ -25,8 +25,8 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.magnitude import lengths, scaled
 from relcore.engine.engine import thin_svd
+from relcore.engine.nearest import nearest, nearest_within, without_itself
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
-from relcore.scores.neighbours import nearest_directions, neighbours_within, without_itself
 from relcore.spaces.space import LatentSpace, Match, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")
@@ -183,7 +183,7 @@ class SearchedRows:
         before, after = lengths(vectors), lengths(vectors, mean)
         share = np.divide(before, after, out=np.full(len(vectors), np.inf), where=after > 0)
         rows, blur = unit_rows(vectors, mean), _TIE * jitter * share if jitter else np.zeros(len(vectors))
-        return cls(rows, blur, queries, neighbours_within(rows, queries, k))
+        return cls(rows, blur, queries, nearest_within(rows, queries, k))
 
 
 def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
@@ -232,7 +232,7 @@ def across(old: SearchedRows, new: SearchedRows) -> Across:
     queries, base = new.queries, old.rows
     directions, blur = new.rows[queries], new.blur[queries]
     order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
-    ranked = order[nearest_directions(directions, base[order], old.nearest.shape[1] + 1)]
+    ranked = order[nearest(directions, base[order], old.nearest.shape[1] + 1).rows]
     own = ranked == queries[:, None]
     rank = np.where(own.any(axis=1), 1 / (own.argmax(axis=1) + 1), 0.0)
     others = without_itself(queries, ranked)

@@ -22,7 +22,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
-from relcore.engine.rows import Rows
+from relcore.base.magnitude import NO_LENGTH
+from relcore.engine.rows import Rows, inverse_lengths
 
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")
@@ -140,7 +141,6 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-_NO_LENGTH = 2.0**-120  # squared: shorter rows have no direction
 _STAGED = 1 << 25  # bytes of pinned memory that a piece of an array goes through
 _resident: dict[tuple[int, str], Any] = {}  # arrays in memory, by identity and device, on the device
 _resident_lock = Lock()
@@ -200,9 +200,7 @@ class NumpyDevice:
 
     def unit(self, rows: Array, name: str = "unit") -> Array:
         """Rows scaled to length 1, in the named buffer; a zero row stays zero."""
-        norms = np.sqrt(np.vecdot(rows, rows))
-        factors = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
-        return np.multiply(rows, factors[:, None], out=self.buffer(name, *rows.shape))
+        return np.multiply(rows, inverse_lengths(rows)[:, None], out=self.buffer(name, *rows.shape))
 
     def product(self, rows: Array, matrix: Array, name: str) -> Array:
         return np.matmul(rows, matrix, out=self.buffer(name, rows.shape[0], matrix.shape[1]))
@@ -307,8 +305,7 @@ class TorchDevice:
 
     def unit(self, rows: Array, name: str = "unit") -> Array:
         squares = self.paired(rows, rows)
-        # The smallest number that float32 can divide by: a zero row stays zero.
-        return rows * squares.clamp_min(_NO_LENGTH).rsqrt()[:, None]
+        return rows * (squares.rsqrt() * (squares >= NO_LENGTH)).nan_to_num(0)[:, None]
 
     def paired(self, first: Array, second: Array) -> Array:
         return self._torch.linalg.vecdot(first, second)

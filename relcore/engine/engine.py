@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
-from relcore.engine.rows import ROWS_PER_BLOCK, Rows, row_blocks, unit_rows
+from relcore.engine.device import Array, Device, NumpyDevice, chosen, in_threads, on_device
+from relcore.engine.rows import ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
 
 _IN_CACHE = 2**17  # numbers: half a megabyte
 _FEW = 2**14  # numbers of a matrix that is solved before a GPU has it
@@ -85,7 +85,7 @@ class Engine:
             solved = by_torch(torch, *map(where.put, doubles))
             return tuple(map(where.get, solved)) if isinstance(solved, tuple) else where.get(solved)
 
-        few = self.device is None and doubles[0].size <= _FEW
+        few = (self.device or chosen()) == "auto" and doubles[0].size <= _FEW
         return on_device(work, "cpu" if few else self.device)
 
     # Many rows.
@@ -200,8 +200,7 @@ def _map_on_cpu(
         elif mean is not None:
             rows = np.subtract(rows, mean, out=part, casting="same_kind")
         if unit and narrow:
-            norms = np.sqrt(np.vecdot(rows, rows))
-            factors = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+            factors = inverse_lengths(rows)
         np.matmul(rows, matrix, out=out[block])
         if factors is not None:
             out[block] *= factors[:, None]

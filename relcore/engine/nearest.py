@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
+from relcore.engine.device import Array, Device, NumpyDevice, chosen, in_threads, on_device
 from relcore.engine.rows import ROWS_PER_BLOCK, Rows, row_blocks
 
 _SAMPLED_ROWS = 64
@@ -62,7 +62,7 @@ def nearest(
     # of their differences from a common row order them in the same way, and are exact:
     # |x − y|² = |x|² − 2 (x·y − |y|² / 2).
     queries = queries if common is None else queries - common
-    if device is None and m * n <= _FEW_PRODUCTS:
+    if (device or chosen()) == "auto" and m * n <= _FEW_PRODUCTS:
         device = "cpu"
 
     def search(where: Device) -> TopRows:

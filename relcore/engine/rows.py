@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from relcore.base.magnitude import sized, spread_and_offset
+from relcore.base.magnitude import NO_LENGTH, centred, spread_and_offset
 
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
 _IN_CACHE = 2**17  # numbers: half a megabyte
@@ -40,9 +40,16 @@ def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | N
     out = np.empty(X.shape, dtype=np.float32) if out is None else out
     for part in row_blocks(len(X), max(1, _IN_CACHE // max(X.shape[1], 1))):
         rows = X[part] if mean is not None else np.asarray(X[part], dtype=np.float32)
-        rows, factors = sized(rows, mean, out[part])
-        np.multiply(rows, factors[:, None], out=out[part])
+        rows = centred(rows, mean, out[part])
+        np.multiply(rows, inverse_lengths(rows)[:, None], out=out[part])
     return out
+
+
+def inverse_lengths(rows: np.ndarray) -> np.ndarray:
+    """1 / the Euclidean length of each float32 row, (n,); 0 for a row too short to have a direction."""
+    squares = np.vecdot(rows, rows)
+    norms = np.sqrt(squares)
+    return np.divide(1, norms, out=np.zeros_like(norms), where=squares >= NO_LENGTH)
 
 
 def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:

@@ -20,6 +20,7 @@ from relcore.base.numbers import band, counted, general, in_cell, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.engine.nearest import nearest
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
 from relcore.figures.scene import Pane, Scene
@@ -41,7 +42,7 @@ from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import long_rows
-from relcore.scores.neighbours import Neighbours, nearest
+from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match, Split, agreed_labels, distinct_names, marked, shared_ids
 from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair
@@ -412,7 +413,7 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
     }
     queries = np.random.default_rng(0).permutation(scored)[:most_queries]
     asked = np.concatenate([queries, *groups.values()])
-    found = nearest(unit_rows(result.found[asked], mean), unit_rows(result.true, mean), 1)[:, 0]
+    found = nearest(unit_rows(result.found[asked], mean), unit_rows(result.true, mean), 1).rows[:, 0]
     first = float(np.mean(found[: len(queries)] == queries))
     parts = np.split(found[len(queries) :], len(groups))
     shown_rows = {
@@ -653,7 +654,7 @@ class _Translator:
             for space in self.spaces
         ]
         self.true = [unit_rows(side.train[self.rest], side.mean) for side in self.sides]
-        self.near = [nearest(rows[self.queries], rows, spec.k) for rows in self.true]
+        self.near = [nearest(rows[self.queries], rows, spec.k).rows for rows in self.true]
         self.test = self.rest[:0]
         self.heads = self._fit_heads()
 
@@ -664,7 +665,7 @@ class _Translator:
             return {}
         rows = carry(source.train[self.rest])
         units, true = unit_rows(rows, target.mean), self.true[j]
-        near = nearest(units[self.queries], true, spec.k)
+        near = nearest(units[self.queries], true, spec.k).rows
         neighbours = Neighbours(units, true, self.queries, self.near[j], near, "paper", "cpu")
         scores = {
             "cosine": mean_cosine(units, true, of_unit_length=True),

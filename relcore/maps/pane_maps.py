@@ -15,6 +15,7 @@ import numpy as np
 from relcore.base.magnitude import brought, scaled
 from relcore.base.names import REDUCTIONS, SIMILARITIES
 from relcore.base.numbers import counted
+from relcore.engine.rows import DerivedRows
 from relcore.maps.reduction import (
     SAMPLED_ROWS,
     Moments,
@@ -36,7 +37,7 @@ from relcore.represent.similarity import (
     unit_rows,
 )
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
-from relcore.spaces.space import LatentSpace, MadeRows, Match
+from relcore.spaces.space import LatentSpace, Match
 
 _FEW = 2**23  # numbers in the directions that are kept: 32 MB
 Picture = tuple[list[np.ndarray], str]
@@ -94,7 +95,7 @@ def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> 
     return f"{title}{placed}, {how}{sampled}{', aligned by Procrustes' if spec.align else ''}"
 
 
-def reduce_pair(matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec) -> Picture:
+def reduce_pair(matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpec) -> Picture:
     spec, n_rows = fitting_reduction([matrix.shape[1] for matrix in matrices], spec), len(matrices[0])
     n_sampled = len(fitted_rows(*matrices[0].shape)) if spec.method == "pca" else n_rows
     note = reduction_note(spec, n_sampled if n_sampled < n_rows else 0, n_rows)
@@ -219,7 +220,7 @@ def map_pair(
 
     maps = representation_maps(matched, pane, anchors, projection)
     vectors = matched.source.vectors, matched.target.vectors
-    return reduce_pair([MadeRows(X, by_block(m), rows) for m, X in zip(maps, vectors, strict=True)], spec)
+    return reduce_pair([DerivedRows(X, by_block(m), rows) for m, X in zip(maps, vectors, strict=True)], spec)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,11 +16,11 @@ from relcore.base.libraries import extra
 from relcore.base.magnitude import brought, centred, lengths, scaled
 from relcore.base.names import REDUCTIONS
 from relcore.base.settings import check, setting
+from relcore.engine.rows import DerivedRows
 from relcore.represent.similarity import mean_row, row_blocks
 from relcore.represent.translation import align
 from relcore.runs.progress import Context, Progress, Stages, silent
 from relcore.runs.store import Store
-from relcore.spaces.space import MadeRows
 
 _MOST_DRAWN = 60  # exponent of numbers that figures can draw
 _SAMPLED_FOR_MAGNITUDE = 4096
@@ -67,20 +67,22 @@ class ReductionSpec:
 
 @extra()
 def reduce_spaces(
-    matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, report: Progress | None = None
+    matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpec, report: Progress | None = None
 ) -> list[np.ndarray]:
     """Coordinates (n, c) float32 of each matrix (n, d_i), in order; deterministic for a `random_state`.
 
-    UMAP also takes `MadeRows`, and never has them all. PCA keeps the unit of numbers between 2⁻⁶⁰ and 2⁶⁰.
+    UMAP also takes `DerivedRows`, and never has them all. PCA keeps the unit of numbers between 2⁻⁶⁰ and 2⁶⁰.
 
     Raises SpaceError: fewer than 3 rows; fewer columns than components, but for PCA; widths that differ with
     fit="first"; rows that differ with align.
     """
-    matrices = [X if isinstance(X, MadeRows) else np.ascontiguousarray(X, dtype=np.float32) for X in matrices]
+    matrices = [
+        X if isinstance(X, DerivedRows) else np.ascontiguousarray(X, dtype=np.float32) for X in matrices
+    ]
     shapes = [matrix.shape for matrix in matrices]
     need_drawable(shapes, spec)
     fitted = matrices[:1] if spec.fit == "first" else matrices
-    samples = (X[:_SAMPLED_FOR_MAGNITUDE] if isinstance(X, MadeRows) else X for X in fitted)
+    samples = (X[:_SAMPLED_FOR_MAGNITUDE] if isinstance(X, DerivedRows) else X for X in fitted)
     exponents = [brought(sample)[1] for sample in samples]
     matrices = [_scaled(X, exponent) for X, exponent in zip(matrices, cycle(exponents), strict=False)]
     draw = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
@@ -94,10 +96,10 @@ def reduce_spaces(
     return aligned(pictures, spec)
 
 
-def _scaled(rows: np.ndarray | MadeRows, exponent: int) -> np.ndarray | MadeRows:
-    if not exponent or not isinstance(rows, MadeRows):
+def _scaled(rows: np.ndarray | DerivedRows, exponent: int) -> np.ndarray | DerivedRows:
+    if not exponent or not isinstance(rows, DerivedRows):
         return scaled(rows, exponent)
-    return MadeRows(rows.vectors, lambda X: scaled(rows.made(X), exponent), rows.numbers)
+    return DerivedRows(rows.vectors, lambda X: scaled(rows.made(X), exponent), rows.numbers)
 
 
 def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
@@ -306,7 +308,9 @@ def n_fitted(n: int, spec: ReductionSpec) -> int:
     return min(n, FITTED_ROWS) if spec.method == "umap" else n
 
 
-def _umap(matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
+def _umap(
+    matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpec, stages: Stages
+) -> list[np.ndarray]:
     first, *others = matrices
     fitted = _sample(len(first), FITTED_ROWS, spec.random_state)
     is_whole = len(fitted) == len(first)
@@ -360,7 +364,9 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
     return model
 
 
-def _placed(model: Any, X: np.ndarray | MadeRows, rows: np.ndarray, most: int, stages: Stages) -> np.ndarray:
+def _placed(
+    model: Any, X: np.ndarray | DerivedRows, rows: np.ndarray, most: int, stages: Stages
+) -> np.ndarray:
     """These rows of X on the map, (m, c), in blocks of equal size, because umap-learn chooses its epochs
     by the size."""
     parts, done = [], 0

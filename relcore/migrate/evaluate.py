@@ -19,11 +19,11 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import counted, short
 from relcore.base.text import read_lines
+from relcore.engine.nearest import nearest, without_itself
 from relcore.migrate.adapters import Adapter, WhitenedRelativeAdapter
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import row_blocks, rows_among, unit_rows
 from relcore.runs.progress import Progress, silent
-from relcore.scores.neighbours import nearest
 from relcore.spaces.space import (
     TEST_FRACTION,
     LatentSpace,
@@ -82,11 +82,9 @@ def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray 
     """The k rows of `corpus` (n, d) nearest to each query (m, d), (m, k), without its `own` row (m,); −1 for
     none.
     """
-    lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)))
+    lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)), unit=False).rows
     if own is not None:
-        is_own = lists == own[:, None]
-        is_own[~is_own.any(axis=1), -1] = True
-        lists = lists[~is_own].reshape(len(lists), lists.shape[1] - 1)
+        lists = without_itself(own, lists)
     return np.pad(lists, ((0, 0), (0, max(0, k - lists.shape[1]))), constant_values=-1)
 
 

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
-from relcore.base.magnitude import brought, centred, scaled, within
+from relcore.base.magnitude import centred
 from relcore.base.numbers import short
 from relcore.represent.similarity import ROWS_PER_BLOCK, mean_row, need_finite, row_blocks, unit_rows
 from relcore.scores.score import CENTRE, ChanceLevel, Score
@@ -324,39 +324,41 @@ _FEW = 256  # rows that stay in cache between their passes
 class OwnMoments(SpaceSums):
     """What linear CKA needs of one space (n, d), found once where it is compared with several others.
 
-    The rows are brought to numbers that float32 can square: times 2^−exponent, which is exact, less a `mean`
-    row (d,). The squared lengths of these are `lengths` (n,).
+    The squared lengths of the rows less their `mean` (d,) are `lengths` (n,).
     """
 
     mean: np.ndarray
-    exponent: int
     lengths: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray, null: bool = True, exponent: int = 0) -> OwnMoments:
+    def of(cls, X: np.ndarray, null: bool = True) -> OwnMoments:
         """Without the sums for the chance level unless `null`."""
         n, weighted, product = len(X), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
         lengths, buffer = np.empty(n), np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = mean_row(scaled(X, exponent))
-            for block in row_blocks(n):
-                part = buffer[: block.stop - block.start]
-                for few in row_blocks(len(part), _FEW):
-                    centred(scaled(X[block][few], exponent), mean, part[few])
-                    squares = np.vecdot(part[few], part[few])
-                    lengths[block][few] = squares
-                    weighted += squares @ part[few]
-                product += part.T @ part
-        if not exponent and not within(np.array([lengths.max()])).all() and (power := brought(X)[1]):
-            return cls.of(X, null, power)
+        mean, sample = mean_row(X), sampled_rows(n)
+        size = power_near(np.square(centred(X[sample], mean)).sum(axis=1))
+        for block in row_blocks(n):
+            part = buffer[: block.stop - block.start]
+            for few in row_blocks(len(part), _FEW):
+                centred(X[block][few], mean, part[few])
+                squares = np.vecdot(part[few], part[few])
+                lengths[block][few] = squares
+                # Of lengths near 1: cubes of large numbers are beyond float32.
+                weighted += (squares * np.float32(1 / size)) @ part[few]
+            product += part.T @ part
         square, sums = float(np.vdot(product, product)), None
         if null and square > 0 and n > 1:
-            rows = sampled_rows(n)
-            sample = centred(scaled(X[rows], exponent), mean)
             powers = lengths.sum(), lengths @ lengths, np.vdot(lengths * lengths, lengths)
-            sums = RowSums.from_sums(n, powers, sample, lengths[rows], product, weighted)
+            rows = centred(X[sample], mean)
+            sums = RowSums.from_sums(n, powers, rows, lengths[sample], product, size * weighted)
         spread, offset = float(np.sqrt(lengths.mean())), float(np.linalg.norm(mean.astype(np.float64)))
-        return cls(square, sums, spread, offset, mean, exponent, lengths)
+        return cls(square, sums, spread, offset, mean, lengths)
+
+
+def power_near(squares: np.ndarray) -> float:
+    """The power of two near the mean of some numbers; 1 where that is 0."""
+    mean = float(squares.mean())
+    return 2.0 ** round(np.log2(mean)) if 0 < mean < np.inf else 1.0
 
 
 def linear_cka(
@@ -423,8 +425,8 @@ def _cka_sums(
     left, right = np.empty((rows, X.shape[1]), np.float32), np.empty((rows, Y.shape[1]), np.float32)
     for block in row_blocks(len(X)):
         rows = block.stop - block.start
-        centred(scaled(X[block], x.exponent), x.mean, left[:rows])
-        centred(scaled(Y[block], y.exponent), y.mean, right[:rows])
+        centred(X[block], x.mean, left[:rows])
+        centred(Y[block], y.mean, right[:rows])
         product += left[:rows].T @ right[:rows]
     return CkaSums(len(X), float(np.vdot(product, product)), x, y)
 

@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.magnitude import brought, centred, lengths
+from relcore.base.magnitude import centred, lengths
 from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.numbers import counted, short
 from relcore.base.plugins import named_in_errors
 from relcore.base.settings import check, setting
+from relcore.engine.nearest import nearest, nearest_within, need_k, without_itself
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
 from relcore.represent.similarity import RelativeProjection, mean_of, mean_row, unit_rows
 from relcore.represent.translation import Procrustes
@@ -35,13 +36,9 @@ from relcore.scores.neighbours import (
     CONVENTIONS,
     Neighbours,
     find_neighbours,
-    nearest_directions,
-    need_k,
-    neighbours_within,
     number_of_draws,
     overlap_difference,
     without_fixed_points,
-    without_itself,
 )
 from relcore.scores.score import (
     ChanceLevel,
@@ -160,7 +157,7 @@ class AlignedPair:
             rows if len(labelled) == len(rows) else rows[labelled] for rows in (unit.source, unit.target)
         ]
         directions = [spaces] if self.convention == "paper" else [spaces, spaces[::-1]]
-        return tuple(nearest_directions(first[queries], base, k, unit.device) for first, base in directions)
+        return tuple(nearest(first[queries], base, k, device=unit.device).rows for first, base in directions)
 
 
 class LabelledNeighbours(NamedTuple):
@@ -290,7 +287,7 @@ class MutualKNN(Jaccard):
     unchanged_by = ("rotation", "scale")
 
     def own(self, space: LatentSpace, settings: Any) -> np.ndarray:
-        return neighbours_within(unit_rows(space.vectors), self._queries(space, settings), settings.k)
+        return nearest_within(unit_rows(space.vectors), self._queries(space, settings), settings.k)
 
     def between(
         self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any
@@ -306,7 +303,7 @@ class MutualKNN(Jaccard):
     ) -> tuple[list[np.ndarray], bool]:
         every = np.arange(len(rows))
         k = min(settings.k, len(rows) - 1)
-        lists = [neighbours_within(unit_rows(space.vectors[rows]), every, k) for space in spaces]
+        lists = [nearest_within(unit_rows(space.vectors[rows]), every, k) for space in spaces]
         return [(rows[:, :, None] == every).any(axis=1) for rows in lists], True
 
 
@@ -422,7 +419,7 @@ class LinearCKA(Metric):
     def forms(
         self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any
     ) -> tuple[list[np.ndarray], bool]:
-        sampled = [brought(space.vectors[rows])[0] for space in spaces]
+        sampled = [space.vectors[rows] for space in spaces]
         moved = [centred(X, mean_row(X)) for X in sampled]
         return [X @ X.T for X in moved], True
 

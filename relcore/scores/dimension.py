@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.scores.neighbours import nearest
+from relcore.engine.nearest import nearest
 
 _KEPT = 0.9  # of the ratios, the smallest ones, as Facco et al. advise: the largest are those of outliers
 
@@ -72,7 +72,8 @@ def _two_nearest(rows: np.ndarray) -> np.ndarray:
     # inner product.
     base = np.column_stack([rows, -np.vecdot(rows, rows) / 2]).astype(np.float32)
     queries = np.column_stack([rows, np.ones(len(rows))]).astype(np.float32)
-    near = nearest(queries, base, 4)  # itself, and one to spare where rounding puts another before it
+    # Itself, and one more, where rounding puts another before it.
+    near = nearest(queries, base, 4, unit=False).rows
     exact = np.linalg.norm(rows[near].astype(np.float64) - rows[:, None].astype(np.float64), axis=2)
     exact[near == np.arange(len(rows))[:, None]] = np.inf
     return np.maximum(np.sort(exact, axis=1)[:, :2], np.finfo(np.float32).tiny)

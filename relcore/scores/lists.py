@@ -4,7 +4,7 @@ resumes after its last block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,75 +12,41 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relcore.base.names import SEARCHES
-from relcore.represent.similarity import row_blocks, unit_rows
+from relcore.engine.nearest import common_direction, nearest, order_seed, without_itself
+from relcore.engine.rows import DerivedRows, row_blocks, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.comparison import AlignedPair
-from relcore.scores.neighbours import (
-    SEEDING_ROWS,
-    Neighbours,
-    apart,
-    common_direction,
-    jaccard_rows,
-    nearest,
-    nearest_with_products,
-    order_seed,
-    with_random_tie_order,
-    without_itself,
-)
+from relcore.scores.neighbours import Neighbours, jaccard_rows
 from relcore.scores.passes import Search
 from relcore.scores.score import Z95, Recall, sampling_interval
-from relcore.spaces.space import MadeRows
 
 BASE_ROWS = 32_768  # rows that are made at a time: 39 MB at a width of 300
 KEPT_BYTES = 2**30  # of the rows that are searched; larger ones are made again for each block of queries
 _SAMPLED_ROWS = 64
 
 
-class UnitRows(MadeRows):
+class UnitRows(DerivedRows):
     """Rows (n, w) of one space in one representation, of length 1; made when they are used."""
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         return unit_rows(super().__getitem__(rows))
 
-    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        return ((block, self[block]) for block in row_blocks(len(self), BASE_ROWS))
-
-    def common_direction(self) -> np.ndarray | None:
-        return common_direction(self[:: max(1, len(self) // _SAMPLED_ROWS)])
-
 
 class ExactSearch:
-    """The nearest of some rows, as `scores.neighbours.nearest_directions` finds them. The rows are kept in
-    memory where they take at most `KEPT_BYTES`, unless they are searched only once.
+    """The nearest of some rows, as `engine.nearest` finds them. The rows are kept in memory where they take
+    at most `KEPT_BYTES`, unless they are searched only once.
     """
 
     approximate = False
 
     def __init__(self, rows: UnitRows, keep: bool = True) -> None:
-        self._rows, self._common, self._kept = rows, rows.common_direction(), None
-        if keep and rows.nbytes <= KEPT_BYTES:
-            whole = np.empty(rows.shape, dtype=np.float32)
-            for block, part in rows.blocks():
-                whole[block] = part
-            self._kept = apart(whole, self._common)
+        self._rows = rows[:] if keep and rows.nbytes <= KEPT_BYTES else rows
 
     def nearest(self, queries: np.ndarray, k: int) -> np.ndarray:
         """(m, w) → numbers of the k nearest rows, the nearest first, (m, k) int64."""
-        queries = apart(queries, self._common, queries=True)
-        if self._kept is not None:
-            return nearest(queries, self._kept, k)
-        best, numbers = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
-        for block, rows in self._rows.blocks():
-            products, nearer = nearest_with_products(
-                queries, apart(rows, self._common), min(k, len(rows)), "cpu"
-            )
-            best = np.concatenate([best, products], axis=1)
-            numbers = np.concatenate([numbers, nearer + block.start], axis=1)
-            order = np.argsort(-best, axis=1, kind="stable")[:, :k]
-            best, numbers = (np.take_along_axis(array, order, 1) for array in (best, numbers))
-        return numbers
+        return nearest(queries, self._rows, k).rows
 
 
 class FaissSearch:
@@ -103,13 +69,13 @@ class FaissSearch:
     def __init__(self, rows: UnitRows) -> None:
         import faiss
 
-        n, self._common = len(rows), rows.common_direction()
+        n, self._common = len(rows), common_direction(rows[:: max(1, len(rows) // _SAMPLED_ROWS)])
         index, n_training = self.factory(n)
         kept = "Flat" if rows.nbytes <= KEPT_BYTES else "SQfp16"
         self._index = faiss.index_factory(rows.shape[1], f"{index},{kept}")
         self._index.train(self._moved(rows[np.sort(np.random.default_rng(0).permutation(n)[:n_training])]))
-        for _, block in rows.blocks():
-            self._index.add(self._moved(block))
+        for block in row_blocks(n, BASE_ROWS):
+            self._index.add(self._moved(rows[block]))
         self._settings = self.settings(n)
         self.setting = self._settings[0]
 
@@ -280,7 +246,7 @@ class NeighbourLists:
             )
             order = np.arange(len(rows))
             if search.alone:
-                order = np.random.default_rng(order_seed(rows[:SEEDING_ROWS])).permutation(len(rows))
+                order = np.random.default_rng(order_seed(rows[:_SAMPLED_ROWS])).permutation(len(rows))
                 rows = rows.of(order)
             self._rows[search.name] = queries, rows, order  # the number of each of the rows
 
@@ -336,7 +302,7 @@ class NeighbourLists:
         """Lists (m, k) of the queries with these numbers (m,)."""
         queries, rows, order = self._rows[search.name]
         k = min(search.k + search.alone, len(rows))
-        lists = order[with_random_tie_order(queries[numbers], lambda some: index.nearest(some, k))]
+        lists = order[index.nearest(queries[numbers], k)]
         return without_itself(numbers, lists) if search.alone else lists
 
     def _recall(self, lists: Mapping[str, np.ndarray]) -> Recall:

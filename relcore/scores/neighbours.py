@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict, Unpack
-from zlib import crc32
 
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.numbers import short
-from relcore.represent.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
-from relcore.scores.device import Array, Device, device_of, gpu_name, in_threads, on_device
+from relcore.engine.nearest import nearest, nearest_within, need_k
+from relcore.engine.rows import unit_rows
 from relcore.scores.score import (
     CENTRE,
     QUANTILE_DRAWS,
@@ -28,239 +27,6 @@ from relcore.spaces.space import MatrixLike, matrix, need_paired
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-_SAMPLED_ROWS = 64
-SEEDING_ROWS = 64  # enough to tell one space from another
-# faiss's own defaults send up to some hundred queries past BLAS, which takes nine times as long, and form
-# products of 16 MB, which leave the cache. They are put back: other searches of the process, those of UMAP,
-# would come to other last digits.
-_FAISS = {"distance_compute_blas_threshold": 20, "distance_compute_blas_query_bs": 1024}
-_USUAL: dict[str, int] = {}
-_FEW_PRODUCTS = 2**22  # found before a GPU has the rows
-_ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
-
-
-def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
-    """Rows of `base` (n, d) with the largest inner product to each query (m, d), nearest first: (m, k) int64;
-    exact.
-    """
-    return nearest_with_products(queries, base, k, device)[1]
-
-
-def nearest_with_products(
-    queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto"
-) -> tuple[np.ndarray, np.ndarray]:
-    """The inner products (m, k) float32, largest first, and the rows of `nearest` (m, k) int64: by faiss on
-    the CPU, by torch on a GPU; in blocks of queries, so that memory stays at block × n.
-    """
-    if k > len(base):
-        raise SpaceError(
-            f"k: expected at most {len(base)}, the rows there are, got {k}; choose fewer neighbours"
-        )
-    queries, base = np.ascontiguousarray(queries), np.ascontiguousarray(base)
-    if device == "auto":
-        device = "cuda" if len(queries) * len(base) > _FEW_PRODUCTS and gpu_name() else "cpu"
-    if device != "cpu":
-        import torch
-
-        transposed = torch.from_numpy(base).to(device).T
-        products, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
-        for block in row_blocks(len(queries)):
-            similarity = torch.from_numpy(queries[block]).to(device) @ transposed
-            best = torch.topk(similarity, k, dim=1)
-            products[block], rows[block] = best.values.cpu().numpy(), best.indices.cpu().numpy()
-        return products, rows
-    import faiss
-
-    try:
-        for name, value in _FAISS.items():  # the usual ones first: another thread may be searching with ours
-            _USUAL.setdefault(name, getattr(faiss.cvar, name))
-            setattr(faiss.cvar, name, value)
-        # Not an index: it would copy the base, which for a few queries takes as long as the search.
-        return faiss.knn(queries, base, k, metric=faiss.METRIC_INNER_PRODUCT)
-    finally:
-        for name, value in _USUAL.items():
-            setattr(faiss.cvar, name, value)
-
-
-def nearest_directions(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
-    """`nearest` for rows of length 1, also where they all point in nearly one direction, as those of a space
-    far from zero do.
-
-    Their products then differ in the last digits of float32 only. The distances of their differences from a
-    common row, which are exact, order them in the same way: |x − y|² = |x|² − 2 (x·y − |y|² / 2).
-    """
-    common = common_direction(base[:: max(1, len(base) // _SAMPLED_ROWS)])
-    if common is not None:
-        queries, base = apart(queries, common, queries=True), apart(base, common)
-    return with_random_tie_order(queries, lambda some: nearest_with_products(some, base, k, device)[1])
-
-
-def common_direction(sample: np.ndarray) -> np.ndarray | None:
-    """The mean (d,) of some unit rows (m, d) if all point in nearly one direction, else None."""
-    common = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return None if 1 - common @ common > _ALIKE else common
-
-
-def apart(rows: np.ndarray, common: np.ndarray | None, queries: bool = False) -> np.ndarray:
-    """Rows of length 1 as `nearest` takes them where they have a common direction, (m, d + 1); else the
-    rows themselves.
-    """
-    if common is None:
-        return rows
-    rows = rows - common
-    return np.column_stack(
-        [rows, np.ones(len(rows), dtype=np.float32) if queries else -np.vecdot(rows, rows) / 2]
-    )
-
-
-def with_random_tie_order(queries: np.ndarray, nearest: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """`nearest` of the queries (m, d), which it gets in an order that depends on them.
-
-    Of equally near rows rounding decides, and it depends on the place of the query. With the same places two
-    searches would agree by that, and so would unrelated spaces.
-    """
-    order = np.random.default_rng(order_seed(queries)).permutation(len(queries))
-    return nearest(queries[order])[np.argsort(order)]
-
-
-def order_seed(unit: np.ndarray) -> int:
-    """What seeds the order of equally near rows: the first unit rows (m, d) of a space, so that two spaces
-    have two orders.
-    """
-    return crc32(unit[:SEEDING_ROWS].tobytes())
-
-
-class TopRows:
-    """The k rows with the largest scores for each of q queries, nearest first, kept up to date from block to
-    block; equal scores in one fixed order.
-
-    Parameters
-    ----------
-    n_queries, k : int
-    seed : int, optional
-        Orders rows with equal scores at random; without it the lower row number comes first. Two spaces with
-        many equal rows would otherwise agree because of the order of their rows.
-
-    Attributes
-    ----------
-    values : array (q, k) float32, −∞ where fewer rows have been seen
-    rows : array (q, k) int64, −1 there
-    """
-
-    def __init__(self, n_queries: int, k: int, seed: int | None = None) -> None:
-        self.seed = seed
-        self.values = np.full((n_queries, k), -np.inf, dtype=np.float32)
-        self.rows = np.full((n_queries, k), -1, dtype=np.int64)
-
-    def add(self, device: Device, scores: Array, rows: np.ndarray) -> None:
-        """The scores (q, m) of further rows, whose numbers are `rows` (m,)."""
-        which, columns, values = device.candidates(scores, self.values[:, -1], self.values.shape[1])
-        self._enter(which, values, rows[columns])
-
-    def merge(self, other: TopRows) -> None:
-        which = np.repeat(np.arange(len(other.rows)), other.rows.shape[1])
-        self._enter(which, other.values.ravel(), other.rows.ravel())
-
-    def without(self, removed: np.ndarray, queries: np.ndarray, n_fewer: int) -> TopRows:
-        """For these queries (places) the k − n_fewer nearest rows that are not `removed`, which are at most
-        n_fewer.
-        """
-        fewer = TopRows(len(queries), self.rows.shape[1] - n_fewer, self.seed)
-        staying = np.argsort(np.isin(self.rows[queries], removed), axis=1, kind="stable")
-        staying = staying[:, : fewer.rows.shape[1]]
-        fewer.rows = np.take_along_axis(self.rows[queries], staying, axis=1)
-        fewer.values = np.take_along_axis(self.values[queries], staying, axis=1)
-        return fewer
-
-    def _enter(self, which: np.ndarray, values: np.ndarray, rows: np.ndarray) -> None:
-        if not len(which):
-            return
-        k, changed = self.values.shape[1], which[np.flatnonzero(np.diff(which, prepend=-1))]
-        which = np.concatenate([which, np.repeat(changed, k)])
-        values = np.concatenate([values, self.values[changed].ravel()])
-        rows = np.concatenate([rows, self.rows[changed].ravel()])
-        order = np.lexsort((rows if self.seed is None else scrambled(rows, self.seed), -values, which))
-        first = np.searchsorted(which[order], changed)  # each query has k candidates or more
-        best = order[first[:, None] + np.arange(k)]
-        self.values[changed], self.rows[changed] = values[best], rows[best]
-
-
-def scrambled(rows: np.ndarray, seed: int) -> np.ndarray:
-    """A number for each row number that looks random and differs from seed to seed (SplitMix64: Steele et
-    al. 2014).
-    """
-    with np.errstate(over="ignore"):
-        mixed = rows.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return mixed ^ (mixed >> np.uint64(31))
-
-
-# The nearest rows within one space.
-
-
-def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
-    """The k nearest of these rows (m,) among all of one space of unit rows (n, d), the row itself left out:
-    (m, k).
-
-    Of equally near rows a search takes the first. Two spaces with many such rows would then agree because of
-    their order, so each is searched in its own order.
-    """
-    need_k(k, len(unit), len(unit) - 1)
-    order = np.random.default_rng(order_seed(unit)).permutation(len(unit))
-    places = np.argsort(order)
-    rows = nearest_directions(unit[queries], unit[order], k + 1, device)
-    return order[without_itself(places[queries], rows)]
-
-
-_PRODUCTS = 2**21  # of queries with the rows of a block: 8 MB
-
-
-def own_neighbours(
-    X: np.ndarray, mean: np.ndarray | None, queries: np.ndarray, k: int, device: str = "auto"
-) -> np.ndarray:
-    """`neighbours_within` by the directions of X − mean, block by block: no copy of X (n, d) is made,
-    whatever its size.
-
-    Raises
-    ------
-    SpaceError
-        k above n − 1.
-    """
-    n, queries = len(X), np.asarray(queries)
-    need_k(k, n, n - 1)
-    if len(queries) > ROWS_PER_BLOCK:  # the products of more queries with a block would not stay in cache
-        parts = [queries[part] for part in row_blocks(len(queries))]
-        return np.concatenate([own_neighbours(X, mean, part, k, device) for part in parts])
-    common = common_direction(unit_rows(X[:: max(1, n // _SAMPLED_ROWS)], mean))
-    seed = order_seed(unit_rows(X[:SEEDING_ROWS], mean))
-    blocks = list(row_blocks(n, min(ROWS_PER_BLOCK, max(512, _PRODUCTS // len(queries)))))
-
-    def search(name: str) -> TopRows:
-        where = device_of(name)
-        wanted = where.put(apart(unit_rows(X[queries], mean), common, queries=True))
-
-        def add(top: TopRows, block: slice) -> None:
-            rows = apart(unit_rows(X[block], mean), common)
-            with where.exact():
-                top.add(where, wanted @ where.put(rows).T, np.arange(block.start, block.stop))
-
-        return in_threads(blocks, lambda: TopRows(len(queries), k + 1, seed), add)
-
-    return without_itself(queries, on_device(device, search).rows)
-
-
-def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced
-    it: (m, k).
-
-    Or of `values` (m, k + 1), such as the classes of these neighbours, those that belong to the rest.
-    """
-    itself = lists == queries[:, None]
-    itself[~itself.any(axis=1), -1] = True
-    return (lists if values is None else values)[~itself].reshape(len(lists), -1)
-
 
 # The neighbours of both spaces of a pair.
 
@@ -381,8 +147,8 @@ class Neighbours:
             if self.source.shape[1] != self.target.shape[1]:
                 raise _widths_differ(self.source, self.target)
             crossing = (
-                nearest_directions(self.source[self.queries], self.target, self.own.shape[1], self.device),
-                nearest_directions(self.target[self.queries], self.source, self.own.shape[1], self.device),
+                nearest(self.source[self.queries], self.target, self.own.shape[1], device=self.device).rows,
+                nearest(self.target[self.queries], self.source, self.own.shape[1], device=self.device).rows,
             )
         for lists in crossing:
             hits = lists == self.queries[:, None]
@@ -527,11 +293,11 @@ def find_neighbours(
     source, target = unit_rows(source), unit_rows(target)
     if convention == "paper":
         some = slice(None) if np.array_equal(queries, np.arange(n)) else queries  # no copy of all rows
-        own = nearest_directions(target[some], target, k, device)
-        other = nearest_directions(source[some], target, k, device)
+        own = nearest(target[some], target, k, device=device).rows
+        other = nearest(source[some], target, k, device=device).rows
     else:
-        own = neighbours_within(source, queries, k, device)
-        other = neighbours_within(target, queries, k, device)
+        own = nearest_within(source, queries, k, device)
+        other = nearest_within(target, queries, k, device)
     return Neighbours(source, target, queries, own, other, convention, device)
 
 
@@ -621,11 +387,11 @@ def _noted(score: Score, found: Neighbours) -> Score:
     sides, k, device = (found.source, found.target), found.own.shape[1], found.device
     if len(some) < 2 or k >= len(found.target):
         return score
-    own, other = (nearest_directions(side[some], found.target, k, device) for side in sides[::-1])
+    own, other = (nearest(side[some], found.target, k, device=device).rows for side in sides[::-1])
     across = Neighbours(*sides, some, own, other, "paper", device).jaccard()
     if (beyond := across - across.null.mean) >= 0.5:
         return score
-    own, other = (neighbours_within(side, some, k, device) for side in sides)
+    own, other = (nearest_within(side, some, k, device) for side in sides)
     within = Neighbours(*sides, some, own, other, "mutual", device).jaccard()
     if within - within.null.mean > 2 * max(beyond, within.null.high - within.null.mean):
         score.note = (
@@ -642,16 +408,6 @@ def _widths_differ(source: np.ndarray, target: np.ndarray) -> SpaceError:
         " queries in the other: make both relative to the same anchors, or use jaccard with"
         " convention='mutual'"
     )
-
-
-def need_k(k: int, n: int, most: int, of: str = "") -> None:
-    """Raise a SpaceError unless k neighbours can be looked up among n rows `of` some spaces, `most` of
-    them eligible.
-    """
-    if not isinstance(k, int | np.integer) or not 1 <= k <= most:
-        raise SpaceError(
-            f"k: expected 1 … {most} for {n} rows{of}, got {k!r:.40}; choose fewer neighbours or more rows"
-        )
 
 
 def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -711,10 +467,10 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
     lines = np.repeat(np.arange(m), k)
     sides, longer = (found.source, found.target), k + 1  # the nearest first
     if found.convention == "mutual":
-        own, other = (neighbours_within(side, found.queries, longer, found.device) for side in sides)
+        own, other = (nearest_within(side, found.queries, longer, found.device) for side in sides)
     else:
         own, other = (
-            nearest_directions(side[found.queries], found.target, longer, found.device)
+            nearest(side[found.queries], found.target, longer, device=found.device).rows
             for side in sides[::-1]
         )
     (own, next_own), (other, next_other) = ((lists[:, :k], lists[:, k:]) for lists in (own, other))

@@ -14,23 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relcore.base.errors import need_one_of
-from relcore.base.magnitude import ORDINARY, brought, exponent_of, scaled
 from relcore.base.names import SIMILARITIES
+from relcore.engine.device import Array, Device, NumpyDevice, chosen, in_threads, on_device
+from relcore.engine.nearest import common_direction, order_seed, top_rows, without_itself
+from relcore.engine.rows import Rows as RowSource
+from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.similarity import (
-    AnchorAxes,
-    RelativeProjection,
-    clustered_rows,
-    mean_row,
-    row_blocks,
-    unit_rows,
-)
+from relcore.represent.similarity import AnchorAxes, RelativeProjection, clustered_rows
 from relcore.represent.translation import Procrustes
 from relcore.scores.cka import (
     CkaSums,
     RowSums,
     SpaceSums,
     decided_note,
+    power_near,
     sampled_rows,
     standing_apart,
 )
@@ -44,15 +41,7 @@ from relcore.scores.comparison import (
     score_differences,
     scores_of,
 )
-from relcore.scores.device import Array, Device, NumpyDevice, device_of, in_threads, on_device
-from relcore.scores.neighbours import (
-    Neighbours,
-    TopRows,
-    common_direction,
-    order_seed,
-    queries_decide,
-    without_itself,
-)
+from relcore.scores.neighbours import Neighbours, queries_decide
 from relcore.scores.score import ChanceLevel, Difference, Score
 from relcore.spaces.space import Match, Split
 
@@ -174,6 +163,8 @@ class Representation:
     frame : str
         Which coordinates: "raw" (the rows themselves), "turned" (unit rows times Q) or "own" (as the
         projection makes them).
+    size : float
+        A power of two near the mean squared length of its centred rows.
     of_centred : bool
         Whether the rows come from the coordinates less their centre.
     factors : array (w,), matrix : array (w, w'), shift : array (w',), optional
@@ -184,6 +175,7 @@ class Representation:
 
     frame: str
     of_centred: bool = False
+    size: float = 1.0
     factors: np.ndarray | None = None
     matrix: np.ndarray | None = None
     shift: np.ndarray | None = None
@@ -210,8 +202,6 @@ class Coordinates:
         Q, S and P of "turned".
     spec, anchors, known
         What makes "own": the projection on anchors (k, d), and rows (m, d) that it may learn from.
-    exponent : int
-        Coordinates are divided by this power of two.
     """
 
     centre: np.ndarray
@@ -222,7 +212,6 @@ class Coordinates:
     spec: ProjectionSpec | None = None
     anchors: np.ndarray | None = None
     known: np.ndarray | None = None
-    exponent: int = 0
 
     @cached_property
     def projection(self) -> RelativeProjection:
@@ -241,15 +230,24 @@ def to_device(device: Device, facts: Representation | Coordinates) -> Representa
 
 
 class BlockRows:
-    """A block of rows of one space (m, d) in its coordinates and representations, each computed when it is
-    first needed.
+    """A block of rows of one space (m, d), of which only some are `kept`, in its coordinates and
+    representations, each computed when it is first needed.
 
     On NumPy they are buffers, good until the next block of the side; the unit rows until those of the next
     representation.
     """
 
-    def __init__(self, device: Device, frames: CoordinatesByName, X: np.ndarray, side: int) -> None:
-        self.device, self.frames, self.given, self.side = device, frames, X, side
+    def __init__(
+        self,
+        device: Device,
+        frames: CoordinatesByName,
+        side: int,
+        X: RowSource,
+        block: slice = slice(None),
+        kept: np.ndarray | None = None,
+    ) -> None:
+        self.device, self.frames, self.side = device, frames, side
+        self._source, self._block, self._kept = X, block, kept
         self._held: dict[str, Array] = {}
 
     def coordinates(self, name: str) -> Array:
@@ -268,7 +266,7 @@ class BlockRows:
             rows = self._turned(form)
         if form.shift is not None:
             rows = self.device.centred(rows, -form.shift, buffer)
-        return self.device.directions(rows, None, f"unit {self.side}")
+        return self.device.unit(rows, f"unit {self.side}")
 
     def squares(self, form: Representation) -> Array:
         """Squared lengths (m,) of the rows of a representation about its centre."""
@@ -287,12 +285,17 @@ class BlockRows:
 
     def _coordinates(self, frame: Coordinates, buffer: str) -> Array:
         if frame.turn is not None:
-            unit = self.device.directions(self.coordinates("raw"), frame.mean, f"moved {self.side}")
-            return self.device.product(unit, frame.turn, buffer)
-        X = self.given
+            rows, moved = self.coordinates("raw"), f"moved {self.side}"
+            if frame.mean is not None:
+                rows = self.device.centred(rows, frame.mean, moved)
+            return self.device.product(self.device.unit(rows, moved), frame.turn, buffer)
         if frame.spec is not None:
-            X = frame.projection.transform(np.asarray(X, dtype=np.float32))
-        return self.device.block(X, frame.exponent)
+            rows = np.asarray(self._source[self._block], dtype=np.float32)
+            return self.device.rows(
+                frame.projection.transform(rows if self._kept is None else rows[self._kept])
+            )
+        rows = self.device.resident(self._source, self._block)
+        return rows if self._kept is None else rows[self.device.put(self._kept)]
 
     def _once(self, name: str, make: Callable[[str], Array]) -> Array:
         if name not in self._held:
@@ -304,40 +307,28 @@ _IN_CACHE = 2048  # rows that stay in cache for both of their readings
 
 
 class ColumnSums:
-    """Sums of the columns of one space (d,) in float64, its number of rows, and its largest |x|; `packed` as
-    one array (d + 2,).
-    """
+    """Sums of the columns of one space (d,) in float64, and its number of rows; `packed` (d + 1,)."""
 
     def __init__(self, width: int) -> None:
-        self.n, self.total, self.largest = 0, np.zeros(width), 0.0
+        self.n, self.total = 0, np.zeros(width)
 
     def add(self, X: np.ndarray) -> None:
         for block in row_blocks(len(X), _IN_CACHE):
             rows = np.asarray(X[block], dtype=np.float32)
             self.total += rows.sum(axis=0, dtype=np.float64)
-            self.largest = max(self.largest, float(rows.max()), -float(rows.min()))
         self.n += len(X)
 
     def merge(self, other: ColumnSums) -> ColumnSums:
         self.n, self.total = self.n + other.n, self.total + other.total
-        self.largest = max(self.largest, other.largest)
         return self
 
-    @property
-    def exponent(self) -> int:
-        """Of the power of two by which the space is divided before anything is squared; 0 for ordinary
-        numbers.
-        """
-        exponent = exponent_of(np.array([self.largest]))
-        return 0 if abs(exponent) <= ORDINARY else exponent
-
     def packed(self) -> np.ndarray:
-        return np.array([*self.total, self.largest, self.n])
+        return np.array([*self.total, self.n])
 
     @classmethod
     def unpacked(cls, array: np.ndarray) -> ColumnSums:
-        sums = cls(len(array) - 2)
-        sums.total, sums.largest, sums.n = array[:-2], float(array[-2]), int(array[-1])
+        sums = cls(len(array) - 1)
+        sums.total, sums.n = array[:-1], int(array[-1])
         return sums
 
 
@@ -354,18 +345,17 @@ def frames_of(
     if len(roles.left_out):  # one of these may be so long that the mean is far from all others
         rest = sums.total - gathered["left out"].sum(axis=0, dtype=np.float64)
         centre = mean_row(sample, rest / len(roles))
-    frames = {"raw": Coordinates(scaled(centre, sums.exponent), exponent=sums.exponent)}
+    frames = {"raw": Coordinates(centre)}
     if "whitened" in forms or ("relative" in forms and spec.similarity == "cosine"):
         axes = AnchorAxes.of(unit_rows(gathered["anchors"], mean if spec.center else None))
-        moved = scaled(mean, sums.exponent) if spec.center else None
+        moved = mean if spec.center else None
         frames["turned"] = Coordinates(
             np.zeros(1), moved, axes.turn.astype(np.float32), axes.stretch, axes.basis
         )
     if "relative" in forms and spec.similarity != "cosine":
         known = gathered.get("clustered", sample[:0])
-        own = Coordinates(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
-        frames["own"] = replace(own, exponent=brought(own.projection.transform(sample))[1])
-    rows = BlockRows(NumpyDevice(), frames, sample, side)
+        frames["own"] = Coordinates(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
+    rows = BlockRows(NumpyDevice(), frames, side, sample)
     for name in [*frames][1:]:  # by a sample: exact where rows are few, else corrected after the pass
         some = rows.coordinates(name)
         frames[name] = replace(frames[name], centre=mean_row(some))
@@ -390,15 +380,11 @@ def _procrustes(
     `comparison.represent` does.
     """
     fitted, (source, target) = Procrustes().fit(*anchors), (side["raw"] for side in frames)
-    centre = np.ldexp(source.centre.astype(np.float64), source.exponent)
+    centre = source.centre.astype(np.float64)
     shift = (centre - fitted.source_mean_) @ fitted.matrix_ + fitted.target_mean_ - mean
-    # Scores take any scale: here one in which float32 can square the mapped rows, whatever the target's.
-    exponent = max(source.exponent + exponent_of(fitted.matrix_), exponent_of(shift) - 100)
-    exponent = target.exponent if abs(exponent - target.exponent) <= ORDINARY else exponent
-    matrix = scaled(fitted.matrix_, exponent - source.exponent).astype(np.float32)
-    left = target.centre - scaled(mean, target.exponent)
+    matrix, left = fitted.matrix_.astype(np.float32), target.centre - mean
     return (
-        Representation("raw", True, matrix=matrix, shift=scaled(shift, exponent).astype(np.float32)),
+        Representation("raw", True, matrix=matrix, shift=shift.astype(np.float32)),
         Representation("raw", True, shift=left.astype(np.float32) if left.any() else None),
     )
 
@@ -473,13 +459,17 @@ class Plan:
             else:
                 forms[name] = tuple(_relative(side, name, question.projection.ridge) for side in frames)
         widths = tuple(len(side.total) for side in sums)
+        for name, both in forms.items():
+            blocks = (BlockRows(NumpyDevice(), frames[side], side, sides[side]["centre"]) for side in (0, 1))
+            sizes = (power_near(block.squares(form)) for form, block in zip(both, blocks, strict=True))
+            forms[name] = tuple(replace(form, size=size) for form, size in zip(both, sizes, strict=True))
         plan = cls(question, roles, widths, frames, forms, {}, gathered["sample"])
         if len(roles.queries):
             plan.searches.update({name: plan._searches(name, gathered) for name in forms})
         return plan
 
     def block(self, side: int, X: np.ndarray) -> BlockRows:
-        return BlockRows(NumpyDevice(), self.frames[side], X, side)
+        return BlockRows(NumpyDevice(), self.frames[side], side, X)
 
     def directions(self, name: str, side: int, X: np.ndarray) -> np.ndarray:
         """Rows of one space in the coordinates of a representation, scaled to length 1."""
@@ -526,7 +516,6 @@ class Plan:
 # What a pass sums up.
 
 LONGEST = 11  # rows of either space that may decide a score
-SEARCH_ROWS = 4096  # the scores of 600 queries with 4,096 rows are 10 MB, which stay in cache
 
 
 class Sums:
@@ -554,32 +543,40 @@ class Sums:
                     self._searched[name, side] = put(searches.queries), common
                     for search in searches.each:
                         seed = searches.seed if search.alone else None
-                        top = TopRows(len(plan.roles.queries), search.k + search.alone, seed)
+                        n_queries = len(plan.roles.queries)
+                        top = top_rows(self.device, n_queries, search.k + search.alone, seed)
                         self.tops[f"{name}/{search.name}"] = top
         for name in plan.forms:
             if question.sums:
-                self.tops |= {f"{name}/longest/{side}": TopRows(1, LONGEST) for side in (0, 1)}
+                self.tops |= {f"{name}/longest/{side}": top_rows(self.device, 1, LONGEST) for side in (0, 1)}
             if question.cosines and plan.same_width(name):
                 between = plan.between(name)
                 self._crossing[name] = None if between is None else put(between.astype(np.float32))
         self._cosines: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in self._crossing}
 
     def add(
-        self, source: np.ndarray, target: np.ndarray, rows: np.ndarray, labelled: np.ndarray | None = None
+        self,
+        source: RowSource,
+        target: RowSource,
+        rows: np.ndarray,
+        labelled: np.ndarray | None = None,
+        block: slice = slice(None),
     ) -> None:
-        """Rows (m, d_source) and (m, d_target) of both spaces, of any real type, their numbers (m,), and
-        which of them have a label (m,), where only some do.
+        """A block of the rows of both spaces, of any real type, their numbers (m,), and which of them have a
+        label (m,), where only some do.
         """
         scored = np.flatnonzero(~np.isin(rows, self.plan.roles.left_out))
+        kept = None
         if len(scored) < len(rows):
-            source, target, rows = source[scored], target[scored], rows[scored]
+            kept, rows = scored, rows[scored]
             labelled = None if labelled is None else labelled[scored]
         if not len(rows):
             return
         self.n += len(rows)
         with self.device.exact():
             blocks = [
-                BlockRows(self.device, self._frames[side], X, side) for side, X in enumerate((source, target))
+                BlockRows(self.device, self._frames[side], side, X, block, kept)
+                for side, X in enumerate((source, target))
             ]
             if self.plan.question.sums:
                 for frame in {form.frame: None for forms in self._forms.values() for form in forms}:
@@ -615,8 +612,7 @@ class Sums:
         if name in self._crossing:
             crossing = self._crossing[name]
             moved = unit[0] if crossing is None else self.device.product(unit[0], crossing, "crossed")
-            cosines = self.device.get(self.device.paired(moved, unit[1]))
-            self._cosines[name].append((rows, np.array(cosines)))
+            self._cosines[name].append((rows, self.device.paired(moved, unit[1])))
         elif paired:
             is_moved = forms[0].basis is not None
             products = unit[0].T @ unit[1] if is_moved else self.device.paired(*unit).sum()
@@ -630,11 +626,13 @@ class Sums:
     ) -> None:
         """Powers of the squared lengths about the centre, and the coordinates weighted by them."""
         lengths, centred = block.squares(form), block.centred(form.frame)
-        self.tops[f"{name}/longest/{side}"].add(self.device, lengths[None], rows)
+        self.tops[f"{name}/longest/{side}"].add(lengths[None], rows)
         double = power = self.device.double(lengths)
         for exponent in (1, 2, 3):
             self._sum(f"{name}/power {exponent}/{side}", power.sum())
             power = power * double
+        # Squares of squares of large numbers are beyond float32, so these sums are of lengths near 1.
+        lengths = lengths * np.float32(1 / form.size)
         self._sum(f"{name}/weighted/{side}", lengths @ centred)
         self._sum(f"{name}/weighted twice/{side}", (lengths * lengths) @ centred)
 
@@ -643,17 +641,19 @@ class Sums:
     ) -> None:
         queries, common = self._searched[name, side]
         q = len(self.plan.roles.queries)
-        for here in row_blocks(len(rows), SEARCH_ROWS):
+        size = self.device.rows_at_once(self.device.search_rows, 8 * len(queries))
+        for here in row_blocks(len(rows), size):
             block = unit[here] if common is None else self.device.centred(unit[here], common, "apart")
             scores = self.device.product(queries, block.T, "scores")
             if common is not None:
                 scores -= self.device.paired(block, block) / 2
+            numbers = self.device.put(rows[here])
             for place, search in enumerate(self.plan.searches[name][side].each):
-                mine, numbers = scores[place * q : (place + 1) * q], rows[here]
+                mine, of_mine = scores[place * q : (place + 1) * q], numbers
                 if search.labelled:
-                    chosen = np.flatnonzero(labelled[here])
-                    mine, numbers = mine[:, chosen], numbers[chosen]
-                self.tops[f"{name}/{search.name}"].add(self.device, mine, numbers)
+                    chosen = self.device.put(np.flatnonzero(labelled[here]))
+                    mine, of_mine = mine[:, chosen], numbers[chosen]
+                self.tops[f"{name}/{search.name}"].add(mine, of_mine)
 
     def _sum(self, name: str, array: Array) -> None:
         if name in self._sums:
@@ -669,6 +669,18 @@ class Sums:
             self.tops[name].merge(top)
         for name, parts in other._cosines.items():
             self._cosines[name] += parts
+
+    def fetched(self) -> Sums:
+        """The same on the host: whatever a device summed up is copied once."""
+        get = self.device.get
+        self._sums = {name: get(array) for name, array in self._sums.items()}
+        self.tops = {name: top.fetched() for name, top in self.tops.items()}
+        self._cosines = {
+            name: [(rows, np.array(get(values))) for rows, values in parts]
+            for name, parts in self._cosines.items()
+        }
+        self.device, self._searched, self._crossing = NumpyDevice(), {}, dict.fromkeys(self._crossing)
+        return self
 
     def joined(self, others: Sequence[Sums]) -> Sums:
         """With the nearest rows of further queries, for which other passes have seen the same rows."""
@@ -703,7 +715,7 @@ class Sums:
         self.plan = replace(self.plan, searches={}, samples=())
 
     def narrowed(self, removed: np.ndarray, queries: np.ndarray) -> Sums:
-        """As if these rows, at most `ScoreRequest.extra_neighbours`, were out, for some of the queries."""
+        """As if these rows, at most `extra_neighbours`, had been left out, for some of the queries."""
         sums, plan = copy(self), self.plan
         places, extra_neighbours = (
             np.searchsorted(plan.roles.queries, queries),
@@ -774,7 +786,8 @@ class Sums:
         n, plan, form = self.n, self.plan, self.plan.forms[name][side]
         total, gram = (self.total(f"{form.frame}/{what}/{side}") for what in ("sum", "gram"))
         weighted, twice = (
-            form.mapped(self.total(f"{name}/{what}/{side}")) for what in ("weighted", "weighted twice")
+            form.size**power * form.mapped(self.total(f"{name}/{what}/{side}"))
+            for power, what in ((1, "weighted"), (2, "weighted twice"))
         )
         first, second, third = (float(self.total(f"{name}/power {power}/{side}")) for power in (1, 2, 3))
         e, gram = form.mapped(total / n), form.mapped(form.mapped(gram.T).T)
@@ -809,7 +822,7 @@ class SeveralSums:
         device = device or NumpyDevice()
         self.each = [Sums(plan, device) for plan in plans]
 
-    def add(self, *block: np.ndarray | None) -> None:
+    def add(self, *block: Any) -> None:
         for sums in self.each:
             sums.add(*block)
 
@@ -836,8 +849,6 @@ class SeveralSums:
 
 # The passes themselves.
 
-BLOCK_ROWS = 8192
-_GPU_THREADS = 4  # some copy rows and sort neighbours while another computes; each has a block on the device
 _COPIES = 6  # of a row, in its frames and representations
 _QUERIES = 2048  # that one pass looks for; more take several passes
 Done = Callable[[int, int], None]
@@ -853,7 +864,7 @@ class Passes:
         self,
         source: np.ndarray,
         target: np.ndarray,
-        device: str = "cpu",
+        device: str | None = None,
         done: Done = lambda parts, n_parts: None,
         labels: np.ndarray | None = None,
     ) -> None:
@@ -893,26 +904,25 @@ class Passes:
         """A pass over all rows; where the memory of a GPU runs out, again on the CPU, which a warning
         says.
         """
-        return on_device(self.device, lambda device: self._pass_on(plans, device))
+        return on_device(lambda where: self._pass_on(plans, where), self.device)
 
-    def _pass_on(self, plans: Sequence[Plan], device: str) -> list[Sums]:
-        (source, target), where = self.spaces, device_of(device)
-        n_threads = None if isinstance(where, NumpyDevice) else _GPU_THREADS
+    def _pass_on(self, plans: Sequence[Plan], where: Device) -> list[Sums]:
+        source, target = self.spaces
         widths = source.shape[1] + target.shape[1] + 2 * max(len(plan.roles.anchors) for plan in plans)
-        block_rows = where.rows_at_once(BLOCK_ROWS, 4 * _COPIES * widths, _GPU_THREADS)
+        block_rows = where.rows_at_once(where.block_rows, 4 * _COPIES * widths)
 
         def add(several: SeveralSums, block: slice) -> None:
             labelled = None if self._has_label is None else self._has_label[block]
-            several.add(source[block], target[block], np.arange(block.start, block.stop), labelled)
+            several.add(source, target, np.arange(block.start, block.stop), labelled, block)
 
         blocks = _blocks(len(source), block_rows)
         several = in_threads(
-            blocks, lambda: SeveralSums(plans, device_of(device)), add, self._done, n_threads
+            blocks, lambda: SeveralSums(plans, where.alike()), add, self._done, where.threads
         )
-        return several.each
+        return [sums.fetched() for sums in several.each]
 
 
-def _blocks(n: int, block_rows: int = BLOCK_ROWS) -> list[slice]:
+def _blocks(n: int, block_rows: int = NumpyDevice.block_rows) -> list[slice]:
     """Blocks of equal size, an even number of them where they are few, so that two threads have the same
     to do.
     """
@@ -1075,7 +1085,7 @@ def score_forms(
     metrics: Sequence[str] = (),
     labels: np.ndarray | None = None,
     done: Done = lambda parts, n_parts: None,
-    device: str = "auto",
+    device: str | None = None,
     keep: Callable[[str, PassedPair], None] | None = None,
 ) -> dict[str, dict[str, Score]]:
     """`comparison.score_pair` of each representation on its held-out rows: of many rows from one pass over
@@ -1087,7 +1097,7 @@ def score_forms(
     """
     for form in forms:
         need_one_of("representation", form, REPRESENTATIONS)
-    if len(match) <= FEW_ROWS and keep is None and device in ("auto", "cpu"):
+    if len(match) <= FEW_ROWS and keep is None and (device or chosen()) in ("auto", "cpu"):
         scores = {}
         for form in forms:
             split = held_out(match, anchor_ids, form, k, convention)
@@ -1140,7 +1150,7 @@ def anchor_differences(
     convention: str = "paper",
     n_queries: int | None = None,
     labels: np.ndarray | None = None,
-    device: str = "auto",
+    device: str | None = None,
     kept: Mapping[tuple[str, ...], PassedPair] | None = None,
 ) -> dict[str, Difference]:
     """The change of each score of a representation from the anchors `before` to those `now`, with 95 %

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from relcore.base.libraries import extra
+from relcore.engine.nearest import need_k
 from relcore.scores.kernels import squared_distances
 from relcore.scores.measures import MATRIX_ROWS, SampledMetric, by_permutation, paired_rows
-from relcore.scores.neighbours import need_k
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
 

@@ -19,6 +19,7 @@ from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import is_address
+from relcore.engine.nearest import need_k
 from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.similarity import mean_row, row_blocks, unit_rows
@@ -34,7 +35,7 @@ from relcore.scores.comparison import (
     metrics_of_a_pair,
     scores_of,
 )
-from relcore.scores.neighbours import CONVENTIONS, need_k
+from relcore.scores.neighbours import CONVENTIONS
 from relcore.scores.passes import (
     NO_ROWS,
     ColumnSums,

@@ -9,7 +9,7 @@ import json
 import mmap
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +24,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from relcore.base.caching import MadeOnce
 from relcore.base.errors import NoCommonId, SpaceError, quote
-from relcore.base.magnitude import lengths, out_of_range
+from relcore.base.magnitude import length_reason, lengths, out_of_range
+from relcore.engine.rows import DerivedRows
 
 # Matrices on disk: their rows are read, and become float32, when they are used, block by block.
 
@@ -285,46 +286,6 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
     return out
 
 
-class MadeRows:
-    """Rows (n, w) that are made from the rows of a space when they are used; the matrix is never formed.
-
-    Parameters
-    ----------
-    vectors : array (N, d)
-        A space; a memory map, too.
-    made : function (m, d) → (m, w)
-        Brings rows of the space to the representation.
-    numbers : array (n,)
-        Rows of the space, in the order in which they count here.
-    """
-
-    vectors: np.ndarray
-    made: Callable[[np.ndarray], np.ndarray]
-    numbers: np.ndarray
-    shape: tuple[int, int]
-    nbytes: int
-
-    def __init__(
-        self, vectors: np.ndarray, made: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray
-    ) -> None:
-        self.vectors, self.made, self.numbers = vectors, made, numbers
-        self.shape = (len(numbers), made(np.asarray(vectors[numbers[:1]])).shape[1])
-        self.nbytes = 4 * self.shape[0] * self.shape[1]  # of all rows as float32
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """(m, w) float32; the rows of the space are taken as a view where they stand one after the other."""
-        numbers = self.numbers[rows]
-        if len(numbers) and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + len(numbers))):
-            return self.made(np.asarray(self.vectors[numbers[0] : numbers[0] + len(numbers)]))
-        return self.made(np.asarray(self.vectors[numbers]))
-
-    def of(self, rows: np.ndarray) -> Self:
-        return type(self)(self.vectors, self.made, self.numbers[rows])
-
-
 # The columns of a space, checked: ids, labels and counts; and row numbers as ids, made when they are used.
 
 _NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
@@ -570,8 +531,6 @@ class LatentSpace:
         self._stored = stored = mapped(vectors)
         given = matrix(vectors, name, None) if stored is None else stored
         if stored is None:
-            if reason := out_of_range(given):
-                raise SpaceError(f"{name}: {reason}")
             kept = np.ascontiguousarray(given, dtype=np.float32)
             shared = np.may_share_memory(kept, given)  # the caller's array stays the caller's to change
             self._vectors = (
@@ -601,6 +560,8 @@ class LatentSpace:
                     f" {quote(self.ids[bad[:3]])}; leave these rows out (invalid='drop', in a command"
                     " FILE#invalid=drop); float32 holds numbers up to 3.4e38"
                 )
+        if stored is not None and (reason := length_reason(stored.lengths, self.dimension)):
+            raise SpaceError(f"{name}: {reason}")
         if self._row_numbers is None:
             need_distinct_ids(self.index, name)
 
@@ -744,7 +705,7 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
     real numbers (n, d) with rows and columns; not whether they are finite, see `need_finite`.
 
     Without a `dtype` real numbers stay of their own type. Matrices that lie in files (`MappedRows`), or are
-    made when they are used (`MadeRows`), are read as a whole, unless the caller takes them `by_block`.
+    made when they are used (`DerivedRows`), are read as a whole, unless the caller takes them `by_block`.
 
     Raises
     ------
@@ -753,10 +714,10 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
     """
     if isinstance(X, LatentSpace):
         X = X.vectors
-    if isinstance(X, MappedRows | MadeRows):
+    if isinstance(X, MappedRows | DerivedRows):
         if by_block:
             return cast(np.ndarray, X)
-        X = X[:] if isinstance(X, MadeRows) else X
+        X = X[:] if isinstance(X, DerivedRows) else X
     if hasattr(X, "detach"):  # a tensor, perhaps on a GPU, sparse, or of a type that NumPy lacks
         X = X.detach().cpu().to_dense()
         X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
@@ -790,7 +751,7 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
             f"{name}: expected a matrix (n, d) with rows and columns, got 0 {what} (shape={given.shape})"
             " while a minimum of 1 is required."
         )
-    if dtype == np.float32 and (reason := out_of_range(given)):
+    if reason := out_of_range(given):
         raise SpaceError(f"{name}: {reason}")
     if dtype is None:
         dtype = None if given.dtype.kind in "fiu" else np.float64

@@ -26,14 +26,15 @@ from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.base.writing import write
+from relcore.engine.device import one_thread_products
+from relcore.engine.nearest import nearest
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import matrix, mean_row, need_finite, unit_rows
 from relcore.represent.translation import nearest_rotation
 from relcore.runs import entries
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.scores.device import one_thread_products
-from relcore.scores.neighbours import Neighbours, nearest_directions
+from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, distinct_names, row_keys, scored_rows
 from relcore.tasks.task import Task
@@ -626,8 +627,8 @@ def _retrieval(
     """`retrieval` of unit rows, and the nearest row of each, (n,). `own` are the target's neighbours, if
     known."""
     k, every = min(NEAREST, len(source)), np.arange(len(source))
-    own = nearest_directions(target, target, k) if own is None else own
-    lists = {"own": own, "forward": nearest_directions(source, target, k)}
+    own = nearest(target, target, k).rows if own is None else own
+    lists = {"own": own, "forward": nearest(source, target, k).rows}
     score = Neighbours.listed((source, target), every, lists, k, "paper").mrr()
     return score, lists["forward"][:, 0]
 
@@ -658,9 +659,9 @@ def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, Chanc
         if packed not in orders:
             orders[packed] = np.argsort(keys[:, both], axis=1)
         if (j, packed) not in own:
-            own[j, packed] = nearest_directions(target, target, min(NEAREST, m))
-        scores[i][j], nearest = _retrieval(units[i][both], target, own[j, packed])
-        best = np.maximum(best, (orders[packed] == nearest).mean(axis=1))
+            own[j, packed] = nearest(target, target, min(NEAREST, m)).rows
+        scores[i][j], partners = _retrieval(units[i][both], target, own[j, packed])
+        best = np.maximum(best, (orders[packed] == partners).mean(axis=1))
     return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from relcore.engine.device import device_of
+from relcore.engine.nearest import TopRows
 from relcore.scores.comparison import REPRESENTATIONS
-from relcore.scores.device import NumpyDevice, device_of
-from relcore.scores.neighbours import TopRows
 from relcore.scores.passes import PassedPair, Passes, RowRoles, ScoreRequest, Sums
 
 pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
@@ -78,7 +78,7 @@ def top_of(scores, k, seed=None, size=64):
     top = TopRows(len(scores), k, seed)
     for start in range(0, scores.shape[1], size):
         block = scores[:, start : start + size]
-        top.add(NumpyDevice(), block, np.arange(start, start + block.shape[1]))
+        top.add(block, np.arange(start, start + block.shape[1]))
     return top
 
 

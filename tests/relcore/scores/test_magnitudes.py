@@ -1,4 +1,4 @@
-"""Spaces of extreme magnitudes: every score equals a float64 one computed here, or a message says why not."""
+"""Spaces of any magnitude that is not refused: every score equals a float64 one computed here, or has a note."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ HIDDEN = rng.normal(size=(N, 6))
 A, B = (
     (HIDDEN @ rng.normal(size=(6, D)) + 0.3 * rng.normal(size=(N, D))).astype(np.float32) for _ in range(2)
 )
-POWERS = (-100, -75, -31, 31, 63, 100)
+POWERS = (-25, 25)
 
 
 def times(X, power):
@@ -55,7 +55,7 @@ def scores(X, Y, projection, convention="mutual"):
 def test_a_power_of_two_changes_no_bit_of_any_score(similarity, center):
     projection = ProjectionSpec(similarity, center)
     plain = scores(A, B, projection)
-    for power in (-75, 63):  # 3e−23 and 9e18
+    for power in (-25, 25):
         assert scores(times(A, power), times(B, -power), projection) == plain
 
 
@@ -74,7 +74,7 @@ def test_a_power_of_two_changes_no_bit_of_a_translation(method, lengths):
 
 
 def test_rows_of_very_different_lengths_have_their_directions():
-    lengths = 10.0 ** np.linspace(-20, 20, N)[:, None]
+    lengths = 10.0 ** np.linspace(-8, 8, N)[:, None]
     X = (A * lengths).astype(np.float32)
     truth = X.astype(np.float64)
     truth /= np.linalg.norm(truth, axis=1, keepdims=True)
@@ -117,9 +117,9 @@ def unit(X):
     return X / np.sqrt(np.sum(X * X, axis=1, keepdims=True))
 
 
-CASES = {f"× {scale:g}": (scale, 0.0) for scale in (1e-38, 3e-23, 1, 1e19, 1e38 / np.sqrt(D))}
+CASES = {f"× {scale:g}": (scale, 0.0) for scale in (1e-10, 1, 1e10)}
 CASES |= {f"+ {offset:g}": (1, offset) for offset in (1e3, 1e7)}
-CASES["one column × 1e12"] = (np.array([1e12] + [1.0] * (D - 1)), 0.0)
+CASES["one column × 1e8"] = (np.array([1e8] + [1.0] * (D - 1)), 0.0)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -153,22 +153,27 @@ def test_scores_that_an_offset_spoils_say_so():
     )
 
 
-def test_numbers_that_float32_cannot_hold_are_refused(tmp_path):
-    with pytest.raises(
-        SpaceError,
-        match=r"wide: expected numbers up to 3.4e38, as float32 holds them, got 1e\+40; divide all",
-    ):
-        LatentSpace(np.eye(3) * 1e40, ["a", "b", "c"], name="wide")
-    with pytest.raises(SpaceError, match=r"expected numbers from 1e-38, .* got at most 1e-44"):
-        LatentSpace(np.eye(3) * 1e-44, ["a", "b", "c"])
+def test_numbers_that_float32_cannot_square_are_refused_with_the_remedy(tmp_path):
+    ids = ["a", "b", "c"]
+    refused = (
+        r"wide: expected a largest number from 1e-12 to 1e\+12, .* got 1e\+{}; divide all numbers by 1e{}"
+    )
+    for power in (13, 40):
+        with pytest.raises(SpaceError, match=refused.format(power, power)):
+            LatentSpace(np.eye(3) * 10.0**power, ids, name="wide")
+    with pytest.raises(SpaceError, match=r"got 1e-22; divide all numbers by 1e-22, which changes no score"):
+        LatentSpace(np.eye(3) * 1e-22, ids)
+    with pytest.raises(SpaceError, match=r"X: .* got 1.7e\+18; divide"):
+        RelativeProjection().fit(A, anchors=np.arange(K)).transform(
+            np.full((2, D), 1_700_000_000_000_000_000)
+        )
     np.save(tmp_path / "huge.npy", np.eye(3) * 1e50)
-    with pytest.raises(
-        SpaceError, match=r"3 of 3 rows hold NaN or infinite values.*float32 holds numbers up to 3.4e38"
-    ):
+    with pytest.raises(SpaceError, match=r"3 of 3 rows hold NaN or infinite values"):
         load_space(tmp_path / "huge.npy")
-    large = times(np.abs(A) / np.abs(A).max(), 127)
-    with pytest.raises(SpaceError, match=r"cityblock: expected distances up to 3.4e38"):
-        RelativeProjection("l1", center=False).fit(large, anchors=-large[:K]).transform(large)
+    rows = np.eye(3, dtype=np.float32) * np.float32(1e14)
+    np.save(tmp_path / "map.npy", rows)
+    with pytest.raises(SpaceError, match=r"got 5.8e\+13; divide"):
+        LatentSpace(np.load(tmp_path / "map.npy", mmap_mode="r"), ids)
 
 
 @pytest.mark.parametrize(("metric", "value"), [("cka", 1.1), ("cosine", np.nan)])
@@ -200,7 +205,7 @@ METHODS_OF_ANY_SCALE = tuple(
 def test_a_power_of_two_changes_no_stitched_answer():
     spec = StitchSpec(METHODS_OF_ANY_SCALE, n_anchors=K, settings=MethodSettings(delta=0.3))
     plain = stitch_matrix(labelled_spaces(0), spec)
-    for power in (-75, 63):
+    for power in (-25, 25):
         found = stitch_matrix(labelled_spaces(power), spec)
         for method in METHODS_OF_ANY_SCALE:
             np.testing.assert_array_equal(found.by_state(method), plain.by_state(method))

@@ -161,9 +161,12 @@ def test_rows_that_are_equally_near_do_not_agree_for_their_order(rng):
     """Two unrelated spaces of 10 places each: with ties broken by the row's number the overlap was .2
     instead of .03.
     """
-    source, target = (np.eye(10)[rng.integers(10, size=300)] for _ in range(2))
-    score = jaccard(source, target, 5, "mutual")
-    assert score.null.low <= score <= score.null.high
+    inside = []
+    for _ in range(20):
+        source, target = (np.eye(10)[rng.integers(10, size=300)] for _ in range(2))
+        score = jaccard(source, target, 5, "mutual")
+        inside.append(score.null.low <= score <= score.null.high)
+    assert sum(inside) >= 16  # of 95 %, less is seen once in 400 times
     assert jaccard(source, source, 5, "mutual") == 1
 
 
