@@ -229,7 +229,7 @@ _METRICS = {
     "class agreement": MetricName(
         "class agreement",
         ".scores.comparison:ClassAgreement",
-        "share of rows whose nearest neighbours in the other space have mostly their class",
+        "share of rows for which most nearest neighbours in the other space are of the row's class",
         of=("pair",),
         needs=("labels",),
     ),
@@ -269,7 +269,7 @@ _METRICS = {
     "pwcca": MetricName(
         "PWCCA",
         ".scores.canonical:PWCCA",
-        "mean canonical correlation, weighted by what each accounts for",
+        "mean canonical correlation, weighted by the share of the space that each explains",
         of=("more",),
     ),
     "gulp": MetricName(
@@ -287,7 +287,7 @@ _METRICS = {
     "procrustes": MetricName(
         "Procrustes",
         ".scores.shapes:ProcrustesSimilarity",
-        "how near the best rotation brings the rows; the distance is √(2 − 2s)",
+        "how close the rows are after the best rotation; the distance is √(2 − 2s)",
         of=("more",),
     ),
     "angular shape": MetricName(

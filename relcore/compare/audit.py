@@ -134,7 +134,8 @@ class PairAudit(Task[AuditOutcome]):
         above=0,
         below=1,
         metavar="SHARE",
-        help="Share of the suspects that may be right, on average; 0 suspects where it cannot be kept.",
+        help="Largest share of the suspects that may be right, on average. If it cannot be guaranteed,"
+        " nothing is suspect.",
     )
     projection: ProjectionSpec = ProjectionSpec()
     k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours of the scores.")

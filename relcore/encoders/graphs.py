@@ -48,7 +48,8 @@ class GraphEncoder(TrainedEncoder):
     layers: int = setting(
         2,
         low=1,
-        help="Number of convolutions. A GIN adds up neighbours without dividing: deep ones do not learn.",
+        help="Number of convolutions. A GIN sums its neighbours without normalising, so deep ones do not"
+        " learn.",
     )
     width: int = setting(300, low=1, help="Dimension of the space.")
     dropout: float = setting(0.5, low=0, below=1, more=True)
@@ -58,11 +59,11 @@ class GraphEncoder(TrainedEncoder):
     learning_rate: float = setting(0.02, above=0, more=True)
     epochs: int = setting(60, low=1)
     keep: Literal["best", "last"] = setting(
-        "best", more=True, help="Keep the weights of the epoch that validates best, or the last."
+        "best",
+        more=True,
+        help="Keep the weights of the epoch with the best validation accuracy, or of the last.",
     )
-    split_state: int = setting(
-        0, low=0, more=True, help="Draws the nodes that validate, apart from the random state."
-    )
+    split_state: int = setting(0, low=0, more=True, help="Random state of the validation nodes.")
     random_state: int = setting(0, low=0)
 
     def seconds(self, n: int, pixels: int = 64) -> float:

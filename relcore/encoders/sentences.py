@@ -34,7 +34,7 @@ class TfidfSvd(TrainedEncoder):
         option="dimensions",
         low=1,
         usual=lambda data: min(384, max(data.n // 4, 1)),
-        help="At most: few texts, or texts of few words, give fewer.",
+        help="Maximum number. Few texts, or texts of few words, give fewer.",
     )
     min_texts: int = setting(
         2,

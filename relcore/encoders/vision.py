@@ -183,7 +183,7 @@ class SmallVision(_Classifier):
         5_000,
         low=10,
         high=10**7,
-        help="The most rows to train on, drawn at random. All rows are encoded.",
+        help="Maximum number of rows to train on, drawn at random. All rows are encoded.",
         more=True,
     )
 

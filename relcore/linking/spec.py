@@ -180,7 +180,7 @@ class BootstrapSpec(Task[Outcome]):
         "self-learning",
         choices=BOOTSTRAPS,
         help=(
-            "Self-learning: Procrustes on the pairs in turn with matching by CSLS (Artetxe et al.). Paper:"
+            "Self-learning: alternate Procrustes on the pairs and matching by CSLS (Artetxe et al.). Paper:"
             " Sinkhorn and Adam (Cannistraci et al. 2023, Algorithm 1). The seeds stay fixed."
         ),
     )

@@ -280,7 +280,7 @@ UNJUDGED = (
 SAME_ROWS = (
     0.995  # of the rows that the new model finds, from where no judgements could tell the models apart
 )
-FINDS_THE_SAME = "No verdict: both models find the same rows, so that search gains nothing by the new one."
+FINDS_THE_SAME = "No verdict: both models find the same rows, so the new one does not improve search."
 
 
 @dataclass(frozen=True, eq=False)
@@ -682,7 +682,8 @@ class ThresholdOutcome:
     def describe(self) -> str:
         if not self.beats_chance:
             return (
-                "New scores decide no better than those of other queries, so no map restores this threshold."
+                "The new scores decide no better than those of other queries, so no map restores this"
+                " threshold."
             )
         return (
             f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}:"
@@ -810,7 +811,10 @@ class ThresholdChange(Task[ThresholdOutcome]):
     migration: Migration
     adapter: str = setting(choices=ADAPTERS)
     threshold: float | None = setting(
-        None, low=-1, high=1, help="A cosine of the old model; by default what ten rows per query reach."
+        None,
+        low=-1,
+        high=1,
+        help="A cosine of the old model. Default: the one that ten rows per query reach.",
     )
     system: str = setting("bridge", choices=SYSTEMS)
 

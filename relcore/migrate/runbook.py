@@ -220,7 +220,7 @@ def steps(
         PlanStep(
             "Dual write",
             "Embed each new document by the old model, and write it to both stores until the switch is final."
-            " So either can serve at any time."
+            " Then either can serve at any time."
             if projects
             else "Embed each new document by the old model, as before. All queries search one store.",
             (grow,) * projects,
@@ -236,7 +236,7 @@ def steps(
         PlanStep(
             "Switch",
             f"Embed queries by the new model, map them by {bridge}/{SNIPPET}, and search {goal.text}: 1 % of"
-            " the traffic, then 10 %, 50 % and all. Change thresholds of scores in the same moment."
+            " the traffic, then 10 %, 50 % and all. Change score thresholds at the same time."
             + "".join(f" {limit}" for limit in limits),
             (f'PYTHONPATH={bridge} python -c "{apply}"   # NumPy alone',),
         ),

@@ -169,7 +169,7 @@ CHANGES = {
 ADVICE = {
     "same": "There is nothing to do.",
     "rounded": "There is nothing to do as a rule.",
-    "rescaled": "There is nothing to do where one searches by cosines.",
+    "rescaled": "Nothing needs to be done if you search by cosine.",
     "rotated": "Old and new vectors must not be mixed. Map one of them: relscope passport bridge.",
     "changed recipe": "Find out what changed, or embed all rows again.",
     "other model": "Embed all rows again, or map the new queries: Migrate, New model.",

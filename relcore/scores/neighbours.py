@@ -118,9 +118,9 @@ class Neighbours:
         """Says that the neighbours in either space are too alike to be ordered; by some of the queries."""
         if self.repeated:
             return (
-                f"{100 * self.repeated:.0f} % of the queries have a neighbour that equals them in both"
-                " spaces, as an item does that occurs twice. Such rows agree in any two spaces, so no chance"
-                " level holds. Keep one row of each."
+                f"{100 * self.repeated:.0f} % of the queries have a neighbour with the same vector in both"
+                " spaces, such as an item that occurs twice. These rows agree in any two spaces, so there"
+                " is no chance level. Keep one row of each."
             )
         some = self.queries[:_NOTED_ROWS]
         sides = [(self.target if self.convention == "paper" else self.source, self.own)]

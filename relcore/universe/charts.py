@@ -26,10 +26,10 @@ from relcore.universe.universe import Universe, UniverseSpec, consistency
 
 CHARTS = {
     "map": Named("Map", help="similar models are close"),
-    "tree": Named("Tree", help="the lower two spaces join, the more alike they are"),
+    "tree": Named("Tree", help="the lower two spaces join, the more similar they are"),
     "accuracy": Named("Table", help="every space translated into every other"),
     "performance": Named("Performance", help="whether a space that agrees with the others performs well"),
-    "rows": Named("Rows", help="the same rows by one space after the other, on a map that belongs to none"),
+    "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
 _FEWEST = 3  # points of a map
 _TELLING = 8  # spaces of a rank correlation
@@ -117,7 +117,7 @@ def tree_of_spaces(universe: Universe) -> Diagram:
     )
     leaves = tuple(names[i] for i in drawn["leaves"])
     points = np.column_stack([np.zeros(len(names)), np.arange(len(names))])
-    alt = f"Tree of {len(names)} spaces, alike ones side by side: {', '.join(leaves)}."
+    alt = f"Tree of {len(names)} spaces, similar ones side by side: {', '.join(leaves)}."
     look = {"x_title": "1 − held-out accuracy", "upright": True, "colors": tuple(drawn["leaves"])}
     return Diagram(leaves, points, alt, lines, **look)
 

@@ -384,7 +384,7 @@ class UniverseSpec(Task[Universe]):
 
     unit: bool = setting(
         True,
-        help="Bring rows to length 1 first, as search by cosine does; without it, lengths are kept.",
+        help="Scale rows to length 1 first, as in search by cosine; otherwise lengths are kept.",
     )
     correct: bool = setting(
         False,
@@ -392,7 +392,9 @@ class UniverseSpec(Task[Universe]):
         " rows. Cycles are no longer exact with it.",
     )
     rows: int = setting(10_000, low=FEWEST_ROWS, help="Fit on at most this many rows, drawn at random.")
-    rounds: int = setting(30, low=1, help="Most rounds; fewer where the maps stop changing.")
+    rounds: int = setting(
+        30, low=1, help="Maximum number of rounds; the fit ends earlier if the maps stop changing."
+    )
     random_state: int = setting(0, low=0, help="Random state of the rows that are held out.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:

@@ -94,7 +94,7 @@ def test_items_that_occur_twice_have_no_chance_level(convention):
     settings = {"k": 5, "convention": convention, "metrics": ("jaccard", "mrr", "class agreement")}
     scores = score_pair(*spaces, held_out(pair, anchors), labels=np.repeat(["a", "b"], 60), **settings)
     assert len(scores) == 3
-    assert all(score.null is None and "equals them in both spaces" in score.note for score in scores.values())
+    assert all(score.null is None and "same vector in both spaces" in score.note for score in scores.values())
 
 
 def test_as_noisy_a_space_as_before_shows_no_arrow():
