@@ -33,7 +33,7 @@ lint: $(INSTALLED)
 	@$(BIN)/python tests/typing/check.py
 
 bench: $(INSTALLED)
-	@$(BIN)/python -m benchmarks $(ARGS)
+	@$(BIN)/python -m benchmarks.steps $(ARGS)
 
 # The documentation site in the folder site/, its examples run and its links checked. What it needs is installed into .venv/docs.
 docs: .venv/docs/installed

@@ -1,8 +1,7 @@
 """``python -m benchmarks.big_panes``: four panes over many rows, in a real browser on a real server.
 
-Prints the seconds from opening to the first picture and to rest, of one more anchor, and of a lasso, and the
-server's memory. `--words` opens the bundled words instead, `--first` measures first visits of fresh servers
-and browsers. Needs Playwright and a Chromium (RELSCOPE_CHROMIUM).
+Prints the seconds from opening to the first picture and to rest, of a lasso and of one more anchor, and the
+server's memory. Needs Playwright and a Chromium (RELSCOPE_CHROMIUM).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.app_in_chromium import FLAGS, REST, SETTLED, find_chromium, resident, serve
+from tests.browser.chromium import FLAGS, REST, SETTLED, find_chromium, resident, serve
 
 CLASSES = 10
 SHOWN = (
@@ -26,6 +25,7 @@ SHOWN = (
 )
 PATH = [(0.2, 0.2), (0.7, 0.2), (0.7, 0.7), (0.2, 0.7)]  # about half of the rows
 MOST = 600_000  # milliseconds until a step counts as failed
+FOUR_PANES = "/explore?panes=absolute,relative"  # of each space
 
 
 def write_spaces(folder: Path, n: int, width: int) -> list[str]:
@@ -72,13 +72,17 @@ async def opened(browser: Any, url: str) -> tuple[Any, tuple[float, float]]:
     context = await browser.new_context(viewport={"width": 1360, "height": 900})
     page = await context.new_page()
     page.set_default_timeout(MOST)
-    return page, await timed(page, page.goto(url, wait_until="commit"), SHOWN, "")
+    seconds = await timed(page, page.goto(url + FOUR_PANES, wait_until="commit"), SHOWN, "")
+    if (panes := await page.locator(".ls-plot").count()) != 4:
+        raise SystemExit(
+            f"expected four panes, got {panes}; is the address {FOUR_PANES} still that of Explore?"
+        )
+    return page, seconds
 
 
 async def add_anchors(page: Any, ids: list[str]) -> list[tuple[float, float]]:
-    """Each of the ids added on the Anchors page, one after the other."""
-    await page.get_by_test_id("stTopNavLink").get_by_text("Anchors", exact=True).click()
-    await page.wait_for_selector(".ls-root[data-drawn]")
+    """Each of the ids added on Explore's tab of anchors, one after the other."""
+    await page.get_by_role("tab", name="Anchors").click()
     await page.evaluate(SETTLED)
     box, found = page.locator(".st-key-anchors-search input"), []
     for one in ids:
@@ -127,53 +131,6 @@ async def big(n: int, width: int, tries: int) -> None:
             process.kill()
 
 
-async def words(tries: int) -> None:
-    """One more anchor at the 20,000 bundled words."""
-    from playwright.async_api import async_playwright
-
-    from relcore import load_words, match, select_anchors
-
-    shared = match(load_words("word2vec-novels"), load_words("fasttext-novels")).source
-    there = set(select_anchors(shared, 300, "random", random_state=0))  # with which the app opens
-    free = [one for one in shared.ids.tolist() if one.isalpha() and one not in there]
-    picked = np.random.default_rng(0).choice(free, tries, replace=False).tolist()
-    with tempfile.TemporaryDirectory() as folder:
-        process, url = serve(f"{folder}/store")
-        try:
-            async with async_playwright() as playwright:
-                browser = await playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
-                page, opening = await opened(browser, url)
-                told("opening the bundled words", [opening])
-                told("one more anchor", await add_anchors(page, picked))
-                await browser.close()
-        finally:
-            process.kill()
-
-
-async def first_visits(tries: int) -> None:
-    """Each with a fresh server, store and browser: seconds until the first canvas, and until the headline."""
-    from playwright.async_api import async_playwright
-
-    found = []
-    for _ in range(tries):
-        with tempfile.TemporaryDirectory() as folder:
-            process, url = serve(f"{folder}/store")
-            try:
-                async with async_playwright() as playwright:
-                    browser = await playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
-                    page = await browser.new_page(viewport={"width": 1360, "height": 900})
-                    began = time.perf_counter()
-                    await page.goto(url, wait_until="commit")
-                    await page.wait_for_function(SHOWN, arg="", polling=25)
-                    canvas = time.perf_counter() - began
-                    await page.wait_for_selector(".relscope-lead")
-                    found.append((canvas, time.perf_counter() - began))
-                    await browser.close()
-            finally:
-                process.kill()
-    told("first visit (canvas, headline)", found)
-
-
 def told(what: str, found: list[tuple[float, float]]) -> None:
     """Both seconds of each try, sorted, and their 95th percentiles."""
     for name, seconds in zip(("shown", "at rest"), np.array(found).T, strict=True):
@@ -196,15 +153,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=250_000)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--tries", type=int, default=20)
-    parser.add_argument("--words", action="store_true", help="one more anchor at the bundled words instead")
-    parser.add_argument("--first", action="store_true", help="first visits instead")
     options = parser.parse_args()
-    if options.first:
-        asyncio.run(first_visits(options.tries))
-    elif options.words:
-        asyncio.run(words(options.tries))
-    else:
-        asyncio.run(big(options.rows, options.width, options.tries))
+    asyncio.run(big(options.rows, options.width, options.tries))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.__main__ import _processor
+from benchmarks.steps import processor
 from relcore.base.names import ADAPTERS
 from relcore.migrate.adapters import Adapter, adapt
-from relcore.stores.index import BLOCK, Place
+from relcore.stores.index import BLOCK, StorePlace
 
 RESULTS = Path(__file__).parent / "million.md"
 N, D, PAIRS = 1_000_000, 384, 1_000
@@ -114,9 +115,9 @@ def measured(name: str, side: str, goal: str, n: int, folder: Path) -> dict[str,
     weights = np.ones((D, D), np.float32)
     out = np.empty((BLOCK, D), np.float32)
     product, mapping = paired(lambda: np.matmul(rows, weights, out=out), lambda: mapped(rows))
-    where = Place(goal, str(folder / f"out.{goal}"), "rows" if goal == "lancedb" else "")
+    where = StorePlace(goal, str(folder / f"out.{goal}"), "rows" if goal == "lancedb" else "")
     started = time.perf_counter()
-    adapt(adapter, Place("npy", str(folder / "rows.npy")), where, side=side)
+    adapt(adapter, StorePlace("npy", str(folder / "rows.npy")), where, side=side)
     whole = time.perf_counter() - started
     peak = peak_bytes()
     _remove(Path(where.where))
@@ -163,7 +164,7 @@ def table(cases: list[tuple[str, str, str]], found: list[dict[str, float]], n: i
             " it reads, maps, keeps the blocks for a resumed run, and writes the target. Peak memory is of"
             " the whole process.\n"
         ),
-        f"{_processor()}; at the end of the run {load}.\n",
+        f"{processor()}; at the end of the run {load}.\n",
         (
             "| adapter | rows | target | rows per s, mapping | ratio to the product | rows per s, streaming |"
             " ratio to the product | peak memory, MB |"
@@ -180,8 +181,6 @@ def table(cases: list[tuple[str, str, str]], found: list[dict[str, float]], n: i
 
 
 def _remove(path: Path) -> None:
-    import shutil
-
     if path.is_dir():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)

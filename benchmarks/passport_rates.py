@@ -247,9 +247,7 @@ def pool_of(tried: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.passport_rates", description=__doc__)
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--state", type=int, default=0, help="another one draws other texts")
     parser.add_argument("--file", type=Path, default=TABLE)

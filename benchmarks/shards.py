@@ -12,28 +12,30 @@ import argparse
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-os.environ.update(dict.fromkeys(THREADS, "1"))  # a worker is one core, also where it is the only one
+import numpy as np
+from threadpoolctl import threadpool_limits
 
-import numpy as np  # noqa: E402
-
-from benchmarks.__main__ import _processor  # noqa: E402
-from benchmarks.made_shards import made  # noqa: E402
-from relcore.runs.jobs import JobQueue  # noqa: E402
-from relcore.runs.store import Store  # noqa: E402
-from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS  # noqa: E402
-from relcore.sharded.operations import compare_shards  # noqa: E402
-from relcore.sharded.passes import Runner  # noqa: E402
-from relcore.sharded.space import ShardedSpace  # noqa: E402
+from benchmarks.steps import processor
+from relcore.runs.digest import digest_of
+from relcore.runs.jobs import JobQueue
+from relcore.runs.store import Store
+from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS
+from relcore.sharded.operations import compare_shards
+from relcore.sharded.passes import Runner
+from relcore.sharded.space import Shard, ShardBlock, ShardedSpace
 
 RESULTS = Path(__file__).parent / "shards.md"
 ROWS_PER_SHARD, FEWEST_SHARDS = 250_000, 4
 GRID = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
-_BLOCK = 8192
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+_BLOCK = 8192  # rows that one generator makes: what a row is does not depend on how it is read
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ def main() -> int:
         "--most", type=int, default=GRID[-1], metavar="ROWS", help="with --table: the most rows"
     )
     options = parser.parse_args()
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # a worker is one core, also where it is the only one
+    threadpool_limits(1)  # the products of this process, too
     if not options.table:
         shards = options.shards or shards_of(options.rows)
         print(
@@ -202,7 +206,7 @@ def document(found: list[Measured], width: int, n_anchors: int) -> str:
         "# Comparisons by shard",
         "",
         (
-            f"`python -m benchmarks.shards --table`, {date.today()}, {_processor()}, {os.cpu_count()} cores:"
+            f"`python -m benchmarks.shards --table`, {date.today()}, {processor()}, {os.cpu_count()} cores:"
             f" two spaces of width {width}, {n_anchors} anchors, four representations, {LIVE_QUERIES}"
             " queries. Rows are made block by block and never stored. A worker is a process with one core."
             " Seconds are by the clock, from the first pass to the scores, with workers that have started."
@@ -275,6 +279,87 @@ def reasons(found: list[Measured], a: float, b: float, row_bytes: int) -> list[s
             " several machines. A shard is the work of one worker, so there should be several for each."
         ),
     ]
+
+
+def made(
+    rows: int = 100_000, width: int = 64, shards: int = 4, seed: int = 0, side: int = 0, noise: int = 1
+) -> ShardedSpace:
+    """Spaces of one seed and two `side`s have the same rows in different coordinates, with noise of their own
+    where `noise` is not 0."""
+    bounds = np.linspace(0, rows, shards + 1).astype(np.int64).tolist()
+    stamp = digest_of("made", rows, width, shards, seed, side, noise)
+    made = (
+        MadeShard(
+            f"made-{place:05}",
+            f"made#{place}",
+            stop - start,
+            width,
+            start,
+            stamp,
+            "",
+            "",
+            "",
+            place,
+            seed,
+            side,
+            noise,
+        )
+        for place, (start, stop) in enumerate(pairwise(bounds))
+    )
+    return ShardedSpace("made", f"made {stamp}", tuple(shard for shard in made if shard.n))
+
+
+@dataclass(frozen=True)
+class MadeShard(Shard):
+    """Rows z R + e: z (m, d / 2) belongs to the rows, R (d / 2, d) and the noise e to the side."""
+
+    place: int = 0
+    seed: int = 0
+    side: int = 0
+    noise: int = 1
+
+    @cached_property
+    def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
+        """R, and where the rows lie."""
+        rng, latent = np.random.default_rng((self.seed, 1, self.side)), max(1, self.width // 2)
+        matrix = rng.standard_normal((latent, self.width), dtype=np.float32) / np.float32(np.sqrt(latent))
+        return matrix, rng.standard_normal(self.width, dtype=np.float32)
+
+    def stamped(self) -> MadeShard:
+        return self  # it has no file
+
+    def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
+        n, out, filled, first = self.n, None, 0, 0
+        for number in range(-(-n // _BLOCK)):
+            part = self._made(number)
+            while len(part):
+                if out is None:
+                    out, filled = np.empty((min(rows, n - first), self.width), dtype=np.float32), 0
+                m = min(len(part), len(out) - filled)
+                out[filled : filled + m], part, filled = part[:m], part[m:], filled + m
+                if filled == len(out):
+                    yield ShardBlock(first, out)
+                    out, first = None, first + filled
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        out = np.empty((len(rows), self.width), dtype=np.float32)
+        for number in np.unique(rows // _BLOCK):
+            here = rows // _BLOCK == number
+            out[here] = self._made(int(number))[rows[here] - number * _BLOCK]
+        return out
+
+    def _made(self, number: int) -> np.ndarray:
+        matrix, shift = self.coordinates
+        m = min(_BLOCK, self.n - number * _BLOCK)
+        common = np.random.default_rng((self.seed, 2, self.place, number)).standard_normal(
+            (m, len(matrix)), dtype=np.float32
+        )
+        found = common @ matrix
+        found += shift
+        if self.noise:
+            own = np.random.default_rng((self.seed, 3, self.side, self.place, number))
+            found += np.float32(0.5 * self.noise) * own.standard_normal(found.shape, dtype=np.float32)
+        return found
 
 
 if __name__ == "__main__":

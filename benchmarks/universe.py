@@ -7,6 +7,7 @@ elsewhere), from which a second run takes them; without them only the digits and
 
 from __future__ import annotations
 
+import argparse
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -207,6 +208,8 @@ def table(rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.universe", description=__doc__)
+    parser.parse_args()
     warnings.simplefilter("ignore")
     what, parts = ("what", "measured"), []
     if folder := data_folder():

@@ -20,7 +20,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from benchmarks.app_in_chromium import FLAGS, SETTLED, find_chromium, serve  # noqa: E402
+from tests.browser.chromium import FLAGS, SETTLED, find_chromium, serve  # noqa: E402
 from tests.installed.test_notebook import KERNEL_IDLE, serve_lab  # noqa: E402
 
 SIZES = {"1440x900": (1440, 900), "1280x720": (1280, 720), "390x844": (390, 844)}

@@ -5,7 +5,6 @@ installed.
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -21,18 +20,6 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLAGS = [
-    "--no-sandbox",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-]
-FLAGS += [
-    "--disable-sync",
-    "--disable-gpu",
-    "--enable-unsafe-swiftshader",
-]  # WebGL by software, in the browser's own process
 
 
 LOOKED_FOR = "/_stcore/"  # Streamlit looks for its server below the page's own path first
@@ -43,20 +30,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
-
-
-def find_chromium() -> str | None:
-    """RELSCOPE_CHROMIUM, a Chromium or Chrome on the path, or the one that Playwright installed."""
-    named = os.environ.get("RELSCOPE_CHROMIUM")
-    installed = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
-    found = named or next(filter(None, installed), None)
-    if found:
-        return found
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        path = playwright.chromium.executable_path
-    return path if Path(path).exists() else None
 
 
 class Servers:

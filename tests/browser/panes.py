@@ -13,10 +13,10 @@ from io import BytesIO
 import numpy as np
 from PIL import Image
 
-from benchmarks.app_in_chromium import SETTLED
 from relcore.figures.scene import Pane, Scene
 from relcore.panes.page import part, script
 from relcore.panes.payload import POSITION_STEPS, ids_digest, payload_of, unpack_rows
+from tests.browser.chromium import SETTLED
 
 ROOT = ".ls-root"
 PLACES = ("Start", "Connect", "Migrate", "Research", "Explore")

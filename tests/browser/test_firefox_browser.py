@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from benchmarks.app_in_chromium import SETTLED
+from tests.browser.chromium import SETTLED
 from tests.browser.firefox import Firefox, find_firefox, without_screen
 from tests.browser.panes import PLACES
 

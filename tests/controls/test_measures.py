@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.measures import score_of
+from assets.measures.page import score_of
 from relcore.base.names import METRICS
 
 DRAWS, MOST = 20, 5  # 1 lies outside its band by chance; 6 or more come once in 3,000 times

@@ -9,7 +9,7 @@ from scipy import linalg, spatial, stats
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 
-from benchmarks.measures import DOCS, page, score_of
+from assets.measures.page import DOCS, page, score_of
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.compare.scoring import AllPairs

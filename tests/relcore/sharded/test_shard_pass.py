@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from benchmarks.made_shards import made
+from benchmarks.shards import made
 from relcore.base.errors import SpaceError
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.spatial.distance import jensenshannon
 from sklearn.metrics import average_precision_score
 
-from benchmarks.resi import PAGE, page
+from assets.measures.resi import PAGE, page
 from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.measures``: docs/measures.md and its figure, about a minute: what each metric is, and how it
+"""``python -m assets.measures.page``: docs/measures.md and its figure, about a minute: what each metric is, and how it
 reacts to rotation, scale, noise, outliers, dimension and the number of rows.
 """
 
@@ -19,7 +19,7 @@ from relcore.scores.neighbours import jaccard, mrr
 from relcore.scores.score import RANGES, Score
 from relcore.spaces.space import LatentSpace, Split
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 _FUNCTIONS = {
     "jaccard": jaccard,
     "mrr": mrr,

@@ -1,5 +1,5 @@
-"""``python -m benchmarks.resi``: how well each measure of similarity passes the tests of ReSi on Cora, as tables
-from the runs of the study `measures` that come with Relscope; writes benchmarks/resi.md.
+"""``python -m assets.measures.resi``: how well each measure of similarity passes the tests of ReSi on Cora, as tables
+from the runs of the study `measures` that come with Relscope; writes assets/measures/resi.md.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from relcore.studies.study import StudyRuns, StudySpec, study_of
 PAGE = Path(__file__).with_name("resi.md")
 _ABOVE = """# ReSi on Cora
 
-<!-- python -m benchmarks.resi writes this page from the runs that come with Relscope -->
+<!-- python -m assets.measures.resi writes this page from the runs that come with Relscope -->
 ReSi (Klabunde, Wald, Schumacher, Maier-Hein, Strohmaier and Lemmerich, ICLR 2025, arXiv 2408.00531) asks of a measure of similarity whether it finds what
 is known of networks: how far their outputs differ (tests 1 and 2), how they were trained (tests 3 to 5), which layers are near each other (test 6). Here are its
-tests on the citation graph Cora, with {measures} measures of [docs/measures.md](../docs/measures.md), raw and calibrated by chance levels. Every measure is shown, ours
+tests on the citation graph Cora, with {measures} measures of [docs/measures.md](../../docs/measures.md), raw and calibrated by chance levels. Every measure is shown, ours
 (*{ours}*) too.
 
     RELSCOPE_DATA=FOLDER relscope study measures     # FOLDER/planetoid/Cora/raw has Planetoid's files

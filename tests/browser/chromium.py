@@ -12,7 +12,7 @@ import urllib.request
 from collections import defaultdict
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 REST = (
     0.25  # seconds without change after which a page counts as at rest; not counted in what an action takes
 )
@@ -30,17 +30,30 @@ SETTLED = f"""() => new Promise(done => {{
 }})"""
 FLAGS = [
     "--no-sandbox",
-    "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
+    "--disable-component-update",
 ]
-FLAGS += ["--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader"]
+FLAGS += [
+    "--disable-sync",
+    "--disable-gpu",
+    "--enable-unsafe-swiftshader",
+]  # WebGL by software, in the browser's own process
 
 
 def find_chromium() -> str | None:
-    """RELSCOPE_CHROMIUM, or a Chromium on the path; None: Playwright's own."""
-    return os.environ.get("RELSCOPE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    """RELSCOPE_CHROMIUM, a Chromium or Chrome on the path, or the one that Playwright installed."""
+    named = os.environ.get("RELSCOPE_CHROMIUM")
+    installed = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    found = named or next(filter(None, installed), None)
+    if found:
+        return found
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if Path(path).exists() else None
 
 
 def serve(store: str, *files: str) -> tuple[subprocess.Popen, str]:
