@@ -19,8 +19,8 @@ os.environ.setdefault("RELSCOPE_CONFINED", "0")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file at a time, in the order of the folders, so that its fixtures are made once; all browser tests are one
-    file, the first, so that one process alone starts a browser and servers.
+    """A file at a time, so that its fixtures are made once; all browser tests are one file, so that one process alone
+    starts a browser and servers.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -35,7 +35,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/browser/"))
+    """The browser's first and the many short files of the core last, so that both processes end together."""
+    items.sort(
+        key=lambda item: (
+            not item.nodeid.startswith("tests/browser/"),
+            item.nodeid.startswith("tests/relcore/"),
+        )
+    )
 
 
 @pytest.fixture(scope="session")
