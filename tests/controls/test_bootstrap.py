@@ -55,17 +55,16 @@ def test_noise_does_not_fit_from_seeds(n, d, draws):
 def test_noise_is_not_linked_without_pairs(power, monkeypatch):
     """Of a round or of the same long spectrum, where clusters are tried, and then similarities."""
     monkeypatch.setattr(clusters, "CLUSTERINGS", 8)
-    for state in range(2):
-        rng, spread = np.random.default_rng((1000, state)), np.arange(1, 21) ** -power
-        source, target = (
-            LatentSpace(rng.normal(size=(1000, 20)) * spread, [f"{side}{row}" for row in range(1000)])
-            for side in "st"
-        )
-        found = bootstrap_anchors(source, target, n_anchors=1, random_state=state)
-        assert found.verdict == "not found"
-        assert "Give 15–30 pairs" in found.reason
-        assert found.kept == ()
-        assert found.history[-1].pairs == 0  # refused before it learns
+    rng, spread = np.random.default_rng((1000, 0)), np.arange(1, 21) ** -power
+    source, target = (
+        LatentSpace(rng.normal(size=(1000, 20)) * spread, [f"{side}{row}" for row in range(1000)])
+        for side in "st"
+    )
+    found = bootstrap_anchors(source, target, n_anchors=1, random_state=0)
+    assert found.verdict == "not found"
+    assert "Give 15–30 pairs" in found.reason
+    assert found.kept == ()
+    assert found.history[-1].pairs == 0  # refused before it learns
 
 
 @pytest.mark.parametrize("n_seeds", [15, 0])
@@ -161,12 +160,12 @@ def _standardised(score):
 
 @pytest.mark.parametrize(("shared", "least_recall"), [(450, 0.95), (270, 0.9), (15, 0.0)])
 def test_links_have_the_promised_precision_whatever_share_of_the_rows_has_a_partner(shared, least_recall):
-    """900 rows a side, of which 450, 270, or the seeds alone have a partner; four draws together.
+    """900 rows a side, of which 450, 270, or the seeds alone have a partner; four draws together, of the seeds alone one.
 
     A wrong share of .05 has a standard error of .007 for the 1,000 links of 270 rows: .92 is four of them below.
     """
-    right, kept = [], []
-    for state in range(4):
+    right, kept, draws = [], [], 4 if shared > 15 else 1
+    for state in range(draws):
         rng = np.random.default_rng((shared, state))
         spread, turn = np.arange(1, 31) ** -0.5, np.linalg.qr(rng.normal(size=(30, 30)))[0]
         X = rng.normal(size=(1800, 30)) * spread
@@ -180,5 +179,5 @@ def test_links_have_the_promised_precision_whatever_share_of_the_rows_has_a_part
         right.append(sum(one[1:] == other[1:] for one, other in links))
         kept.append(len(links))
     assert sum(right) >= 0.92 * sum(kept)
-    assert sum(right) >= least_recall * 4 * (shared - 15)
+    assert sum(right) >= least_recall * draws * (shared - 15)
     assert (sum(kept) > 0) == (shared > 15)

@@ -20,7 +20,7 @@ from relcore.spaces.space import LatentSpace, Split, match
 
 # Draws, and how many of them may lie above their band. 2.5 % do: 4 or more of 10 come once in 12,000 times, 6 or more
 # of 30 once in 7,000. On rows with the anchors among them it is all.
-DRAWS = [(10, 3), pytest.param((30, 5), marks=pytest.mark.slow)]
+FEW, MORE = (10, 3), (30, 5)
 # (n, d, anchors, shares of the classes): few rows of which a third are anchors, d near n, one rare class, more classes
 # than neighbours, and one dimension, in which most rows are equally near.
 SETTINGS = [
@@ -29,6 +29,11 @@ SETTINGS = [
     (90, 5, 30, [0.95, 0.05]),
     (90, 5, 30, [0.1] * 10),
     (90, 1, 30, [0.5, 0.5]),
+]
+CASES = [  # each setting by one convention, and by the other with more draws
+    pytest.param(*setting, convention, draws, marks=[pytest.mark.slow] * (draws == MORE))
+    for number, setting in enumerate(SETTINGS)
+    for convention, draws in zip(("paper", "mutual"), (FEW, MORE)[:: -1 if number % 2 else 1], strict=True)
 ]
 
 
@@ -42,9 +47,7 @@ def unrelated(n, d, random_state, shares=(1,)):
     )
 
 
-@pytest.mark.parametrize("draws", DRAWS)
-@pytest.mark.parametrize("convention", ["paper", "mutual"])
-@pytest.mark.parametrize(("n", "d", "n_anchors", "shares"), SETTINGS)
+@pytest.mark.parametrize(("n", "d", "n_anchors", "shares", "convention", "draws"), CASES)
 def test_scores_of_unrelated_spaces_lie_inside_their_bands(n, d, n_anchors, shares, convention, draws):
     draws, most = draws
     above, counted = Counter(), Counter()
