@@ -21,8 +21,8 @@ import pandas as pd
 
 from benchmarks.universe import captions
 from relcore.encoders.words import load_words
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.linking.clusters import link_clusters, map_from_pairs
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.store import Store
 
 TABLE = Path(__file__).with_suffix(".md")

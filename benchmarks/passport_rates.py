@@ -22,6 +22,7 @@ import pandas as pd
 from relcore.base.access import data_folder
 from relcore.base.numbers import short
 from relcore.encoders.words import load_words
+from relcore.engine.rows import unit_rows
 from relcore.migrate.migration import Migration
 from relcore.passport.passport import (
     ANCHORS,
@@ -34,7 +35,6 @@ from relcore.passport.passport import (
     model_at_hand,
     recipes_of,
 )
-from relcore.represent.similarity import unit_rows
 from relcore.spaces.space import LatentSpace
 from relcore.studies.study import share
 

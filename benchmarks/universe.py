@@ -29,8 +29,8 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.engine.engine import thin_svd
+from relcore.engine.rows import unit_rows
 from relcore.represent.heads import fit_head
-from relcore.represent.similarity import unit_rows
 from relcore.runs.store import Store
 from relcore.universe.universe import retrieval
 

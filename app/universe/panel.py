@@ -32,6 +32,7 @@ from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.engine.nearest import nearest
+from relcore.engine.rows import unit_rows
 from relcore.figures.export import Exportable
 from relcore.invert.inversion import (
     METHODS,
@@ -42,7 +43,6 @@ from relcore.invert.inversion import (
 )
 from relcore.invert.inversion import METRICS as TRANSLATION_SCORES
 from relcore.represent.methods import MethodSettings
-from relcore.represent.similarity import unit_rows
 from relcore.scores.pair_scores import PairScores
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import short_names

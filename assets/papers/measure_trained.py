@@ -27,9 +27,9 @@ from relcore.base.torch_state import reproducible
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.papers.rows import SHIPPED, Ours, grouped
 from relcore.papers.runs import RUNS, commit_of
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, Split, row_keys

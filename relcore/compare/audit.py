@@ -15,10 +15,10 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import FALSE_SHARE, audit_pairs, shared_anchors
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair

@@ -15,10 +15,10 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import more_columns, read_column
 from relcore.engine.nearest import nearest_within
-from relcore.engine.rows import directions
+from relcore.engine.rows import directions, mean_row, unit_rows
 from relcore.figures.scene import EDGES, Clusters, ColorScale, number_text
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec
-from relcore.represent.similarity import mean_of, mean_row, unit_rows
+from relcore.represent.similarity import mean_of
 from relcore.scores.neighbours import jaccard_rows
 from relcore.spaces.space import LatentSpace, Match, row_keys
 

@@ -17,10 +17,10 @@ from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
 from relcore.engine.nearest import nearest_within
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, held_out

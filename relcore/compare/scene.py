@@ -24,6 +24,7 @@ from relcore.compare.scoring import (
     pair_matrices,
     used_settings,
 )
+from relcore.engine.rows import row_blocks, unit_rows
 from relcore.figures.charts import Curves, curve_of
 from relcore.figures.export import (
     Exportable,
@@ -48,7 +49,7 @@ from relcore.maps.views import (
 )
 from relcore.panes.page import scene_exportable
 from relcore.represent.anchors import AnchorDiagnostics, diagnose_anchors
-from relcore.represent.similarity import mean_of, row_blocks, unit_rows
+from relcore.represent.similarity import mean_of
 from relcore.runs.store import Store
 from relcore.scores.comparison import (
     REPRESENTATIONS,

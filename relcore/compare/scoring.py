@@ -15,9 +15,9 @@ from relcore.base.numbers import in_cell
 from relcore.base.plugins import named_in_errors
 from relcore.base.settings import setting
 from relcore.engine.nearest import need_k
+from relcore.engine.rows import unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine

@@ -26,7 +26,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.magnitude import lengths, scaled
 from relcore.engine.engine import thin_svd
 from relcore.engine.nearest import nearest, nearest_within, without_itself
-from relcore.represent.similarity import mean_row, row_blocks, unit_rows
+from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, Match, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")

@@ -12,6 +12,7 @@ from relcore.engine.device import Array, Device, NumpyDevice, chosen, in_threads
 from relcore.engine.rows import ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
 
 _IN_CACHE = 2**17  # numbers: half a megabyte
+_CONDITIONED = 1e-8  # squared inverse condition number, below which eigenvalues are too inexact
 _FEW = 2**14  # numbers of a matrix that is solved before a GPU has it
 
 
@@ -65,27 +66,44 @@ class Engine:
 
         return self._solved(lambda A, B: np.linalg.lstsq(A, B, rcond=None)[0], by_torch, A, B)
 
+    def product(self, A: np.ndarray, B: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+        """A B, (n, k), (k, d) → (n, d)."""
+        return self._solved(np.matmul, lambda torch, A, B: A @ B, A, B, dtype=dtype)
+
     def rotation(self, products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rotation or reflection R (d, d') nearest to the sum of products AᵀB of pairs of rows, which
         minimises ‖A R − B‖, and the singular values of AᵀB (orthogonal Procrustes: Schönemann 1966).
         """
+        # Eigenvectors of AAᵀ take a third of the time of a decomposition of A. They square its condition
+        # number, so they serve while the square is far from the precision of float64.
+        A = products if products.shape[0] <= products.shape[1] else products.T
+        squares, vectors = self.eigh(self.product(A, A.T))
+        if squares[0] > _CONDITIONED * squares[-1]:
+            roots = np.sqrt(squares)
+            rotation = self.product(vectors / roots, self.product(vectors.T, A))
+            return (rotation if A is products else rotation.T), roots[::-1]
         left, values, right = self.svd(products)
         return left @ right, values
 
     def _solved(
-        self, by_numpy: Callable[..., Any], by_torch: Callable[..., Any], *matrices: np.ndarray
+        self,
+        by_numpy: Callable[..., Any],
+        by_torch: Callable[..., Any],
+        *matrices: np.ndarray,
+        dtype: type = np.float64,
     ) -> Any:
-        doubles = [np.asarray(matrix, dtype=np.float64) for matrix in matrices]
+        arrays = [np.asarray(matrix, dtype=dtype) for matrix in matrices]
 
         def work(where: Device) -> Any:
             if isinstance(where, NumpyDevice):
-                return by_numpy(*doubles)
+                return by_numpy(*arrays)
             import torch
 
-            solved = by_torch(torch, *map(where.put, doubles))
+            with where.exact():
+                solved = by_torch(torch, *map(where.put, arrays))
             return tuple(map(where.get, solved)) if isinstance(solved, tuple) else where.get(solved)
 
-        few = (self.device or chosen()) == "auto" and doubles[0].size <= _FEW
+        few = (self.device or chosen()) == "auto" and arrays[0].size <= _FEW
         return on_device(work, "cpu" if few else self.device)
 
     # Many rows.

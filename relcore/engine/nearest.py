@@ -202,16 +202,25 @@ class TopRows:
         return fewer
 
     def _enter(self, which: np.ndarray, values: np.ndarray, rows: np.ndarray) -> None:
+        """Take up candidates of the queries `which`, ascending, where they are nearer than what is there."""
         if not len(which):
             return
-        k, changed = self.values.shape[1], which[np.flatnonzero(np.diff(which, prepend=-1))]
-        which = np.concatenate([which, np.repeat(changed, k)])
-        values = np.concatenate([values, self.values[changed].ravel()])
-        rows = np.concatenate([rows, self.rows[changed].ravel()])
-        order = np.lexsort((rows if self.seed is None else scrambled(rows, self.seed), -values, which))
-        first = np.searchsorted(which[order], changed)  # each query has k candidates or more
-        best = order[first[:, None] + np.arange(k)]
-        self.values[changed], self.rows[changed] = values[best], rows[best]
+        starts, k = np.flatnonzero(np.diff(which, prepend=-1)), self.values.shape[1]
+        changed, counts = which[starts], np.diff(starts, append=len(which))
+        known = 0 if np.isneginf(self.values[changed, 0]).all() else k
+        # A line for each query, the best so far first, is sorted in a third of the time of one long list.
+        columns = np.arange(len(which)) - np.repeat(starts - known, counts)
+        lines = np.repeat(np.arange(len(changed)), counts), columns
+        shape = len(changed), max(k, known + counts.max())
+        all_values, all_rows = np.full(shape, -np.inf, np.float32), np.full(shape, -1)
+        all_values[:, :known], all_values[lines] = self.values[changed, :known], values
+        all_rows[:, :known], all_rows[lines] = self.rows[changed, :known], rows
+        ties = all_rows if self.seed is None else scrambled(all_rows, self.seed)
+        first = ties.argsort(axis=1)
+        order = (-np.take_along_axis(all_values, first, axis=1)).argsort(axis=1, kind="stable")[:, :k]
+        best = np.take_along_axis(first, order, axis=1)
+        self.values[changed] = np.take_along_axis(all_values, best, axis=1)
+        self.rows[changed] = np.take_along_axis(all_rows, best, axis=1)
 
 
 def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.engine.nearest import nearest
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
 from relcore.figures.scene import Pane, Scene
@@ -30,7 +31,6 @@ from relcore.panes.page import scene_exportable
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.heads import fit_head
 from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.represent.translation import (
     InverseRelativeProjection,
     LeastSquares,

@@ -14,6 +14,7 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import band, short
 from relcore.engine.device import full_precision, torch_name
+from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.linking.clusters import (
     FEWEST,
     PAIRED,
@@ -22,7 +23,6 @@ from relcore.linking.clusters import (
     map_from_pairs,
     rotation_between,
 )
-from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, MatrixLike, Split, as_space, row_keys
 
 BLOCK_BYTES = 64 * 2**20  # one block of similarities; two are never alive at once

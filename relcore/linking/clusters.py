@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relcore.engine.engine import thin_svd
-from relcore.represent.similarity import mean_row, row_blocks, unit_rows
+from relcore.engine.engine import Engine
+from relcore.engine.rows import mean_row, row_blocks, unit_rows
 
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
 CLUSTERED_ROWS = 5000  # at most, for each clustering others
@@ -26,15 +26,14 @@ def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray
     span.
     """
     weighted = source if weights is None else source * weights[:, None]
-    left, singular_values, right = thin_svd(weighted.T.astype(np.float64) @ target)
+    left, singular_values, right = Engine().svd(Engine().product(weighted.T, target))
     rank = np.count_nonzero(singular_values > 1e-6 * singular_values[0])
     return (left[:, :rank] @ right[:rank]).astype(np.float32)
 
 
 def orthogonal(mapping: np.ndarray) -> np.ndarray:
     """The nearest rotation to a (d, e) mapping."""
-    left, _, right = thin_svd(mapping.astype(np.float64))
-    return (left @ right).astype(np.float32)
+    return Engine().rotation(mapping)[0].astype(np.float32)
 
 
 def assign(

@@ -15,7 +15,8 @@ import numpy as np
 from relcore.base.magnitude import brought, scaled
 from relcore.base.names import REDUCTIONS, SIMILARITIES
 from relcore.base.numbers import counted
-from relcore.engine.rows import DerivedRows
+from relcore.engine.engine import Engine
+from relcore.engine.rows import DerivedRows, row_blocks, unit_rows
 from relcore.maps.reduction import (
     SAMPLED_ROWS,
     Moments,
@@ -29,13 +30,7 @@ from relcore.maps.reduction import (
     reduce_spaces,
 )
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.similarity import (
-    RelativeProjection,
-    mean_of,
-    project_directions,
-    row_blocks,
-    unit_rows,
-)
+from relcore.represent.similarity import RelativeProjection, mean_of
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
 from relcore.spaces.space import LatentSpace, Match
 
@@ -248,7 +243,7 @@ class _Linear:
         if self.known.few is not None:
             return self.known.few @ weights - offset.astype(np.float32)
         blocks = blocks_of(self.X, self.rows)
-        parts = [project_directions(block, weights, self.fitted.mean_) for block in blocks]
+        parts = [Engine().map_rows(block, weights, mean=self.fitted.mean_, unit=True) for block in blocks]
         return np.concatenate(parts) - offset.astype(np.float32)
 
 
@@ -294,8 +289,7 @@ def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
         return np.eye(coordinates.shape[1])
     moved, goal = (np.asarray(rows[known], dtype=np.float64) for rows in (coordinates, reference))
     product = (moved - moved.mean(axis=0)).T @ (goal - goal.mean(axis=0))
-    left, _, right = np.linalg.svd(product)
-    return left @ right if product.any() else np.eye(len(product))
+    return Engine().rotation(product)[0] if product.any() else np.eye(len(product))
 
 
 def orient_pairs(

@@ -16,8 +16,7 @@ from relcore.base.libraries import extra
 from relcore.base.magnitude import brought, centred, lengths, scaled
 from relcore.base.names import REDUCTIONS
 from relcore.base.settings import check, setting
-from relcore.engine.rows import DerivedRows
-from relcore.represent.similarity import mean_row, row_blocks
+from relcore.engine.rows import DerivedRows, mean_row, row_blocks
 from relcore.represent.translation import align
 from relcore.runs.progress import Context, Progress, Stages, silent
 from relcore.runs.store import Store

@@ -10,8 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, need_strings
+from relcore.engine.engine import Engine
+from relcore.engine.rows import unit_rows
 from relcore.figures.scene import ColorScale
-from relcore.represent.similarity import mean_of, project_directions, unit_rows
+from relcore.represent.similarity import mean_of
 from relcore.spaces.space import LatentSpace
 
 NUMBERS = ("counts", "source norm", "target norm", "agreement")
@@ -123,7 +125,8 @@ def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
     mean, n_nearest = mean_of(space), min(spec.n_nearest, len(space))
     pivots = unit_rows(space.vectors[space.rows(spec.pivots)], mean)
     best = np.full(len(space), -np.inf, dtype=np.float32)
-    for number, column in enumerate(project_directions(space.vectors, pivots.T, mean).T):
+    cosines = Engine().map_rows(space.vectors, pivots.T, mean=mean, unit=True)
+    for number, column in enumerate(cosines.T):
         near = np.argpartition(-column, n_nearest - 1)[:n_nearest]
         near = near[column[near] > best[near]]
         belongs[near], best[near] = number, column[near]

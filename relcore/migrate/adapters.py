@@ -27,8 +27,9 @@ from relcore.base.numbers import band, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.writing import disk_errors, new_folder, write
+from relcore.engine.rows import row_blocks, unit_rows
 from relcore.files.formats import checked_ids
-from relcore.represent.similarity import Estimator, need_finite, row_blocks, unit_rows
+from relcore.represent.similarity import Estimator, need_finite
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Progress, silent

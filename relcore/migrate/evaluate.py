@@ -20,9 +20,10 @@ from relcore.base.names import ADAPTERS
 from relcore.base.numbers import counted, short
 from relcore.base.text import read_lines
 from relcore.engine.nearest import nearest, without_itself
+from relcore.engine.rows import row_blocks, unit_rows
 from relcore.migrate.adapters import Adapter, WhitenedRelativeAdapter
 from relcore.represent.anchors import select_anchors
-from relcore.represent.similarity import row_blocks, rows_among, unit_rows
+from relcore.represent.similarity import rows_among
 from relcore.runs.progress import Progress, silent
 from relcore.spaces.space import (
     TEST_FRACTION,

@@ -20,6 +20,7 @@ from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
+from relcore.engine.rows import unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.migrate.adapters import Adapter, CardScore, card_of, export
@@ -48,7 +49,6 @@ from relcore.migrate.evaluate import (
     parts_of,
     preprocessing_cautions,
 )
-from relcore.represent.similarity import unit_rows
 from relcore.runs.entries import BundledResults
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store

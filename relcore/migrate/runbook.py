@@ -12,11 +12,11 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import band, counted, short
+from relcore.engine.rows import unit_rows
 from relcore.files.formats import readable
 from relcore.migrate.adapters import SNIPPET, Adapter, Card
 from relcore.migrate.evaluate import Interval, search
 from relcore.migrate.migration import MigrationResult
-from relcore.represent.similarity import unit_rows
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import StorePlace, load_rows, open_index
 

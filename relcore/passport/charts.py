@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from relcore.catalog.catalog import SpaceSpec
+from relcore.engine.rows import unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.passport.passport import (
@@ -21,7 +22,6 @@ from relcore.passport.passport import (
     name_recipe,
     paired,
 )
-from relcore.represent.similarity import unit_rows
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace

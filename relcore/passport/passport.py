@@ -26,7 +26,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.settings import setting
 from relcore.base.writing import write
-from relcore.represent.similarity import unit_rows
+from relcore.engine.rows import unit_rows
 from relcore.runs.progress import silent
 from relcore.spaces.space import LatentSpace, RowNumbers, as_space, ids_of, shared_ids
 

@@ -11,14 +11,9 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import AUDITS, STRATEGIES
-from relcore.engine.engine import thin_svd
-from relcore.represent.similarity import (
-    inverse_norms,
-    mean_of,
-    mean_row,
-    project_directions,
-    unit_rows,
-)
+from relcore.engine.engine import Engine
+from relcore.engine.rows import mean_row, unit_rows
+from relcore.represent.similarity import mean_of
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 
 
@@ -198,7 +193,7 @@ def mixtures(X: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndar
         nearest = np.argmin(lengths - 2 * X @ A.T, axis=1)
         away = A[nearest] - X
         pull, others = np.zeros_like(A), A @ A.T
-        np.add.at(pull, nearest, away * inverse_norms(away)[:, None] / n)
+        np.add.at(pull, nearest, unit_rows(away) / n)
         apart = np.sqrt(np.maximum(lengths[:, None] + lengths - 2 * others, 1e-12))
         np.fill_diagonal(apart, np.inf)
         push = (A * (1 / apart).sum(axis=1, keepdims=True) - (1 / apart) @ A) / max(n_anchors - 1, 1)
@@ -281,7 +276,7 @@ def diagnose_anchors(
     ids = shared_anchors(anchor_ids, space)
     mean = mean_of(space)
     anchors = unit_rows(space.vectors[space.rows(ids)], mean)
-    values = np.linalg.svd(anchors.astype(np.float64), compute_uv=False)
+    values = Engine().svd(anchors)[1]
     floor = values[0] * max(anchors.shape) * np.finfo(np.float32).eps
     energy = values**2 / np.sum(values**2)
     energy = energy[energy > 0]
@@ -290,7 +285,12 @@ def diagnose_anchors(
         space.vectors[space.rows(select_anchors(space, n_random, random_state=random_state))], mean
     )
     coverage, coverage_random = (
-        float(project_directions(space.vectors, chosen.T, mean).max(axis=1).mean(dtype=np.float64))
+        float(
+            Engine()
+            .map_rows(space.vectors, chosen.T, mean=mean, unit=True)
+            .max(axis=1)
+            .mean(dtype=np.float64)
+        )
         for chosen in (anchors, at_random)
     )
     cosines = np.triu(anchors @ anchors.T, 1)
@@ -471,7 +471,7 @@ def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
 
 
 def _turned(rows: np.ndarray, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    left, values, right = thin_svd(X.T @ Y)
+    left, values, right = Engine().svd(X.T @ Y)
     known = values > _SILENT * values[0]
     turned = rows @ (left[:, known] @ right[known])
     lengths = np.linalg.norm(turned, axis=1, keepdims=True)

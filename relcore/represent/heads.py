@@ -14,8 +14,9 @@ from relcore.base.libraries import extra
 from relcore.base.magnitude import lengths, scaled, scaled_rows, sized
 from relcore.base.names import HEADS
 from relcore.engine.device import full_precision, torch_name
+from relcore.engine.engine import Engine
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.engine.training import model_on, reproducible, step_settings, train_epoch
-from relcore.represent.similarity import mean_row, project_directions, unit_rows
 
 if TYPE_CHECKING:
     import torch
@@ -42,7 +43,7 @@ class LogisticHead:
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """(m, d) → (m, C) float32, rows that sum to 1."""
         X = np.asarray(X, dtype=np.float32)
-        scores = project_directions(X, self.weights, self.mean) + self.bias
+        scores = Engine().map_rows(X, self.weights, mean=self.mean, unit=True, shift=self.bias)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return scores / scores.sum(axis=1, keepdims=True)
 

@@ -17,12 +17,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.magnitude import centred, sized
+from relcore.base.magnitude import centred
 from relcore.base.names import SIMILARITIES
-from relcore.engine.rows import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
+from relcore.engine.engine import Engine
+from relcore.engine.nearest import nearest
+from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, matrix, need_paired
 
-_IN_CACHE = 2**17  # numbers: half a megabyte
 _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
 
 
@@ -205,34 +206,6 @@ def mean_of(space: LatentSpace) -> np.ndarray:
     return _means[space]
 
 
-def inverse_norms(rows: np.ndarray) -> np.ndarray:
-    norms = np.sqrt(np.vecdot(rows, rows))
-    return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
-
-
-def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows of X − mean times a basis, (n, d) × (d, k) → (n, k) float32; with unit columns the cosine.
-
-    The rows are centred and scaled in one buffer, and the product of the buffer is the result: no pass over
-    the result, and no new memory, which costs as much as a pass. Its blocks are large, since a product waits
-    for all its threads. A narrow result, as that of a map, is scaled instead of the rows.
-    """
-    out, width = np.empty((len(X), basis.shape[1]), dtype=np.float32), X.shape[1]
-    narrow = basis.shape[1] < width
-    size = max(1, _IN_CACHE // width) if narrow else 2 * ROWS_PER_BLOCK
-    buffer = np.empty((min(len(X), size), width), dtype=np.float32)
-    for block in row_blocks(len(X), size):
-        rows = buffer[: block.stop - block.start]
-        if narrow:
-            rows, factors = sized(np.asarray(X[block], dtype=np.float32), mean, rows)
-        else:
-            rows = unit_rows(X[block], mean, rows)
-        np.matmul(rows, basis, out=out[block])
-        if narrow:
-            out[block] *= factors[:, None]
-    return out
-
-
 def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.ndarray:
     """Less the distance of each row to each anchor, by a metric of SciPy's, in float64: (n, d), (k, d) →
     (n, k) float32.
@@ -289,7 +262,7 @@ def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
     small s are then inexact, but only to rounding once they are multiplied by it, as in every use."""
     A = np.frombuffer(content, dtype=np.float32).reshape(shape).astype(np.float64)
     wide = A if len(A) <= A.shape[1] else A.T
-    known = np.linalg.eigh(wide @ wide.T)[1][:, ::-1]
+    known = Engine().eigh(wide @ wide.T)[1][:, ::-1]
     other = wide.T @ known
     stretch = np.linalg.norm(other, axis=0)
     stretch[stretch <= _NO_AXIS * stretch.max(initial=0)] = 0
@@ -345,7 +318,7 @@ class Cosine(Similarity):
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
-        return project_directions(X, self.basis_, mean)
+        return Engine().map_rows(X, self.basis_, mean=mean, unit=True)
 
 
 class Angular(Cosine):
@@ -406,11 +379,11 @@ class Quantised(Similarity):
         return self._nearest(unit_rows(X, mean)) @ self._nearest(self.anchors_).T
 
     def _nearest(self, X: np.ndarray) -> np.ndarray:
-        offsets = np.einsum("ij,ij->i", self.centroids_, self.centroids_) / 2
-        nearest = np.empty(len(X), dtype=np.int64)
-        for block in row_blocks(len(X)):
-            nearest[block] = np.argmax(X[block] @ self.centroids_.T - offsets, axis=1)
-        return self.centroids_[nearest]
+        # ‖x − c‖² = ‖x‖² − 2 (x·c − ‖c‖² / 2): with one more column the nearest has the largest product.
+        offsets = np.vecdot(self.centroids_, self.centroids_) / -2
+        queries = np.column_stack([X, np.ones(len(X), np.float32)])
+        found = nearest(queries, np.column_stack([self.centroids_, offsets]), 1, unit=False)
+        return self.centroids_[found.rows[:, 0]]
 
 
 class WhitenedProduct(Similarity):

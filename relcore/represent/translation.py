@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,29 +11,19 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.magnitude import brought, centred, lengths, scaled, spread_and_offset
+from relcore.base.magnitude import lengths
 from relcore.base.names import DELTA, INVERSES
-from relcore.engine.engine import thin_svd
+from relcore.engine.engine import Engine
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.anchors import farthest_order
-from relcore.represent.similarity import (
-    Estimator,
-    column_names,
-    inverse_norms,
-    mean_row,
-    need_finite,
-    project_directions,
-    unit_rows,
-)
+from relcore.represent.similarity import Estimator, column_names, need_finite
 from relcore.spaces.space import MatrixLike
-
-_NEAR_ZERO = 64  # times the spread of the rows
 
 
 class _Translation(Estimator):
-    """Fitted state of every map: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
+    """What the direct maps share: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
 
     _centred: ClassVar[bool] = True
-    scale: bool = True
     _needs_target: ClassVar[bool] = True
     matrix_: np.ndarray
     source_mean_: np.ndarray
@@ -52,30 +41,19 @@ class _Translation(Estimator):
         need_finite(means[0], "source")
         need_finite(means[1], "target")
         self.source_mean_, self.target_mean_ = means if self._centred else map(np.zeros_like, means)
-        of_source, of_target = brought(source)[1], brought(target)[1]
-        if not self.scale:  # then one power of two is taken out of both spaces
-            of_source = of_target
-        self._exponents = of_source, of_target
-        moved = scaled(source - self.source_mean_, of_source), scaled(target - self.target_mean_, of_target)
-        self.matrix_ = scaled(self._solve(*moved), of_source - of_target)
-        spread, offset = spread_and_offset(source, means[0])
-        self._is_far = offset > _NEAR_ZERO * spread
+        self.matrix_ = self._solve(source - self.source_mean_, target - self.target_mean_)
         self._sees(given[0], source.shape[1], target.shape[1], column_names(given[1]))
         return self
 
-    def transform(self, X: MatrixLike, less: np.ndarray | None = None) -> np.ndarray:
-        """Source rows in the target space, (n, d_source) → (n, d_target), `less` a row of it. float32."""
-        given, X = X, self._check_width(X)
-        of_source, of_target = self._exponents
-        X, mean = scaled(X, of_source), scaled(self.source_mean_, of_source)
-        matrix, shift = scaled(self.matrix_, of_target - of_source), scaled(self.target_mean_, of_target)
-        if self._is_far:  # a product of rows that are not centred would lose their differences
-            rows = ((X - mean) @ matrix + shift).astype(np.float32)
-        else:
-            rows = X @ matrix.astype(np.float32) + (shift - mean @ matrix).astype(np.float32)
-        rows = scaled(rows, -of_target)
+    def transform(self, X: MatrixLike, less: np.ndarray | float = 0.0) -> np.ndarray:
+        """Source rows in the target space, less a row of it where one is given, (n, d_source) → (n, d_target)
+        float32.
+        """
+        given, X = X, self._check_width(X, by_block=True)
+        mean = self.source_mean_ if self._centred else None
+        rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)
         need_finite(rows[:, 0])
-        return self._framed(centred(rows, less), given)
+        return self._framed(rows, given)
 
 
 @dataclass(eq=False)
@@ -103,8 +81,9 @@ class Procrustes(_Translation):
     scale: bool = True
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        rotation, singular_values = nearest_rotation(source.T @ target)
-        spread = np.linalg.norm(source @ rotation) ** 2
+        engine = Engine()
+        rotation, singular_values = engine.rotation(engine.product(source.T, target))
+        spread = np.linalg.norm(engine.product(source, rotation)) ** 2
         return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
@@ -117,27 +96,18 @@ class Procrustes(_Translation):
             Not fitted, rows of another width, a map of all rows to one point.
         """
         self._need_fitted()
-        X = self._check_width(X, self._n_features_out, self._names_out)
-        of_source, of_target = self._exponents
-        matrix = scaled(self.matrix_, of_target - of_source)
-        squared = np.vdot(matrix, matrix) / min(matrix.shape)  # the scale, twice
+        X = self._check_width(X, self._n_features_out, self._names_out, by_block=True)
+        # The pseudo-inverse of a rotation times a scale s is its transpose over s².
+        squared = np.vdot(self.matrix_, self.matrix_) / min(self.matrix_.shape)
         if not squared:
             raise SpaceError(
                 "inverse_transform: expected a map that can be inverted, got one to a single point; fit it on"
                 " target rows that differ"
             )
-        rows = (scaled(X, of_target) - scaled(self.target_mean_, of_target)) @ (matrix.T / squared)
-        rows = scaled((rows + scaled(self.source_mean_, of_source)).astype(np.float32), -of_source)
+        back = self.matrix_.T / squared
+        rows = Engine().map_rows(X, back, mean=self.target_mean_, shift=self.source_mean_)
         need_finite(rows[:, 0])
         return rows
-
-
-def nearest_rotation(product: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The matrix with orthonormal rows or columns that is nearest to a product Xᵀ Y (d_source, d_target), its
-    polar factor, and the singular values of the product.
-    """
-    left, singular_values, right = thin_svd(product)
-    return left @ right, singular_values
 
 
 @dataclass(eq=False)
@@ -157,7 +127,7 @@ class LeastSquares(_Translation):
     _centred: ClassVar[bool] = False
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        return np.linalg.lstsq(source, target, rcond=None)[0]
+        return Engine().lstsq(source, target)
 
 
 @dataclass(eq=False)
@@ -183,11 +153,9 @@ class Affine(LeastSquares):
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The coordinates (n, c), moved, turned or mirrored, and uniformly scaled onto the reference, as float32.
 
-    Orthogonal Procrustes; rows that are NaN in either picture are ignored. Raises SpaceError for different
+    Procrustes; rows that are NaN in either picture are ignored. Raises SpaceError for different
     shapes.
     """
-    from scipy.linalg import orthogonal_procrustes
-
     if coordinates.shape != reference.shape:
         raise SpaceError(
             f"align: expected pictures of the same rows in the same dimensions, got {reference.shape} and"
@@ -198,8 +166,8 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     moved = coordinates - coordinates[known].mean(axis=0, dtype=np.float64)
     spread = np.sum(moved[known] ** 2)
     if spread > 0:  # a picture that is a single point can only be moved
-        rotation, scale = orthogonal_procrustes(moved[known], reference[known] - centre)
-        moved = moved @ rotation * (scale / spread)
+        rotation, values = Engine().rotation(moved[known].T @ (reference[known] - centre))
+        moved = moved @ rotation * (values.sum() / spread)
     return (moved + centre).astype(np.float32)
 
 
@@ -323,12 +291,11 @@ class InverseRelativeProjection(Estimator):
         B = _directions(target, self.target_mean_, "target")
         encoder, decoder = A.T, self._pruned(B) if self.method == "pruned" else self._shrunk(B)
         if self.method == "whitened":
-            encoder = encoder @ _power(A, self.ridge, -0.5)
+            encoder = Engine().product(encoder, _power(A, self.ridge, -0.5))
         self.encoder_: np.ndarray = encoder.astype(np.float32)
         self.decoder_: np.ndarray = decoder.astype(np.float32)
         self.scale_: float = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
-        self._exponents = brought(source)[1], brought(target)[1]
-        self.matrix_: np.ndarray = (encoder @ decoder).astype(np.float32)
+        self.matrix_: np.ndarray = Engine().product(encoder, decoder).astype(np.float32)
         self._sees(source_anchors, *self.matrix_.shape, column_names(target_anchors))
         return self
 
@@ -340,31 +307,30 @@ class InverseRelativeProjection(Estimator):
         """Source rows in the target space, (n, d_source) → (n, d_target) float32. A row at the source's mean
         becomes the target's mean.
         """
-        given, X = X, np.ascontiguousarray(self._check_width(X))
-        of_source, of_target = self._exponents
-        X = scaled(X, of_source)
-        mean, scale = scaled(self.source_mean_, of_source), np.float32(math.ldexp(self.scale_, -of_target))
+        given, X = X, self._check_width(X, by_block=True)
+        of_source = {"mean": self.source_mean_, "unit": True}
         if self.lengths == "paper":
-            rows = project_directions(X, self.matrix_ * scale, mean)
+            rows = Engine().map_rows(
+                X, self.matrix_ * np.float32(self.scale_), **of_source, shift=self.target_mean_
+            )
         else:
-            rows = unit_rows(project_directions(X, self.matrix_, mean))
-            rows *= scale
-        rows += scaled(self.target_mean_, of_target).astype(np.float32)
-        rows = scaled(rows, -of_target)
+            rows = unit_rows(Engine().map_rows(X, self.matrix_, **of_source))
+            rows *= np.float32(self.scale_)
+            rows += self.target_mean_.astype(np.float32)
         need_finite(rows[:, 0])
         return self._framed(rows, given)
 
     def relative(self, X: MatrixLike) -> np.ndarray:
         """Source rows relative to the anchors, (n, d_source) → (n, k) float32; whitened if the method is."""
-        return project_directions(self._check_width(X), self.encoder_, self.source_mean_)
+        X = self._check_width(X, by_block=True)
+        return Engine().map_rows(X, self.encoder_, mean=self.source_mean_, unit=True)
 
     def inverse_transform(self, relative: MatrixLike) -> np.ndarray:
         """Relative rows in the target space, (n, k) → (n, d_target) float32."""
         self._need_fitted()
-        rows = self._check_width(relative, len(self.decoder_)) @ self.decoder_
-        rows *= np.float32(self.scale_) * (inverse_norms(rows)[:, None] if self.lengths == "mean" else 1)
-        rows += self.target_mean_
-        return rows
+        rows = Engine().map_rows(self._check_width(relative, len(self.decoder_)), self.decoder_)
+        rows = (unit_rows(rows) if self.lengths == "mean" else rows) * np.float32(self.scale_)
+        return rows + self.target_mean_.astype(np.float32)
 
     def _pruned(self, anchors: np.ndarray) -> np.ndarray:
         (pruned,) = pruned_decoders(anchors, (self.delta,), (self.omega,), self.random_state)
@@ -380,7 +346,7 @@ class InverseRelativeProjection(Estimator):
         inverse = _power(anchors, self.ridge, -1 if self.method == "ridge" else -0.5)
         spread = np.linalg.eigvalsh(inverse)
         self.kept_, self.condition_numbers_ = (np.arange(len(anchors)),), spread[-1:] / spread[0]
-        return inverse @ anchors
+        return Engine().product(inverse, anchors)
 
 
 class PrunedDecoder(NamedTuple):
@@ -419,13 +385,14 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
     """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A, by eigenvalues of the
     smaller Gram matrix: a tenth of the time of a singular value decomposition.
     """
-    A = anchors.astype(np.float64)
+    engine, A = Engine(), anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]
-    squares, vectors = np.linalg.eigh(A @ A.T if wide else A.T @ A)
+    squares, vectors = engine.eigh(engine.product(A, A.T) if wide else engine.product(A.T, A))
+    # The eigenvalues are squares of the singular values, so the tolerance is squared, too.
     real = squares > squares[-1] * (max(A.shape) * np.finfo(np.float32).eps) ** 2
     inverse = (vectors[:, real] / squares[real]) @ vectors[:, real].T
     condition = float(np.sqrt(squares[-1] / squares[0])) if real.all() else float("inf")
-    return (inverse @ A if wide else A @ inverse), condition
+    return (engine.product(inverse, A) if wide else engine.product(A, inverse)), condition
 
 
 def recovered(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
@@ -434,11 +401,11 @@ def recovered(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFr
     """
     if rows.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {rows.shape} and {true.shape}")
-    exponent = brought(true)[1]
-    A, B = (centred(scaled(side, exponent), scaled(mean, exponent)) for side in (rows, true))
-    factors = inverse_norms(B)
-    cosine = np.einsum("ij,ij->i", A, B) * inverse_norms(A) * factors
-    return pd.DataFrame({"cosine": cosine, "error": np.linalg.norm(A - B, axis=1) * factors})
+    cosine = np.vecdot(unit_rows(rows, mean), unit_rows(true, mean))
+    length = lengths(true, mean)
+    distance = np.linalg.norm(np.subtract(rows, true, dtype=np.float32), axis=1)
+    error = np.divide(distance, length, out=np.zeros_like(length), where=length > 0)
+    return pd.DataFrame({"cosine": cosine, "error": error})
 
 
 def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarray:
@@ -468,6 +435,6 @@ def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
 
 
 def _power(anchors: np.ndarray, ridge: float, power: float) -> np.ndarray:
-    anchors = anchors.astype(np.float64)
-    values, vectors = np.linalg.eigh(anchors @ anchors.T)
-    return (vectors * (np.maximum(values, 0) + ridge) ** power) @ vectors.T
+    engine = Engine()
+    values, vectors = engine.eigh(engine.product(anchors, anchors.T))
+    return engine.product(vectors * (np.maximum(values, 0) + ridge) ** power, vectors.T)

@@ -20,8 +20,9 @@ from relcore.base.numbers import counted, short
 from relcore.base.plugins import named_in_errors
 from relcore.base.settings import check, setting
 from relcore.engine.nearest import nearest, nearest_within, need_k, without_itself
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
-from relcore.represent.similarity import RelativeProjection, mean_of, mean_row, unit_rows
+from relcore.represent.similarity import RelativeProjection, mean_of
 from relcore.represent.translation import Procrustes
 from relcore.scores.cka import (
     OwnMoments,

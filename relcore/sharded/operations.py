@@ -20,9 +20,9 @@ from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import is_address
 from relcore.engine.nearest import need_k
+from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
-from relcore.represent.similarity import mean_row, row_blocks, unit_rows
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store

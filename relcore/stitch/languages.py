@@ -16,10 +16,10 @@ from relcore.base.names import METHODS, STITCHED
 from relcore.base.numbers import band, short
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation, representation
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.scores.neighbours import find_neighbours
 from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, Match, Split, match

@@ -17,12 +17,12 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.engine.rows import mean_row
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import Head, fit_head
 from relcore.represent.methods import FittedSpace, MethodSettings, Rows, fit_translation, representation
-from relcore.represent.similarity import mean_row
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import (

@@ -20,10 +20,10 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import NAMES, SmallVision, held_out_rows
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
 from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation, representation
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.score import ChanceLevel

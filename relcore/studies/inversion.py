@@ -11,11 +11,12 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
 from relcore.base.numbers import band, general, short
+from relcore.engine.engine import Engine
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.invert.inversion import sides
 from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import fit_head
-from relcore.represent.similarity import mean_row, project_directions, unit_rows
 from relcore.represent.translation import InverseRelativeProjection, Procrustes, pruned_decoders
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
@@ -206,10 +207,10 @@ def inversion_sweep(
     InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])
     units = [unit_rows(vectors, mean) for vectors, mean in zip(pairs, means, strict=True)]
     true = unit_rows(target.vectors[rows], means[1])
-    inputs = {"cosine": project_directions(source.vectors[rows], units[0].T, means[0])}
+    inputs = {"cosine": Engine().map_rows(source.vectors[rows], units[0].T, mean=means[0], unit=True)}
     if route != "within":
-        inputs["within"] = project_directions(target.vectors[rows], units[1].T, means[1])
-    tests = project_directions(source.vectors[test], units[0].T, means[0])
+        inputs["within"] = Engine().map_rows(target.vectors[rows], units[1].T, mean=means[1], unit=True)
+    tests = Engine().map_rows(source.vectors[test], units[0].T, mean=means[0], unit=True)
     cells, by_chance = [], BestCellChance(true, random_state=random_state)
     for pruned in pruned_decoders(units[1], deltas, omegas, random_state):
         decoder, condition = pruned.matrix.astype(np.float32), float(np.mean(pruned.condition_numbers))

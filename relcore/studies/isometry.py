@@ -15,9 +15,10 @@ from relcore.base.numbers import counted, general, short
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows
+from relcore.engine.rows import mean_row
 from relcore.figures.charts import Line, Lines, PictureGrid, PictureRow
 from relcore.represent.anchors import select_anchors
-from relcore.represent.similarity import RelativeProjection, mean_row
+from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store

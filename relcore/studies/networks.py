@@ -28,10 +28,11 @@ from relcore.encoders.vision import (
     open_network,
     split_pictures,
 )
+from relcore.engine.engine import Engine
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head, network_exponent
-from relcore.represent.similarity import inverse_norms, mean_row, project_directions, unit_rows
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
@@ -469,12 +470,13 @@ def _relative(vectors: np.ndarray, rows: np.ndarray, anchors: np.ndarray) -> dic
     moved = centred(vectors, mean_row(vectors))
     spaces = {"similarity": vectors, "centred similarity": moved}
     return {
-        name: project_directions(space[rows], unit_rows(space[anchors]).T) for name, space in spaces.items()
+        name: Engine().map_rows(space[rows], unit_rows(space[anchors]).T, unit=True)
+        for name, space in spaces.items()
     }
 
 
 def _mean_cosine(a: np.ndarray, b: np.ndarray) -> float:
-    cosines = np.einsum("ij,ij->i", a, b) * inverse_norms(a) * inverse_norms(b)
+    cosines = np.vecdot(unit_rows(a), unit_rows(b))
     return float(cosines.mean(dtype=np.float64))
 
 

@@ -19,12 +19,12 @@ from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.vision import SmallVision
 from relcore.encoders.words import corpus_words, in_data_folder, swadesh_pairs
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, optimise_anchors
 from relcore.linking.spec import BootstrapSpec, most_frequent
 from relcore.migrate.evaluate import Bootstrap, JudgedQuery, QueryScores, check_pairs, ndcg, read_qrels
 from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Migration, MigrationData, MigrationResult
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store

@@ -13,10 +13,11 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import lengths
 from relcore.base.names import METRICS
 from relcore.base.numbers import short
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.anchors import mixtures, select_anchors
 from relcore.represent.heads import fit_head
-from relcore.represent.similarity import RelativeProjection, mean_row, unit_rows
+from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store

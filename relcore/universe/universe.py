@@ -27,10 +27,11 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.engine.device import one_thread_products
+from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.heads import fit_head
-from relcore.represent.similarity import matrix, mean_row, need_finite, unit_rows
-from relcore.represent.translation import nearest_rotation
+from relcore.represent.similarity import matrix, need_finite
 from relcore.runs import entries
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
@@ -48,7 +49,6 @@ MOST_KEPT = 5000  # rows of the consensus in a file, to which a space is added l
 NEAREST = 10
 _TESTED = 0.2
 _SETTLED = 1e-5  # relative gain of a round; further ones moved held-out accuracy by .001 at most
-_CONDITIONED = 1e-8  # squared inverse condition number, below which eigenvalues are too inexact
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
 _RIDGES = (100.0, 10.0, 1.0, 0.1)
@@ -95,11 +95,16 @@ class Placed:
     performance: float | None = None
 
     def placed(self, X: np.ndarray, unit: bool) -> np.ndarray:
-        places = _centred(X, self.mean, self.scale, unit) @ self.matrix
-        return places @ self.correction if self.correction.size else places
+        matrix = self.matrix / np.float32(self.scale)
+        if self.correction.size:
+            matrix = matrix @ self.correction
+        if not unit:
+            return Engine().map_rows(X, matrix, mean=self.mean)
+        # Unit rows are centred after they are scaled, so the mean is mapped like them.
+        return Engine().map_rows(X, matrix, unit=True, shift=-(self.mean @ matrix))
 
     def back(self, places: np.ndarray) -> np.ndarray:
-        return places @ self.matrix.T * np.float32(self.scale) + self.mean
+        return Engine().map_rows(places, self.matrix.T * np.float32(self.scale), shift=self.mean)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,7 +292,7 @@ class Universe(Reported):
             )
         mean, scale = _centre(space.vectors[rows], self.unit, space.name)
         fitted = _centred(space.vectors[rows], mean, scale, self.unit)
-        rotation, _ = nearest_rotation(fitted.T.astype(np.float64) @ places)
+        rotation, _ = Engine().rotation(Engine().product(fitted.T, places))
         nothing = np.empty((0, 0), np.float32)
         made = Placed(
             name,
@@ -556,7 +561,7 @@ def _rotations(
         weighted = fitted[i] * weights
         for j in range(i + 1, n):
             if (present[i] & present[j]).any():
-                products[i, j] = weighted.T @ fitted[j]
+                products[i, j] = Engine().product(weighted.T, fitted[j], np.float32)
                 products[j, i] = products[i, j].T
     first = max(range(n), key=lambda i: fitted[i].shape[1])
     wide = fitted[first].shape[1]
@@ -574,32 +579,18 @@ def _rotations(
             raise NoCommonId(
                 f"universe: expected rows that link all spaces, got none to {lone}; leave these out"
             )
-        rotations[best] = _nearest_rotation(waiting[best])[0]
+        rotations[best] = Engine().rotation(waiting[best])[0].astype(np.float32)
     before = 0.0
     for _ in range(rounds):
         total = 0.0
         for i in range(n):
-            rotations[i], total_of_one = _nearest_rotation(target(i))
-            total += total_of_one
+            rotation, values = Engine().rotation(target(i))
+            rotations[i] = rotation.astype(np.float32)
+            total += float(values.sum())
         if total - before <= _SETTLED * total:
             break
         before = total
     return [rotations[i] for i in range(n)]
-
-
-def _nearest_rotation(product: np.ndarray) -> tuple[np.ndarray, float]:
-    """`nearest_rotation` (d, D) float32 of a float64 product, d ≤ D, and the sum of its singular values.
-
-    Eigenvectors of the product with itself take a third of the time of a decomposition; they square its
-    condition number, so that they serve while the square is far from the precision of float64.
-    """
-    values, vectors = np.linalg.eigh(product @ product.T)
-    if values[0] > _CONDITIONED * values[-1]:
-        roots = np.sqrt(values)
-        rotation = (vectors / roots) @ (vectors.T @ product)
-    else:
-        rotation, roots = nearest_rotation(product)
-    return rotation.astype(np.float32), float(roots.sum())
 
 
 def _mean_place(

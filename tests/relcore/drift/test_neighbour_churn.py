@@ -7,7 +7,7 @@ import pytest
 
 from relcore.drift import measures
 from relcore.drift.measures import SearchedRows, chance_churn, jittered
-from relcore.represent.similarity import unit_rows
+from relcore.engine.rows import unit_rows
 
 EVERY = np.arange(200)
 

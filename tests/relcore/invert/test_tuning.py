@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from relcore.encoders.words import BUNDLED, load_words
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.invert.inversion import (
     DELTAS,
     OMEGAS,
@@ -19,7 +20,6 @@ from relcore.invert.inversion import (
     invert_pair,
     recovered_rows,
 )
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.spaces.space import LatentSpace, match
 
 METHODS = ("pruned", "ridge", "whitened")

@@ -5,8 +5,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.words import load_words
+from relcore.engine.rows import unit_rows
 from relcore.linking.bootstrap import bootstrap_anchors, share_found, structureless
-from relcore.represent.similarity import unit_rows
 from relcore.spaces.space import LatentSpace
 
 N = 500

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.engine.rows import unit_rows
 from relcore.linking import bootstrap
 from relcore.linking.bootstrap import crowding, match_csls
-from relcore.represent.similarity import unit_rows
 
 
 def spaces(n, m, d=12, seed=0):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from relcore.encoders.words import load_words
+from relcore.engine.rows import unit_rows
 from relcore.linking import bootstrap
 from relcore.linking.bootstrap import hard_limit_assignment, optimise_anchors
-from relcore.represent.similarity import unit_rows
 from tests.lazily import Lazily
 
 torch = Lazily("torch")

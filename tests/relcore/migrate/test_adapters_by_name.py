@@ -7,6 +7,7 @@ from sklearn.linear_model import LinearRegression, RidgeCV
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
+from relcore.engine.rows import unit_rows
 from relcore.migrate.adapters import (
     PENALTIES,
     AffineAdapter,
@@ -21,7 +22,7 @@ from relcore.migrate.adapters import (
     WhitenedInverseAdapter,
     WhitenedRelativeAdapter,
 )
-from relcore.represent.similarity import RelativeProjection, unit_rows
+from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import InverseRelativeProjection
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from relcore.engine.rows import unit_rows
 from relcore.migrate.evaluate import (
     AUTOMATIC,
     WEIGHTS,
@@ -15,7 +16,6 @@ from relcore.migrate.evaluate import (
     neighbours_as_truth,
     search,
 )
-from relcore.represent.similarity import unit_rows
 from tests.relcore.migrate.planted import model
 
 M, Q = 300, 100

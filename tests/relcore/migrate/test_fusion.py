@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from relcore.engine.rows import unit_rows
 from relcore.migrate.evaluate import added_scores, search
-from relcore.represent.similarity import unit_rows
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
+from relcore.engine.rows import unit_rows
 from relcore.migrate.evaluate import ndcg, search
 from relcore.migrate.judging import (
     LEVEL,
@@ -25,7 +26,6 @@ from relcore.migrate.judging import (
     with_answers,
 )
 from relcore.migrate.migration import Migration
-from relcore.represent.similarity import unit_rows
 from tests.relcore.migrate.planted import migration_spaces
 
 

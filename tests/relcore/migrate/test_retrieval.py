@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import ndcg_score
 
 from relcore.base.errors import SpaceError
+from relcore.engine.rows import unit_rows
 from relcore.migrate.evaluate import (
     JudgedQuery,
     ndcg,
@@ -16,7 +17,6 @@ from relcore.migrate.evaluate import (
     relevance_of,
     search,
 )
-from relcore.represent.similarity import unit_rows
 
 
 @pytest.mark.parametrize("graded", [False, True])

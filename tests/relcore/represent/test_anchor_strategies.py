@@ -6,8 +6,8 @@ from scipy.spatial.distance import cdist
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import STRATEGIES
+from relcore.engine.rows import unit_rows
 from relcore.represent.anchors import mixtures, select_anchors, shared_anchors
-from relcore.represent.similarity import unit_rows
 
 
 @pytest.fixture

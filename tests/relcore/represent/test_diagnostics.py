@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from relcore.engine.rows import unit_rows
 from relcore.represent.anchors import diagnose_anchors, select_anchors
-from relcore.represent.similarity import unit_rows
 
 D = 6
 

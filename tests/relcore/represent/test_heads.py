@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
+from relcore.engine.rows import unit_rows
 from relcore.represent.heads import fit_head
-from relcore.represent.similarity import unit_rows
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.words import load_words
+from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.anchors import audit_pairs, select_anchors
-from relcore.represent.similarity import mean_row, unit_rows
 from relcore.spaces.space import match
 
 

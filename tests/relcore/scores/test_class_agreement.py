@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from relcore.represent.similarity import unit_rows
+from relcore.engine.rows import unit_rows
 from relcore.scores.comparison import (
     AlignedPair,
     ClassAgreement,

@@ -5,9 +5,10 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, METHODS, SIMILARITIES
+from relcore.engine.rows import unit_rows
 from relcore.files.reading import load_space
 from relcore.represent.methods import MethodSettings
-from relcore.represent.similarity import RelativeProjection, unit_rows
+from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.scores.comparison import (
     REPRESENTATIONS,

@@ -3,8 +3,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.engine.nearest import nearest_within
-from relcore.engine.rows import directions
-from relcore.represent.similarity import mean_row, unit_rows
+from relcore.engine.rows import directions, mean_row, unit_rows
 
 pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
 

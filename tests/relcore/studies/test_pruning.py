@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.base.names import ROUTES
+from relcore.engine.rows import unit_rows
 from relcore.invert.inversion import sides
-from relcore.represent.similarity import unit_rows
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.space import LatentSpace, match
 from relcore.studies.inversion import BestCellChance, cells_of, inversion_sweep

@@ -8,8 +8,8 @@ import pytest
 
 from relcore import LatentSpace, Procrustes, Universe
 from relcore.base.errors import NoCommonId, SpaceError
+from relcore.engine.engine import Engine, thin_svd
 from relcore.figures.style import LIGHT
-from relcore.represent.translation import nearest_rotation
 from relcore.runs import entries
 from relcore.universe.charts import (
     CHARTS,
@@ -19,7 +19,7 @@ from relcore.universe.charts import (
     moving_rows,
     tree_of_spaces,
 )
-from relcore.universe.universe import UniverseSpec, _nearest_rotation, retrieval
+from relcore.universe.universe import UniverseSpec, retrieval
 
 RNG = np.random.default_rng(5)
 N, WIDE = 600, 12
@@ -79,10 +79,10 @@ def test_the_maps_are_those_of_the_plain_formula():
 def test_a_rotation_is_the_same_by_either_decomposition(rank):
     product = RNG.normal(size=(5, rank)) @ RNG.normal(size=(rank, 9))
     for some in (product, product * np.geomspace(1, 1e-7, 5)[:, None]):  # the second is too ill-conditioned
-        rotation, total = _nearest_rotation(some)
-        expected, singular_values = nearest_rotation(some)
-        np.testing.assert_allclose(rotation, expected, atol=1e-6)
-        assert total == pytest.approx(singular_values.sum())
+        rotation, values = Engine().rotation(some)
+        left, singular_values, right = thin_svd(some)
+        np.testing.assert_allclose(rotation, left @ right, atol=1e-6)
+        np.testing.assert_allclose(values, singular_values, rtol=1e-6, atol=1e-6 * values[0])
 
 
 @pytest.mark.parametrize("unit", [True, False])
