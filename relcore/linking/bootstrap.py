@@ -14,6 +14,8 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import band, short
 from relcore.engine.device import full_precision, torch_name
+from relcore.engine.engine import Engine
+from relcore.engine.matching import best_both_ways, best_without, crowding
 from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.linking.clusters import (
     FEWEST,
@@ -25,7 +27,7 @@ from relcore.linking.clusters import (
 )
 from relcore.spaces.space import LatentSpace, MatrixLike, Split, as_space, row_keys
 
-BLOCK_BYTES = 64 * 2**20  # one block of similarities; two are never alive at once
+_ASSIGNED_BYTES = 64 * 2**20  # of a block of distances
 Stage = tuple[np.ndarray, np.ndarray]
 
 
@@ -73,63 +75,12 @@ def match_csls(
     # With two more columns the product itself is half the CSLS.
     source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
-    partner = np.empty(len(source), dtype=np.int64)
-    best = np.empty(len(source), dtype=np.float32)
-    best_of_target = np.full(len(target), -np.inf, dtype=np.float32)
-    for block, cosines in _products(source, target):
-        if keep < 1:
-            cosines[rng.random(cosines.shape, dtype=np.float32) >= keep] = -np.inf
-        partner[block] = cosines.argmax(axis=1)
-        best[block] = np.take_along_axis(cosines, partner[block, None], axis=1)[:, 0]
-        np.maximum(best_of_target, cosines.max(axis=0), out=best_of_target)
+    left_out = None if keep >= 1 else lambda shape: rng.random(shape, dtype=np.float32) >= keep
+    partner, best, best_of_target = best_both_ways(source, target, left_out)
     # Both sides read the same product, so equality is exact.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
     _, first = np.unique(partner[chosen], return_index=True)  # of equal rows, which tie, the first
     return Matching(partner, 2 * best, np.sort(chosen[first]), crowded, 2 * best_of_target)
-
-
-def crowding(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    """Mean cosine of every row to its k nearest rows of the other space, (n,) and (m,) float32.
-
-    Exact, and faster than a partial sort: maxima of groups bound the k nearest, and few values reach the
-    bound.
-    """
-    k_rows, k_columns = min(k, len(target)), min(k, len(source))
-    bound = np.full((k_columns, len(target)), -np.inf, dtype=np.float32)  # largest maxima of each column yet
-    row_parts, column_parts = [], []
-    for block, cosines in _products(source, target):
-        reached = np.partition(_group_maxima(cosines, k_rows), -k_rows, axis=1)[:, -k_rows, None]
-        bound = np.sort(np.concatenate([bound, _group_maxima(cosines.T, k_columns).T]), axis=0)[-k_columns:]
-        for parts, least in ((row_parts, reached), (column_parts, bound[0])):
-            # A flat search and a division take a quarter of the time of np.nonzero.
-            rows, columns = np.divmod(np.flatnonzero(cosines >= least), len(target))
-            parts.append((rows + block.start if parts is row_parts else columns, cosines[rows, columns]))
-    return _top_means(row_parts, len(source), k_rows), _top_means(column_parts, len(target), k_columns)
-
-
-def _products(source: np.ndarray, target: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of rows with their products (b, m), in one reused buffer."""
-    size = max(1, min(len(source), BLOCK_BYTES // (4 * len(target))))
-    buffer = np.empty((size, len(target)), dtype=np.float32)
-    for block in row_blocks(len(source), size):
-        yield block, np.matmul(source[block], target.T, out=buffer[: block.stop - block.start])
-
-
-def _group_maxima(cosines: np.ndarray, k: int) -> np.ndarray:
-    size = max(1, min(50, cosines.shape[1] // (4 * k)))
-    whole = cosines.shape[1] // size * size
-    maxima = cosines[:, :whole].reshape(len(cosines), -1, size).max(axis=2)
-    if whole < cosines.shape[1]:
-        maxima = np.column_stack([maxima, cosines[:, whole:].max(axis=1)])
-    return maxima
-
-
-def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np.ndarray:
-    """Mean of the k largest values of each owner, (n,) float32."""
-    owners, values = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((-values, owners))
-    places = np.searchsorted(owners[order], np.arange(n))[:, None] + np.arange(k)
-    return values[order][places].mean(axis=1, dtype=np.float64).astype(np.float32)
 
 
 # Self-learning: rotate by a few pairs, match more pairs, and repeat (Artetxe et al. 2017).
@@ -166,7 +117,7 @@ _PLACES = 1000  # of a profile; more tell no more, and take most of the time
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
     """Sorted rows of the root of X Xᵀ at n even places, centred and of length 1: (rows, n)."""
-    left, singular_values, _ = np.linalg.svd(X, full_matrices=False)
+    left, singular_values, _ = Engine().svd(X)
     root = np.sort((left * singular_values) @ left.T, axis=1)
     if root.shape[1] > n:
         root = root[:, np.linspace(0, root.shape[1] - 1, n).round().astype(int)]
@@ -313,7 +264,7 @@ def hard_limit_assignment(source, target):
 
     best = torch.full((len(target),), torch.inf, device=source.device)
     match = torch.zeros(len(target), dtype=torch.int64, device=source.device)
-    for block in row_blocks(len(source), max(1, BLOCK_BYTES // (4 * len(target)))):
+    for block in row_blocks(len(source), max(1, _ASSIGNED_BYTES // (4 * len(target)))):
         excess = torch.cdist(source[block], target)
         excess -= excess.min(dim=1, keepdim=True).values
         least, row = excess.min(dim=0)
@@ -442,7 +393,7 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 def _axes(X: np.ndarray) -> np.ndarray:
     """Principal axes of X, completed to (d, d), as columns."""
-    return np.linalg.eigh((X.T @ X).astype(np.float64))[1].astype(np.float32)
+    return Engine().eigh(X.T @ X)[1].astype(np.float32)
 
 
 # Which links are right? Ranked by CSLS, with the share of wrong ones estimated from rows without a partner.
@@ -497,16 +448,8 @@ def _without_partner(
 
     A link needs a CSLS that is at least the `best` (n_target,) of the other row.
     """
-    found, k = np.empty(len(links[0]), dtype=np.float32), min(k, len(target) - 1)
-    for block, cosines in _products(source[links[0]], target):
-        each = np.arange(len(cosines))
-        cosines[each, links[1, block]] = -np.inf
-        crowded_source = np.partition(cosines, -k, axis=1)[:, -k:].mean(axis=1)
-        cosines -= crowded / 2
-        other = cosines.argmax(axis=1)
-        csls = 2 * cosines[each, other] - crowded_source
-        found[block] = np.where(csls >= best[other], csls, -np.inf)
-    return found
+    other, csls = best_without(source[links[0]], target, links[1], crowded, k)
+    return np.where(csls >= best[other], csls, -np.inf)
 
 
 def _precision(

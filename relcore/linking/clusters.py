@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from relcore.engine.engine import Engine
-from relcore.engine.rows import mean_row, row_blocks, unit_rows
+from relcore.engine.matching import mean_of_nearest
+from relcore.engine.rows import mean_row, unit_rows
 
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
 CLUSTERED_ROWS = 5000  # at most, for each clustering others
@@ -112,14 +113,9 @@ def relative_rotation(X: np.ndarray, Y: np.ndarray, anchors: tuple[np.ndarray, n
     return rotation_between(X, _near(first, second, Y))
 
 
-def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray, k: int = NEAREST) -> np.ndarray:
-    """Unit means (n, e) of the values (m, e) of the k keys (m, d) that are nearest to each query (n, d)."""
-    k = min(k, max(1, len(keys) // 20))
-    means = np.empty((len(queries), values.shape[1]), dtype=np.float32)
-    for block in row_blocks(len(queries), 500):
-        nearest = np.argpartition(queries[block] @ keys.T, -k, axis=1)[:, -k:]
-        means[block] = values[nearest].mean(axis=1)
-    return unit_rows(means)
+def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Unit means (n, e) of the values (m, e) of the keys (m, d) that are nearest to each query (n, d)."""
+    return mean_of_nearest(queries, keys, values, min(NEAREST, max(1, len(keys) // 20)))
 
 
 def damped_rounds(
@@ -211,7 +207,7 @@ def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float
 
 def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
     """The largest of 10,000 agreements of fits that find the axes, and their signs at random."""
-    spread = np.linalg.eigvalsh((X.T @ X).astype(np.float64)) / len(X)
+    spread = Engine().eigh(X.T @ X)[0] / len(X)
     return float((rng.choice((-1.0, 1.0), (_DRAWS, len(spread))) @ spread).max())
 
 
@@ -249,7 +245,7 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
 
 def _flattened(X: np.ndarray) -> np.ndarray:
     """(d, d), which shortens the long axes of X: its covariance to a negative power."""
-    spread, axes = np.linalg.eigh((X.T @ X).astype(np.float64))
+    spread, axes = Engine().eigh(X.T @ X)
     spread = np.maximum(spread, 0) + 1e-3 * spread[-1]
     return (axes * spread**-_FLATTER @ axes.T).astype(np.float32)
 
@@ -271,14 +267,11 @@ def _candidates(
     for _ in range(rounds):
         own = rows[rng.choice(len(rows), min(ROWS, len(rows)), replace=False)]
         other = targets[rng.choice(len(targets), min(TARGETS, len(targets)), replace=False)]
+        queries, keys = unit_rows(own @ (bases[0] if mapping is None else mapping)), other
         if mapping is None:
-            cosines = unit_rows(own @ bases[0]) @ unit_rows(other @ bases[1]).T
-        else:
-            cosines = unit_rows(own @ mapping) @ other.T
-        k = min(PAIRED_NEAREST, *cosines.shape)
-        crowded = min(PAIRED_CROWDING, *cosines.shape)
-        cosines -= np.partition(cosines, -crowded, axis=0)[-crowded:].mean(axis=0) / 2
-        near = unit_rows(other[np.argpartition(cosines, -k, axis=1)[:, -k:]].mean(axis=1))
+            keys = unit_rows(other @ bases[1])
+        few = min(len(own), len(other))
+        near = mean_of_nearest(queries, keys, other, min(PAIRED_NEAREST, few), min(PAIRED_CROWDING, few))
         turned = rotation_between(np.concatenate([own, first]), np.concatenate([near, second]), weights)
         mapping = turned if mapping is None else (mapping + turned) / 2
     return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.engine import matching
+from relcore.engine.matching import crowding
 from relcore.engine.rows import unit_rows
-from relcore.linking import bootstrap
-from relcore.linking.bootstrap import crowding, match_csls
+from relcore.linking.bootstrap import match_csls
 
 
 def spaces(n, m, d=12, seed=0):
@@ -25,7 +26,7 @@ def dense(X, Y, k):
 
 @pytest.mark.parametrize(("n", "m", "k"), [(257, 90, 10), (61, 803, 3), (5, 7, 10)])
 def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
-    monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
+    monkeypatch.setattr(matching, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
     X, Y = spaces(n, m)
     scores = dense(X, Y, min(k, n, m)) if min(k, n, m) == k else None
     found = match_csls(X, Y, k)
@@ -48,7 +49,7 @@ def test_equal_rows_are_paired_once():
 
 
 def test_memory_stays_at_a_block(monkeypatch):
-    monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 2**20)
+    monkeypatch.setattr(matching, "BLOCK_BYTES", 2**20)
     X, Y = spaces(6000, 6000)
     tracemalloc.start()
     match_csls(X, Y)
