@@ -60,6 +60,9 @@ def test_every_command_parses_and_every_path_is_there(path):
     for arguments in commands(path):
         with suppress(SystemExit):  # of --help and --print-thresholds; what is wrong is a SpaceError
             assert parser_of(arguments).parse_args(arguments).command == arguments[0]
+    for named in re.findall(r"(?m)^\.\. autoclass:: (relcore\.\S+)", read(path)):
+        module, _, name = named.rpartition(".")
+        assert hasattr(importlib.import_module(module), name), named
     linked = re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", re.sub(r"(?s)```.*?```", "", read(path)))
     named = re.findall(r"`((?:app|assets|benchmarks|docs|plugins|relcore|tests)/[\w./-]+)`", read(path))
     targets = [path.parent / link for link in linked if "://" not in link] + [ROOT / name for name in named]
