@@ -19,6 +19,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SEARCHES
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec, need_access, put_space
+from relcore.catalog.task import task_job
 from relcore.compare.scoring import MANY_ROWS, ExactScores
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder
@@ -39,7 +40,6 @@ from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.score import Score
 from relcore.spaces.space import Match
-from relcore.tasks.task import task_job
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention

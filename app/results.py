@@ -14,12 +14,12 @@ from app import compute, messages
 from app.jobs import asked_again, cost_in_words, follow, learned, queue
 from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec, put_space
+from relcore.catalog.task import Task, inputs_of, task_job
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, FinishedGroup
 from relcore.runs.jobs import Job
 from relcore.runs.progress import expect
 from relcore.spaces.space import LatentSpace
-from relcore.tasks.task import Task, inputs_of, task_job
 
 AT_ONCE_SECONDS = 1.0
 _ASKED, _LATEST, _HERE = "relscope.results-asked", "relscope.results-latest", "relscope.results-here"

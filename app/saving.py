@@ -33,19 +33,18 @@ from app.workspace import (
     to_query,
     with_selection,
 )
-from relcore import __version__
 from relcore.base import records
 from relcore.base.access import OPENED
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.records import MOST_BYTES, parse
+from relcore.base.version import __version__
 from relcore.base.writing import NotWritten, write
 from relcore.catalog.catalog import SpaceSpec
 from relcore.invert.inversion import InversionSpec
-from relcore.maps.pane_maps import OWN
+from relcore.maps.pane_maps import GRID, OWN
 from relcore.runs.digest import StoreError
 from relcore.spaces import selections
-from relcore.tasks.recipe import GRID
 
 DEFAULT_ANCHORS = "random 300 0"
 TAB = "tab"  # in the address

@@ -9,23 +9,22 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
-from relcore import __version__
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import STRATEGIES
 from relcore.base.records import MOST_BYTES, parse
 from relcore.base.settings import settings_of
 from relcore.base.text import visible
+from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import StarLook
 from relcore.invert.inversion import InversionSpec
-from relcore.maps.pane_maps import OWN
+from relcore.maps.pane_maps import OWN, ComparisonRecipe
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec
 from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
-from relcore.tasks.recipe import ComparisonRecipe
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = (OWN, "absolute", "relative", "whitened")

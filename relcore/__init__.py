@@ -3,6 +3,8 @@
 The names of `__all__` are imported when they are first used, so that ``import relcore`` takes no time.
 """
 
+from relcore.base.version import __version__ as __version__
+
 TYPE_CHECKING = False  # not from typing: until `relcore.base.stopping` listens, Ctrl-C ends in a traceback
 if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equal to the table below
     from typing import Any
@@ -26,7 +28,6 @@ if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equ
     from relcore.stitch.stitching import stitch_matrix as stitch_matrix
     from relcore.universe.universe import Universe as Universe
 
-__version__ = "0.2.0"
 _MODULES = {
     "InverseRelativeProjection": "represent.translation",
     "LatentSpace": "spaces.space",

@@ -6,45 +6,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import shutil
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stdout
-from functools import partial
-from importlib import import_module
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
-from relcore import __version__
 from relcore.base import access, environment, stopping
-from relcore.base.errors import NoCommonId, SpaceError, did_you_mean
+from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.report import Report
 from relcore.base.text import harmless, visible
 from relcore.base.writing import sweep_temporary
-
-COMMANDS = {
-    "available": "list the spaces on this machine, and those that have to be downloaded",
-    "app": "open the app in the browser, with your spaces loaded",
-    "encode": "encode pictures, texts or a graph as spaces",
-    "project": "describe the rows of a space by their similarities to anchors",
-    "compare": "score how similar two spaces are, absolute and relative to anchors, with chance levels",
-    "audit": "find anchor pairs that are wrong, and score the spaces without them",
-    "drift": "compare two versions of a space, and fail if the drift matters",
-    "adapt": "map rows with an adapter from one store of vectors to another, or show its card",
-    "stitch": "test every encoder with the head of every other encoder",
-    "invert": "translate one space into another through anchors, and measure the error",
-    "link": "find rows of two spaces that are the same thing, from a few known pairs or from none",
-    "universe": "bring several spaces into one by one map each, add a space to it, or map rows",
-    "passport": "publish anchors with their vectors, check what became of them, or bridge two models by them",
-    "study": "run or resume a study; without a name, list all studies",
-    "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
-    "figure": "draw a figure again from its recipe",
-    "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
-    "config": "show the defaults that relscope.toml sets",
-    "completion": "print the script that completes commands and options in a shell",
-}
-FORMER = {"bootstrap": "link"}  # names of earlier versions
+from relcore.commands.parser import COMMANDS as COMMANDS
+from relcore.commands.parser import parser_of
 
 
 def main(
@@ -140,77 +114,3 @@ class _Harmless:
     def write(self, text: str) -> int:
         self._stream.write(harmless(text))
         return len(text)
-
-
-class _Help(argparse.HelpFormatter):
-    """The example at the end keeps its lines."""
-
-    def _format_action(self, action: argparse.Action) -> str:
-        """List the commands without a heading of their own."""
-        if isinstance(action, argparse._SubParsersAction):
-            return "".join(map(self._format_action, action._get_subactions()))
-        return super()._format_action(action)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if text.startswith("example:"):
-            return "\n".join(indent + line for line in text.splitlines())
-        return super()._fill_text(text, width, indent)
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as all others are; `called` is that of the command, `commands`
-    holds those of all.
-    """
-
-    called: argparse.ArgumentParser | None = None
-    commands: argparse._SubParsersAction | None = None
-
-    def error(self, message: str) -> NoReturn:
-        message, near, prog = message.removeprefix("argument "), "", self.prog
-        if wrong := re.match(r"command: invalid choice: '(.*?)'", message):
-            message = f"{wrong[1]!r:.80}: expected one of {', '.join(COMMANDS)}"
-            near = did_you_mean(wrong[1], COMMANDS)
-        elif (wrong := re.match(r"unrecognized arguments: (-[^ =]+)", message)) and self.called:
-            near, prog = did_you_mean(wrong[1], self.called._option_string_actions), self.called.prog
-        raise SpaceError(f"{message}{near or ';'} see {prog} --help")
-
-
-def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.ArgumentParser:
-    """All commands with one line each, and the arguments of the one that is called, with the defaults of
-    relscope.toml; with `every` the arguments of all, without these.
-    """
-    width = min(100, shutil.get_terminal_size().columns)
-    style = {"formatter_class": partial(_Help, max_help_position=28, width=width)}
-    parser = _Parser(
-        prog="relscope",
-        description="Relscope on the command line: the same spaces, settings and numbers as in the app.",
-        epilog="Help for one command: relscope compare --help",
-        **style,
-    )
-    version = ""
-    if "--version" in arguments:
-        from relcore.files.confined import offers
-
-        version = f"relscope {__version__}; {offers()}"
-    parser.add_argument("--version", action="version", version=version)
-    commands = parser.commands = parser.add_subparsers(
-        dest="command", metavar="command", required=True, title="commands"
-    )
-    for name, about in COMMANDS.items():
-        sentence = f"{about[0].upper()}{about[1:]}."
-        former = [one for one in FORMER if FORMER[one] == name]
-        command = commands.add_parser(name, help=about, description=sentence, aliases=former, **style)
-        called = arguments[:1] and arguments[0] in (name, *former)
-        if called or every:
-            module = import_module(f"relcore.commands.{name}")
-            module.add_arguments(command)
-            store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
-            command.add_argument("--store", metavar="FOLDER", help=store)
-            command.add_argument("--quiet", action="store_true", help="do not show progress")
-            command.set_defaults(run=module.run)
-        if called:
-            from relcore.commands.config import set_defaults
-
-            set_defaults(command, name)
-            parser.called = command
-    return parser

@@ -19,6 +19,7 @@ from relcore.base import names, plugins
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_space
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
+from relcore.catalog.task import task_job
 from relcore.cli import main
 from relcore.commands import encode as encode_command
 from relcore.compare.scoring import AllPairs
@@ -34,7 +35,6 @@ from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.stores.index import parse_place
 from relcore.studies.study import study_of
-from relcore.tasks.task import task_job
 from tests.app.conftest import Session
 from tests.app.test_universe_page import similarity_of
 

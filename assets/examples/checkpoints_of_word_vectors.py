@@ -18,9 +18,9 @@ from gensim.test.utils import datapath
 from gensim.utils import simple_preprocess
 
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import load_all
 from relcore.drift.check import DriftSeries
 from relcore.drift.reports import DriftLines, DriftMap
-from relcore.tasks.recipe import load_all
 
 EPOCHS = 12
 

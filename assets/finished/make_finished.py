@@ -25,6 +25,7 @@ from relcore.catalog.catalog import held_out_ids, stored_encoding_spec
 from relcore.catalog.encoding import encode
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.catalog.stored import encoding_key, key_of, space_of
+from relcore.catalog.task import Task
 from relcore.compare.differences import Differences
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder
@@ -39,7 +40,6 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from relcore.stitch.stitching import StitchSpec, share_rows
 from relcore.studies.study import StudyRuns, StudySpec, finished_run, study_of
-from relcore.tasks.task import Task
 
 _LARGEST = 6_000_000  # bytes of a file
 _LONG = 20_000  # letters of metadata, above which an entry has a file of its own

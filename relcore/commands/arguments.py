@@ -199,11 +199,6 @@ def _path_or_address(text: str) -> Path | str:
     return text if is_address(text) else Path(text)
 
 
-def written(action: argparse.Action) -> bool:
-    """Whether an argument names what a command writes."""
-    return action.dest == "output" or getattr(getattr(action, "setting", None), "written", False)
-
-
 def flag(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
 

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     import shtab
 
-    from relcore.cli import parser_of
+    from relcore.commands.parser import parser_of
 
     parser = parser_of((), every=True)
     for command in dict.fromkeys(parser.commands.choices.values()):

@@ -12,13 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from relcore import __version__
 from relcore.base import access
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.libraries import missing_library
 from relcore.base.text import visible
+from relcore.base.version import __version__
 from relcore.catalog.catalog import is_address
-from relcore.commands.arguments import written
+from relcore.commands.parser import written
 from relcore.stores.index import parse_place
 
 # The commands that answer a question and write no file, with the arguments that make them so.
@@ -159,7 +159,7 @@ def _need_open_name(text: str) -> None:
 
 @cache
 def _parser(name: str) -> argparse.ArgumentParser:
-    from relcore.cli import parser_of
+    from relcore.commands.parser import parser_of
 
     return parser_of([name]).called
 

@@ -221,7 +221,7 @@ def _check(options: argparse.Namespace) -> Report:
 
 def _bridge(options: argparse.Namespace) -> Report:
     """What `relscope migrate OLD NEW --export FOLDER` makes: a passport is a space."""
-    from relcore.cli import parser_of
+    from relcore.commands.parser import parser_of
 
     old, new = (Passport.load(file) for file in options.files)
     match(old.space, new.space)

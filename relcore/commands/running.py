@@ -19,6 +19,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.task import Result, Task, inputs_of, task_job
 from relcore.commands.arguments import by_shard, number_or_ids, spaces_of, suspects_of
 from relcore.commands.output import Bar, show
 from relcore.runs.digest import StoreError
@@ -26,7 +27,6 @@ from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.tasks.task import Result, Task, inputs_of, task_job
 
 if TYPE_CHECKING:
     from relcore.sharded.estimate import Forecast

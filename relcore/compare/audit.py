@@ -15,6 +15,8 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Task
 from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
@@ -25,8 +27,6 @@ from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differ
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Difference, Score
 from relcore.spaces.space import LatentSpace, Split, known_ids, match
-from relcore.tasks.recipe import Recipe, load_all
-from relcore.tasks.task import Task
 
 ALL, KEPT = "all anchors", "without the suspects"
 _FEWEST_SCORED = 5

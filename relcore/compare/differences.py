@@ -15,6 +15,8 @@ from relcore.base.magnitude import brought, centred
 from relcore.base.numbers import short
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Task
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
 from relcore.engine.nearest import nearest_within
 from relcore.engine.rows import mean_row, unit_rows
@@ -26,8 +28,6 @@ from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, held_out
 from relcore.scores.neighbours import find_neighbours, jaccard_rows
 from relcore.spaces.space import LatentSpace, Match, match
-from relcore.tasks.recipe import Recipe, load_all
-from relcore.tasks.task import Task
 
 # Dense rows lose their neighbours to a little noise, so agreement differs by class even if none has moved.
 # Noise that lowers the mean agreement to what was measured tells how much each group would keep, and its

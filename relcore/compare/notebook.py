@@ -16,13 +16,12 @@ from relcore.compare.columns import colored, named_clusters, needs_clusters
 from relcore.compare.scene import MapLook, assemble_scene, dressed, prominent_rows
 from relcore.encoders.words import load_words
 from relcore.figures.scene import Scene
-from relcore.maps.pane_maps import OWN, PANES, drawn_panes, map_pair, orient_pairs
+from relcore.maps.pane_maps import GRID, OWN, PANES, drawn_panes, map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, default_view, make_view
 from relcore.represent.anchors import select_anchors
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import LatentSpace, Match, MatrixLike, as_pair, match
-from relcore.tasks.recipe import GRID
 
 if TYPE_CHECKING:
     from relcore.panes.widget import PanesWidget

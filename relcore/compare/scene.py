@@ -14,6 +14,7 @@ from relcore.base.names import SEARCHES
 from relcore.base.numbers import counted
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, encode_again, load
+from relcore.catalog.recipe import Recipe, load_all, recipe_of
 from relcore.catalog.row_tables import row_texts
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
 from relcore.compare.scoring import (
@@ -34,7 +35,7 @@ from relcore.figures.export import (
     training_exportable,
 )
 from relcore.figures.scene import Clusters, Coloring, Pane, Scene, StarLook
-from relcore.maps.pane_maps import OWN, drawn_panes, map_pair, orient_pairs
+from relcore.maps.pane_maps import OWN, ComparisonRecipe, drawn_panes, load_pair, map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import (
     COLUMN,
@@ -62,7 +63,6 @@ from relcore.scores.pair_scores import PairScores
 from relcore.scores.passes import score_forms
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match, distinct_names
-from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair, recipe_of
 
 RIGHT, LOWER = "right", "lower"
 AXES = {OWN: "own axes", "absolute": "shared axes"}  # what panes of absolute spaces are called

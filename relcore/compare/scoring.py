@@ -14,6 +14,7 @@ from relcore.base.names import METRICS, SEARCHES
 from relcore.base.numbers import in_cell
 from relcore.base.plugins import named_in_errors
 from relcore.base.settings import setting
+from relcore.catalog.task import Task
 from relcore.engine.nearest import need_k
 from relcore.engine.rows import unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
@@ -40,7 +41,6 @@ from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
 from relcore.scores.pair_scores import PairScores, best_by_chance
 from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, known_rows, marked, match
-from relcore.tasks.task import Task
 
 if TYPE_CHECKING:
     from relcore.scores.lists import Parts

@@ -21,6 +21,7 @@ from relcore.base.names import Named
 from relcore.base.numbers import general, short
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
+from relcore.catalog.task import Task
 from relcore.drift.measures import (
     EVERYTHING_NEW,
     FEWEST,
@@ -43,7 +44,6 @@ from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels
 from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, known_ids, known_rows, match
-from relcore.tasks.task import Task
 
 # How much may change beyond the noise level before the drift gate alarms.
 

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relcore import __version__
 from relcore.base.errors import need_one_of
 from relcore.base.numbers import general, short
 from relcore.base.report import Report, Table
+from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import Recipe, load_all
 from relcore.drift.check import (
     AGAINST,
     LINES,
@@ -36,7 +37,6 @@ from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.scores.score import Z95
-from relcore.tasks.recipe import Recipe, load_all
 
 _MOST_ROWS = 20  # that people read: classes with an alarm first
 _LEAST = 1e-3  # a threshold may be zero

@@ -20,11 +20,14 @@ from relcore.base.numbers import band, counted, general, in_cell, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Task
 from relcore.engine.nearest import nearest
 from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
 from relcore.figures.scene import Pane, Scene
+from relcore.maps.pane_maps import ComparisonRecipe, load_pair
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
@@ -45,8 +48,6 @@ from relcore.scores.comparison import long_rows
 from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match, Split, agreed_labels, distinct_names, marked, shared_ids
-from relcore.tasks.recipe import ComparisonRecipe, Recipe, load_all, load_pair
-from relcore.tasks.task import Task
 
 DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 OMEGAS = (1, 4, 8, 16)

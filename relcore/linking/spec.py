@@ -14,6 +14,8 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Task
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.linking.bootstrap import (
@@ -38,8 +40,6 @@ from relcore.scores.comparison import score_pair, score_table
 from relcore.scores.reports import score_cells
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Split, known_ids
-from relcore.tasks.recipe import Recipe, load_all
-from relcore.tasks.task import Task
 
 SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
 FEWEST_SHARED = 20  # with fewer ids in common there is nothing to hide

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from relcore import __version__
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
@@ -26,6 +25,7 @@ from relcore.base.names import INDEXES
 from relcore.base.numbers import band, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.sealed import checked_tensors, damaged, sealed
+from relcore.base.version import __version__
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.engine.rows import row_blocks, unit_rows
 from relcore.files.formats import checked_ids

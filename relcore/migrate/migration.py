@@ -18,6 +18,8 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Task
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.engine.rows import unit_rows
@@ -55,8 +57,6 @@ from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
 from relcore.scores.score import Difference, mean_difference
 from relcore.spaces.space import LatentSpace, match, row_keys
-from relcore.tasks.recipe import Recipe, load_all
-from relcore.tasks.task import Task
 
 TITLES = {"keep": "keep", "bridge": "bridge", "twice": "query both models", "re-embed": "re-embed"}
 

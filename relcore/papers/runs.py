@@ -15,8 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from relcore import __version__
 from relcore.base import records
+from relcore.base.version import __version__
 from relcore.papers.rows import FOLDER, Number, Ours, grouped, rounded, shipped
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns, StudySpec, study_of

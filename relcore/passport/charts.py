@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Task
 from relcore.engine.rows import unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
@@ -25,8 +27,6 @@ from relcore.passport.passport import (
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.tasks.recipe import Recipe, load_all
-from relcore.tasks.task import Task
 
 MINILM = "minilm"
 

@@ -16,6 +16,7 @@ from relcore.base.names import METHODS, STITCHED
 from relcore.base.numbers import band, short
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import Recipe, load_all
 from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
@@ -23,7 +24,6 @@ from relcore.represent.methods import FittedSpace, MethodSettings, fit_translati
 from relcore.scores.neighbours import find_neighbours
 from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, Match, Split, match
-from relcore.tasks.recipe import Recipe, load_all
 
 METRICS = {"first": "found first", "mrr": "MRR", "jaccard": "Jaccard"}
 _PERMUTATIONS = 50

@@ -17,6 +17,8 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Task
 from relcore.engine.rows import mean_row
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
@@ -36,8 +38,6 @@ from relcore.spaces.space import (
     marked,
     shared_ids,
 )
-from relcore.tasks.recipe import Recipe, load_all
-from relcore.tasks.task import Task
 
 # Seconds: per row, column and class of a logistic head; per row, epoch and weight of a network.
 _LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3

@@ -18,6 +18,7 @@ from relcore.base.names import METHODS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import trained_weights
+from relcore.catalog.recipe import Recipe, load_all
 from relcore.encoders.dataset import Dataset, Kind
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, TrainedEncoder
@@ -28,7 +29,6 @@ from relcore.runs.progress import silent
 from relcore.runs.store import Store
 from relcore.spaces.space import distinct_names
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows, short_names
-from relcore.tasks.recipe import Recipe, load_all
 
 if TYPE_CHECKING:
     from PIL.Image import Image

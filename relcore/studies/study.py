@@ -24,6 +24,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, complete
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
+from relcore.catalog.recipe import Recipe
 from relcore.encoders.bundled import LANGUAGES
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
@@ -42,7 +43,6 @@ from relcore.runs.store import Store
 from relcore.scores.score import Z95
 from relcore.spaces.space import LatentSpace, Match, Split, match, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.tasks.recipe import Recipe
 
 NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
 

@@ -14,6 +14,7 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import Named
 from relcore.base.numbers import in_cell, percent, short
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import Recipe, load_all
 from relcore.engine.engine import thin_svd
 from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel, MovingPoints
 from relcore.figures.export import Exportable, chart_exportable
@@ -21,7 +22,6 @@ from relcore.maps.views import default_view, make_view, sample_view
 from relcore.scores.pair_scores import average_linkage, distances
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import short_names
-from relcore.tasks.recipe import Recipe, load_all
 from relcore.universe.universe import Universe, UniverseSpec, consistency
 
 CHARTS = {

@@ -26,6 +26,7 @@ from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.base.writing import write
+from relcore.catalog.task import Task
 from relcore.engine.device import one_thread_products
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
@@ -38,7 +39,6 @@ from relcore.runs.store import Store
 from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, distinct_names, row_keys, scored_rows
-from relcore.tasks.task import Task
 
 SUFFIX = ".universe"
 FEWEST_ROWS = 20  # of which a fifth is held out

@@ -13,10 +13,10 @@ from app import jobs
 from app.workspace import Workspace, from_session_file, to_session_file
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import load, load_encoding
+from relcore.catalog.task import inputs_of
 from relcore.linking.link import read_pairs
 from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
-from relcore.tasks.task import inputs_of
 from tests.app.conftest import Session, save_space
 
 

@@ -83,8 +83,8 @@ NEWER = {
 def of(file: str, given: bytes | None = None):
 
     def read(folder: Path) -> list[str]:
+        from relcore.catalog.recipe import recipe_of
         from relcore.figures.export import read_recipe
-        from relcore.tasks.recipe import recipe_of
 
         written = json.loads(json.dumps(recipe_of(read_recipe(folder / file)).to_json()))
         described = json.loads((folder / file).read_bytes() if given is None else given)
@@ -180,8 +180,8 @@ def cases() -> Iterator[Case]:
 def _readable(file: str):
 
     def read(folder: Path) -> bool:
+        from relcore.catalog.recipe import recipe_of
         from relcore.figures.export import read_recipe
-        from relcore.tasks.recipe import recipe_of
 
         return bool(recipe_of(read_recipe(folder / file)).to_json())
 

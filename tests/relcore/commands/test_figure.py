@@ -11,13 +11,13 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.compare.scene import Panes, Scores, Spectrum, comparison_scene
 from relcore.figures.style import DARK, Style
+from relcore.maps.pane_maps import ComparisonRecipe, load_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.represent.anchors import diagnose_anchors
 from relcore.scores.comparison import REPRESENTATIONS
 from relcore.scores.passes import score_forms
 from relcore.spaces.space import match
-from relcore.tasks.recipe import ComparisonRecipe, load_pair
 
 KINDS = ("comparison", "scores", "spectrum")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace, Universe, load_space
+from relcore.catalog.recipe import recipe_of
 from relcore.cli import main
 from relcore.commands.output import write_space
 from relcore.figures.export import read_recipe
-from relcore.tasks.recipe import recipe_of
 
 
 @pytest.fixture

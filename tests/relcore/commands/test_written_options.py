@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from relcore.cli import COMMANDS, main, parser_of
-from relcore.commands.arguments import written
+from relcore.commands.parser import written
 
 FOREVER = {"app", "mcp"}  # they serve until they are stopped
 CALLS = {

@@ -10,6 +10,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import recipe_of
 from relcore.compare.differences import (
     FORMS,
     Differences,
@@ -18,7 +19,6 @@ from relcore.compare.differences import (
     summary,
 )
 from relcore.spaces.space import LatentSpace
-from relcore.tasks.recipe import recipe_of
 
 SIZES = (20, 40, 60, 80, 100, 120)
 K = 10

@@ -10,10 +10,10 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import recipe_of
 from relcore.compare.scene import MapLook, Panes
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
-from relcore.tasks.recipe import recipe_of
 
 
 @pytest.fixture

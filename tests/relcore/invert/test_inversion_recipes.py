@@ -14,9 +14,9 @@ from relcore.base.names import ROUTES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import exportable
 from relcore.invert.inversion import InversionSpec, RecoveredRows, RecoveryErrors, invert_pair, sides
+from relcore.maps.pane_maps import ComparisonRecipe
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.space import LatentSpace, match
-from relcore.tasks.recipe import ComparisonRecipe
 
 N, D, K = 300, 8, 30
 

@@ -9,11 +9,11 @@ import pytest
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import put_space
+from relcore.catalog.task import task_job
 from relcore.invert.inversion import Translation, TranslationSpec, translate_all
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
-from relcore.tasks.task import task_job
 
 ANCHORS = [f"r{row}" for row in range(60)]
 WAYS = ("absolute", "irp-pruned", "irp-ridge", "procrustes")

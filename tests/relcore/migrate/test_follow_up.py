@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import recipe_of
 from relcore.figures.style import COLUMN, Style
 from relcore.migrate.migration import Migration, MigrationChart, ThresholdChange, ThresholdScores
-from relcore.tasks.recipe import recipe_of
 from tests.relcore.migrate.planted import migration_spaces
 
 TASK = Migration(adapter="procrustes", compared=("ridge",), sizes=(50, 100), draws=1)

@@ -96,7 +96,7 @@ class Task(ABC, Generic[Result]):
 
 
 def task_job(context: Context, *, task: Task[Any], inputs: Sequence[str] = ()) -> None:
-    """A task as a job of the queue; `inputs` are store keys of its spaces (`encodings.put_space`)."""
+    """A task as a job of the queue; `inputs` are store keys of its spaces (`put_space`)."""
     task.finish(context, [load_encoding(context.store, key) for key in inputs])
 
 
