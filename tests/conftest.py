@@ -75,7 +75,7 @@ def browser() -> Iterator:
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="the browser tests need playwright: pip install playwright"
     )
-    from tests.browser.conftest import FLAGS, find_chromium
+    from tests.browser.chromium import FLAGS, find_chromium
 
     path = find_chromium()
     if path is None:

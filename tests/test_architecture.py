@@ -45,7 +45,6 @@ FLOORS = (
     "passport",
     "sharded",
     "studies",
-    "papers",
     "commands",
 )
 # Libraries that only one part of the project knows.

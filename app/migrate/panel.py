@@ -51,9 +51,9 @@ from relcore.migrate.migration import (
     starting_models,
 )
 from relcore.migrate.migration import TASK as EXAMPLE
-from relcore.papers.runs import commit_of
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
+from relcore.studies.paper_runs import commit_of
 
 KEEP: dict[str, Any] = {"persist_state": "session"}
 STARTS_ITSELF = 20.0  # seconds

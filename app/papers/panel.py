@@ -23,7 +23,7 @@ from app.studies import panel
 from app.workspace import BUNDLED, Workspace
 from relcore.base.names import STUDIES
 from relcore.base.numbers import general, short
-from relcore.papers.rows import (
+from relcore.studies.paper_rows import (
     DOES_NOT,
     HOLDS,
     NO,
@@ -46,7 +46,7 @@ from relcore.papers.rows import (
     studies_of,
     verdicts_of,
 )
-from relcore.papers.runs import RUNS, PaperRun, result_of
+from relcore.studies.paper_runs import RUNS, PaperRun, result_of
 from relcore.studies.study import StudySpec, study_of
 
 _SIGNS = {YES: "✓", NO: "✗"}

@@ -22,7 +22,7 @@ from relcore.base.records import parse
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
-from relcore.papers.rows import PaperRow, rows_of_study
+from relcore.studies.paper_rows import PaperRow, rows_of_study
 from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of
 
 _GIVEN = "relscope.given-"

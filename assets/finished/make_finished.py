@@ -33,12 +33,12 @@ from relcore.encoders.words import BUNDLED, load_words
 from relcore.linking.spec import BootstrapSpec
 from relcore.migrate import migration
 from relcore.migrate.migration import ThresholdChange
-from relcore.papers.runs import commit_of
 from relcore.runs.entries import FOLDER, finished
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 from relcore.stitch.stitching import StitchSpec, share_rows
+from relcore.studies.paper_runs import commit_of
 from relcore.studies.study import StudyRuns, StudySpec, finished_run, study_of
 
 _LARGEST = 6_000_000  # bytes of a file

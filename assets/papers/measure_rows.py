@@ -13,9 +13,9 @@ from pathlib import Path
 
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.papers.rows import SHIPPED, Ours, find_row, load_rows, read_ours
-from relcore.papers.runs import RUNS, commit_of, is_current, ours_of, study_runs
 from relcore.runs.store import Store, in_use
+from relcore.studies.paper_rows import SHIPPED, Ours, find_row, load_rows, read_ours
+from relcore.studies.paper_runs import RUNS, commit_of, is_current, ours_of, study_runs
 from relcore.studies.study import finished_run
 
 

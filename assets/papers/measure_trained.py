@@ -28,12 +28,12 @@ from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.engine.rows import mean_row, unit_rows
-from relcore.papers.rows import SHIPPED, Ours, grouped
-from relcore.papers.runs import RUNS, commit_of
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
+from relcore.studies.paper_rows import SHIPPED, Ours, grouped
+from relcore.studies.paper_runs import RUNS, commit_of
 
 F1, SIGNED = "weighted F1", "−1 … 1"
 Row = dict[str, Any]

@@ -156,7 +156,7 @@ def run(options: argparse.Namespace) -> Report:
         notes += [str(options.plan)] if options.plan else []
     if options.export:
         from relcore.migrate.migration import export_result
-        from relcore.papers.runs import commit_of
+        from relcore.studies.paper_runs import commit_of
 
         notes += map(str, export_result(result, pairs, (new.name, old.name), options.export, commit_of()))
     notes = [*report.notes, *notes, *sampled]

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from relcore.papers.rows import (
+from relcore.studies.paper_rows import (
     DOES_NOT,
     HOLDS,
     NO,
@@ -26,7 +26,7 @@ from relcore.papers.rows import (
     spread_of,
     verdicts_of,
 )
-from relcore.papers.runs import is_current
+from relcore.studies.paper_runs import is_current
 
 
 def ours(*numbers, run="words"):

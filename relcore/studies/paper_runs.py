@@ -17,8 +17,8 @@ import pandas as pd
 
 from relcore.base import records
 from relcore.base.version import __version__
-from relcore.papers.rows import FOLDER, Number, Ours, grouped, rounded, shipped
 from relcore.runs.store import Store
+from relcore.studies.paper_rows import FOLDER, Number, Ours, grouped, rounded, shipped
 from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 
