@@ -49,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/_bulk":
             path = f"/{json.loads(content.splitlines()[0])['index']['_index']}/_bulk"
         name, *action = map(unquote, path[1:].split("/"))
-        if self.command == "PUT":
+        if self.command == "PUT" and not action:
             server.indices[name] = {"mappings": json.loads(content)["mappings"], "rows": {}}
             return self._reply({"acknowledged": True})
         if name not in server.indices:
