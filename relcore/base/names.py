@@ -106,6 +106,11 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return {name: self._kind(**told, **facts) for name, told in plugins.named(self._family, [*self._own])}
 
     @property
+    def own(self) -> dict[str, Entry]:
+        """Those of Relscope."""
+        return self._own
+
+    @property
     def added(self) -> dict[str, Entry]:
         """The choices that plugins add."""
         if self._private:
@@ -392,53 +397,71 @@ ADAPTERS = {
     ),
 }
 
+
 # Files of vectors by their suffix, each a `files.formats.Format`.
+@dataclass(frozen=True)
+class FormatName(Named):
+    """A `files.formats.Format` of files that end so.
+
+    Attributes
+    ----------
+    store : str
+        The name in `INDEXES` of the store that reads and writes such a file in blocks, if any.
+    shard : "", "array" or "table"
+        Whether a folder of such files can be one space, and as what each of them is read.
+    """
+
+    store: str = ""
+    shard: Literal["", "array", "table"] = ""
+
+
 _FORMATS = {
-    ".npy": Named("NumPy", ".files.arrays:Npy"),
-    ".npz": Named("NumPy", ".files.arrays:Npz"),
-    ".safetensors": Named("safetensors", ".files.arrays:Safetensors"),
-    ".parquet": Named("Parquet", ".files.tables:Tables"),
-    ".arrow": Named("Arrow", ".files.tables:Tables"),
-    ".feather": Named("Feather", ".files.tables:Tables"),
-    ".csv": Named("CSV", ".files.tables:Tables"),
-    ".tsv": Named("TSV", ".files.tables:Tables"),
-    ".bin": Named("word2vec", ".files.word_vectors:Word2VecBinary"),
-    ".bin.gz": Named("word2vec", ".files.word_vectors:Word2VecBinary"),
-    ".vec": Named("fastText", ".files.word_vectors:Word2VecText"),
-    ".vec.gz": Named("fastText", ".files.word_vectors:Word2VecText"),
-    ".txt": Named("GloVe", ".files.word_vectors:Word2VecText"),
-    ".txt.gz": Named("GloVe", ".files.word_vectors:Word2VecText"),
-    ".gz": Named("word2vec", ".files.word_vectors:Word2Vec"),
-    ".faiss": Named("faiss", ".files.arrays:Faiss"),
-    ".index": Named("faiss", ".files.arrays:Faiss"),
-    ".h5ad": Named("AnnData", ".files.arrays:H5ad"),
-    ".pt": Named("PyTorch", ".files.arrays:Torch"),
-    ".pth": Named("PyTorch", ".files.arrays:Torch"),
+    ".npy": FormatName("NumPy", ".files.arrays:Npy", store="npy", shard="array"),
+    ".npz": FormatName("NumPy", ".files.arrays:Npz"),
+    ".safetensors": FormatName("safetensors", ".files.arrays:Safetensors"),
+    ".parquet": FormatName("Parquet", ".files.tables:Tables", store="parquet", shard="table"),
+    ".arrow": FormatName("Arrow", ".files.tables:Tables", shard="table"),
+    ".feather": FormatName("Feather", ".files.tables:Tables", shard="table"),
+    ".csv": FormatName("CSV", ".files.tables:Tables"),
+    ".tsv": FormatName("TSV", ".files.tables:Tables"),
+    ".jsonl": FormatName("JSON lines", ".files.tables:Tables"),
+    ".ndjson": FormatName("JSON lines", ".files.tables:Tables"),
+    ".bin": FormatName("word2vec", ".files.word_vectors:Word2VecBinary"),
+    ".bin.gz": FormatName("word2vec", ".files.word_vectors:Word2VecBinary"),
+    ".vec": FormatName("fastText", ".files.word_vectors:Word2VecText"),
+    ".vec.gz": FormatName("fastText", ".files.word_vectors:Word2VecText"),
+    ".txt": FormatName("GloVe", ".files.word_vectors:Word2VecText"),
+    ".txt.gz": FormatName("GloVe", ".files.word_vectors:Word2VecText"),
+    ".gz": FormatName("word2vec", ".files.word_vectors:Word2Vec"),
+    ".faiss": FormatName("faiss", ".files.arrays:Faiss", store="faiss"),
+    ".index": FormatName("faiss", ".files.arrays:Faiss", store="faiss"),
+    ".h5ad": FormatName("AnnData", ".files.arrays:H5ad"),
+    ".pt": FormatName("PyTorch", ".files.arrays:Torch"),
+    ".pth": FormatName("PyTorch", ".files.arrays:Torch"),
 }
-FORMATS = Family("formats", Named, _FORMATS)
+FORMATS = Family("formats", FormatName, _FORMATS)
 
 
 @dataclass(frozen=True)
 class IndexName(Named):
-    """A `stores.index.VectorIndex`: a file of these `suffixes`. If there are none, it is a database, whose
-    places name a table after #, and a shared app does not open it.
+    """A `stores.index.VectorIndex`: a file that ends as a format with this `store`, else a database, whose
+    places name a table after #, and which a shared app does not open.
     """
 
-    suffixes: tuple[str, ...] = ()
+    name: str = ""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        return tuple(suffix for suffix, entry in _FORMATS.items() if self.name and entry.store == self.name)
 
 
 # Where vectors are stored; the name is the kind in ``lancedb:FOLDER#TABLE``.
 _INDEXES = {
-    "npy": IndexName("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy", (".npy",)),
+    "npy": IndexName("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy", "npy"),
     "parquet": IndexName(
-        "Parquet file",
-        ".stores.index:ParquetIndex",
-        "FILE.parquet or FILE.parquet#COLUMN",
-        (".parquet",),
+        "Parquet file", ".stores.index:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN", "parquet"
     ),
-    "faiss": IndexName(
-        "faiss index", ".stores.index:FaissFile", "faiss:FILE or FILE.faiss", (".faiss", ".index")
-    ),
+    "faiss": IndexName("faiss index", ".stores.index:FaissFile", "faiss:FILE or FILE.faiss", "faiss"),
     "lancedb": IndexName("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 INDEXES = Family("stores", IndexName, _INDEXES, private=True)

@@ -26,7 +26,7 @@ OPTIONS: dict[Role, str] = {
     "pictures": "picture_column",
 }
 TEXT_OR = "text: ids, labels or neither?"
-VECTORS, EMPTY = "a vector per row", "empty"
+VECTORS, EMPTY, OUTSIDE = "a vector per row", "empty", "numbers beside "
 _USUAL = {"ids": ("id", "ids"), "labels": ("label", "labels"), "counts": ("count", "counts")}
 _WORDS = ("word", "words", "token", "tokens")
 _INDEX = ("", "Unnamed: 0", "__index_level_0__")
@@ -46,11 +46,11 @@ _TEXTS = (
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """What the first rows of a column hold.
+    """What a column holds.
 
     "flags" are booleans, "mixed" is numbers among text or the reverse, "other" can be no number. `note` and
-    `where` say what was expected and came in a mixed column, and its line or row. `whole`: all numbers are
-    whole.
+    `where` say what was expected and came in a mixed column, and its row. `whole`: all numbers are whole, or
+    all texts are whole numbers.
     """
 
     name: str
@@ -78,16 +78,12 @@ NO_CHOICES = Choices()
 
 @dataclass(frozen=True)
 class Column:
-    """One column, its role and the reason; of an unclear one, what was expected and came, and where.
-
-    A column that is not `sure` was judged by its first rows, and is checked as it is read.
-    """
+    """One column, its role and the reason; of an unclear one, what was expected and came, and where."""
 
     name: str
     role: Role
     reason: str
     where: str = ""
-    sure: bool = True
 
     @property
     def fault(self) -> str:
@@ -118,6 +114,15 @@ class Columns:
         """The number of dimensions; None if a column of vectors has to be read to know it."""
         places = self.places("dimension")
         return self.width if any(self.columns[place].reason == VECTORS for place in places) else len(places)
+
+    def notes(self) -> dict[str, list[str]]:
+        """What a reader of the vectors should know, as the column "note" of `Format.blocks`."""
+        outside = [column for column in self.columns if column.reason.startswith(OUTSIDE)]
+        found = [self.note] * bool(self.note)
+        if outside:
+            names = quote([column.name for column in outside[:8]])
+            found.append(f"{names} left out, {outside[0].reason}")
+        return {"note": found} if found else {}
 
     def check(self, name: str) -> None:
         """Raise a SpaceError for an unclear column, or without dimensions."""
@@ -162,12 +167,21 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
     if index is not None:
         columns[index] = _index(values[index], has_ids, any(item.reason == TEXT_OR for item in others))
         has_ids = has_ids or columns[index].role == "ids"
+    if run := _numbered_run(columns):
+        # A year or a price beside v0 … v95 would rule every distance.
+        reason = f"{OUTSIDE}{names[run[0]]} … {names[run[-1]]}"
+        for place, column in enumerate(columns):
+            if column.role == "dimension" and place not in run:
+                columns[place] = Column(names[place], "left out", reason)
     texts = [place for place, column in enumerate(columns) if column.reason == TEXT_OR]
     for place in texts if has_ids else ():
-        reason, sure = "text, and not named as ids or labels", values[place].holds == "mixed"
-        columns[place] = Column(names[place], "left out", reason, sure=sure)
+        columns[place] = (
+            Column(names[place], "unclear", "expected text as in other rows, got whole numbers")
+            if values[place].whole
+            else Column(names[place], "left out", "text, and not named as ids or labels")
+        )
     if len(texts) == 1 and not has_ids:
-        columns[texts[0]] = Column(names[texts[0]], "ids", "the only column of text", sure=False)
+        columns[texts[0]] = Column(names[texts[0]], "ids", "the only column of text")
     if has_ids and choices.text_column is None:
         for place in [place for place in texts if names[place].lower() in _TEXTS][:1]:
             columns[place] = Column(names[place], "text", f"named {names[place]!r}")
@@ -229,16 +243,27 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
     if held == "numbers" and not _NO_DIMENSION.fullmatch(name.lower()):
         return Column(name, "dimension", "numbers")
     if held == "other" or (held == "nothing" and not name):
-        return Column(name, "left out", column.note or EMPTY, sure=held != "nothing")
+        return Column(name, "left out", column.note or EMPTY)
     if held == "mixed" and name.lower() not in _WORDS:
         return Column(name, "unclear", column.note, column.where)
     reasons = {
         "vectors": f"expected one column of vectors, got {quote(vectors)}",
         "numbers": "expected a dimension, got numbers that may be none, judged by the name",
         "flags": "expected numbers or text, got true and false",
-        "nothing": "expected numbers or text, got empty cells in the first rows",
+        "nothing": "expected numbers or text, got empty cells",
     }
     return Column(name, "unclear", reasons.get(held, TEXT_OR))
+
+
+def _numbered_run(columns: Sequence[Column]) -> list[int]:
+    """The places of the largest series of dimensions such as v0 … v95; [] where there is none, or a tie."""
+    runs: dict[str, list[int]] = defaultdict(list)
+    for place, column in enumerate(columns):
+        if column.role == "dimension" and column.name[-1:].isdigit():
+            runs[column.name.rstrip("0123456789")].append(place)
+    by_size = sorted(runs.values(), key=len, reverse=True)
+    clear = by_size and len(by_size[0]) > 1 and len(by_size[0]) > max(map(len, by_size[1:]), default=0)
+    return by_size[0] if clear else []
 
 
 def _index(column: ColumnValues, has_ids: bool, texts: bool) -> Column:

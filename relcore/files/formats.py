@@ -157,7 +157,7 @@ Blocks = Generator[np.ndarray, None, dict[str, Any]]
 BLOCK_BYTES = 1 << 23
 MAPPED = ("float16", "float32", "float64", "bfloat16")  # types of vectors that can stay on disk
 # Arrow imports pandas with the first array.
-ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "pandas", "encodings.utf_8_sig")
+ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.json", "pyarrow.compute", "pandas", "encodings.utf_8_sig")
 # Token embeddings of BERT, Llama, GPT-2, T5, ModernBERT, Mistral, sentence-transformers' word2vec
 OF_TOKENS = re.compile(
     r"(.*\.)?(word_embeddings|embed_tokens|wte|shared|tok_embeddings|embed_in|word_embedding|emb_layer)\.weight"

@@ -335,7 +335,7 @@ def load_space(
         own_ids = checked_ids(as_many("ids", columns["ids"]), path.name)
     elif (lines := sidecar_lines(path, "ids", n, limit)) is not None:
         own_ids = checked_ids(lines, f"{path.name[: -len(suffix)]}.ids.txt")
-    notes = [f"{path.name}: read with {note}" for note in columns.pop("note", ())]
+    notes = [f"{path.name}: {note}" for note in dict.fromkeys(columns.pop("note", ()))]
     if metadata is not None:
         table = access.regular_file(access.expanded(metadata))
         bounds = {"limit": limit, "max_bytes": max_bytes, "choices": choices, "duplicates": duplicates}

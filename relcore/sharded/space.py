@@ -20,6 +20,7 @@ import numpy as np
 from relcore.base import access, writing
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
+from relcore.base.names import FORMATS
 from relcore.base.numbers import counted
 from relcore.base.text import visible
 from relcore.catalog.catalog import is_address
@@ -423,7 +424,8 @@ class TableShard(Shard):
         return ShardBlock(first, vectors, ids, labels)
 
 
-FORMATS = {".npy": NpyShard, ".parquet": TableShard, ".arrow": TableShard, ".feather": TableShard}
+_KINDS = {"array": NpyShard, "table": TableShard}
+SHARDS = {suffix: _KINDS[entry.shard] for suffix, entry in FORMATS.own.items() if entry.shard}
 
 
 class _Parquet:
@@ -512,10 +514,10 @@ class ShardedSpace:
         """The space of a folder of .npy, .parquet, .arrow or .feather files, by path or fsspec address."""
         place = place if is_address(str(place)) else filesystem(str(place))[1]
         files = listed(place)
-        kinds = {name: kind for name in files for kind in FORMATS if name.lower().endswith(kind)}
+        kinds = {name: kind for name in files for kind in SHARDS if name.lower().endswith(kind)}
         if not kinds:
             raise SpaceError(
-                f"{place!r:.200}: expected a folder with shards ({', '.join(FORMATS)}), got none; name"
+                f"{place!r:.200}: expected a folder with shards ({', '.join(SHARDS)}), got none; name"
                 " another folder"
             )
         if len(set(kinds.values())) > 1:
@@ -529,7 +531,7 @@ class ShardedSpace:
             raise SpaceError(f"expected shards whose names differ, not only in case, got {pair}; rename one")
 
         def shard(name: str) -> Shard:
-            kind, url = FORMATS[kinds[name]], beside(place, name)
+            kind, url = SHARDS[kinds[name]], beside(place, name)
             header = kind.header(url, files.keys())
             return kind(name, url, **header).stamped()
 
@@ -591,7 +593,7 @@ def is_sharded(place: str) -> bool:
             kinds = Counter(path.suffix.lower() for path in access.allowed(place).iterdir())
         except OSError:
             return False
-        if not any(kinds[kind] > 1 for kind in FORMATS):
+        if not any(kinds[kind] > 1 for kind in SHARDS):
             return False
     filesystem(place)  # says what to install, where fsspec is missing
     try:

@@ -75,15 +75,15 @@ def test_roles_before_reading(tmp_path, text, choices, expected):
     [
         (
             "w,x\na,1\nb,oops\nc,2\n",
-            r"t\.csv, line 3, column 'x': expected a number, got 'oops'; mend or rename it, .*ignore",
+            r"t\.csv, row 2, column 'x': expected a number, got 'oops'; mend or rename it, .*ignore",
         ),
         (
             "w,x,z\na,1,p\nb,2,q\nc,3,5\n",
-            r"line 4, column 'z': expected text as in other rows, got the number '5'; mend",
+            r"row 3, column 'z': expected text as in other rows, got the number '5'; mend",
         ),
         (
             "w,x\nthe,1\nof,3\n1984,2\n",
-            r"line 4, column 'w': expected text as in other rows, got the number '1984'",
+            r"row 3, column 'w': expected text as in other rows, got the number '1984'",
         ),
         ("a,b,x\np,q,1\n", r"t\.csv: expected one column of ids, got 'a', 'b'; choose it with id_column"),
         (
@@ -109,9 +109,7 @@ def test_ids_that_are_mostly_numbers_further_down_are_not_guessed(tmp_path):
     path = table(
         tmp_path, "w,x\n" + "".join(f"{f'w{row}' if row < 120 else row},{row}\n" for row in range(400))
     )
-    with pytest.raises(
-        SpaceError, match=r"column 'w': expected text, got numbers in 280 of 400 rows; .*id_column"
-    ):
+    with pytest.raises(SpaceError, match=r"row 1, column 'w': expected a number, got 'w0'; .*id_column"):
         load_space(path)
     assert load_space(path, id_column="w").ids[-1] == "399"
     few = table(
@@ -148,6 +146,41 @@ def test_encoding_delimiter_and_decimal_comma_are_found_and_told(
     np.testing.assert_allclose(space.vectors, [[1.5, 2], [0.123, -3]], rtol=1e-6)
     assert re.search(note, space.note)
     assert bool(space.note) == bool(note)
+
+
+NUMBERED = "id,price,label,v0,v1,v2,year\na,10,p,1,2,3,1990\nb,20,q,4,5,6,1991\n"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
+def test_numbers_outside_the_numbered_run_are_left_out_and_named(tmp_path, suffix):
+    frame, path = pd.read_csv(io.StringIO(NUMBERED)), tmp_path / f"t{suffix}"
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    elif suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        path.write_text(NUMBERED)
+    with pytest.warns(UserWarning, match=rf"t\{suffix}: 'price', 'year' left out, numbers beside v0 … v2"):
+        space = load_space(path)
+    assert space.vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert space.note.endswith("left out, numbers beside v0 … v2")
+    assert (space.ids.tolist(), space.labels.tolist()) == (["a", "b"], ["p", "q"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", 'id,v\na,"[1, 2.5]"\nb,"[-3, 4e1]"\n'),
+        ("t.tsv", "id\tv\na\t[1, 2.5]\nb\t[-3, 4e1]\n"),
+        ("t.jsonl", '{"id": "a", "v": [1, 2.5]}\n{"id": "b", "v": [-3, 40]}\n'),
+    ],
+)
+def test_vectors_as_lists_are_read(tmp_path, name, text):
+    path = table(tmp_path, text, name)
+    space = load_space(path)
+    assert (space.ids.tolist(), space.vectors.tolist()) == (["a", "b"], [[1, 2.5], [-3, 40]])
+    with pytest.raises(SpaceError, match=r"row 2: expected a vector of 2 numbers, got 1"):
+        load_space(table(tmp_path, text.replace("-3, ", ""), name))
 
 
 def test_text_of_no_likely_encoding_is_refused_until_it_is_chosen(tmp_path):

@@ -68,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
         if action == ["_search"]:
             asked = json.loads(content)
             hits = [self._hit(key, row, asked.get("fields", ())) for key, row in index["rows"].items()]
-            size = int(parse_qs(self.path.partition("?")[2])["size"][0])
+            size = int(asked.get("size") or parse_qs(self.path.partition("?")[2])["size"][0])
             server.pages = iter([hits[at : at + size] for at in range(0, len(hits), size)])
             return self._page()
         return self._reply({})
