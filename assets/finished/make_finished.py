@@ -22,9 +22,8 @@ from typing import Any
 
 from relcore.base.names import STUDIES
 from relcore.catalog.catalog import held_out_ids, stored_encoding_spec
-from relcore.catalog.encoding import encode
+from relcore.catalog.encoding import encode, encoding_key, key_of, space_of
 from relcore.catalog.examples import EXAMPLES, example_spaces
-from relcore.catalog.stored import encoding_key, key_of, space_of
 from relcore.catalog.task import Task
 from relcore.compare.differences import Differences
 from relcore.encoders.datasets import load_dataset

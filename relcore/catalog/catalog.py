@@ -16,9 +16,10 @@ import numpy as np
 
 from relcore.base import access, records
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.catalog.stored import encoding_key, packed, put_encoding, space_of, unpacked
+from relcore.catalog.encoding import encode, encoding_key, packed, put_encoding, space_of, unpacked
 from relcore.encoders import words
 from relcore.encoders.dataset import DatasetOptions, DatasetSpec, dataset_place
+from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder, encoder_from_json
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.files.formats import Description, suffix_of
@@ -542,9 +543,6 @@ def encode_again(spec: SpaceSpec, store: Store, report: Progress | None = None) 
     """
     if store.has(spec.option("key")):
         return
-    from relcore.catalog.encoding import encode  # most recipes do without, and a start should
-    from relcore.encoders.datasets import load_dataset
-
     dataset = load_dataset(spec.dataset, store)
     if encoding_key(dataset.digest, spec.encoder, spec.option("output")) != spec.option("key"):
         raise SpaceError(

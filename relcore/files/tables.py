@@ -191,8 +191,8 @@ class Tables(Format):
         numbers = sum(fits(field.type) for field in table.schema)
         lists = [field.type for field in table.schema if is_vectors(field.type, of=fits)]
         if len(lists) == 1 or (numbers >= 2 and not lists):
-            width = _fixed_width(lists[0]) if lists else numbers
-            return Description({"": (table.n, None if isinstance(table, _TextRows) else width)}, "")
+            known = (table.n, _fixed_width(lists[0]) if lists else numbers)
+            return Description({"": (None, None) if isinstance(table, _TextRows) else known}, "")
         return Description()
 
     def columns(self, path: Path, choices: Choices) -> Columns:

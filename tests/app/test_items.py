@@ -15,8 +15,7 @@ from app import items
 from app.items import Items, items_of, make_sheet
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encoding_spec
-from relcore.catalog.encoding import encode
-from relcore.catalog.stored import encoding_key
+from relcore.catalog.encoding import encode, encoding_key
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.pixels import PixelComponents

@@ -12,8 +12,7 @@ from app.stitch import try_it
 from app.stitch.try_it import answers_html
 from app.workspace import Workspace
 from relcore.catalog.catalog import encoding_spec
-from relcore.catalog.encoding import encode
-from relcore.catalog.stored import encoding_key
+from relcore.catalog.encoding import encode, encoding_key
 from relcore.encoders.bundled import load_parallel
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset

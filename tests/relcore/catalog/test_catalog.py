@@ -10,8 +10,7 @@ from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, available, encoding_spec, load
-from relcore.catalog.encoding import encode
-from relcore.catalog.stored import encoding_key
+from relcore.catalog.encoding import encode, encoding_key
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.vision import SmallVision

@@ -14,8 +14,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encode_again, encoding_spec, load_encoding
-from relcore.catalog.encoding import encode, encode_job, encoding_job_key
-from relcore.catalog.stored import encoding_key
+from relcore.catalog.encoding import encode, encode_job, encoding_job_key, encoding_key
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder, Trained, TrainedEncoder

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from relcore.catalog.catalog import encoding_spec
-from relcore.catalog.encoding import encode
-from relcore.catalog.stored import encoding_key
+from relcore.catalog.encoding import encode, encoding_key
 from relcore.compare.scene import exportable
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset

@@ -9,8 +9,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, encoding_spec
-from relcore.catalog.encoding import encode
-from relcore.catalog.stored import encoding_key
+from relcore.catalog.encoding import encode, encoding_key
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import PooledWords, TfidfSvd

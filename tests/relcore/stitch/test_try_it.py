@@ -11,8 +11,7 @@ from PIL import Image
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encoding_spec
-from relcore.catalog.encoding import encode
-from relcore.catalog.stored import encoding_key
+from relcore.catalog.encoding import encode, encoding_key
 from relcore.compare.scene import exportable
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
