@@ -90,7 +90,7 @@ def kind_of(path: Path) -> Kind:
         return "Pictures" if datasets.holds_images(path) else "Texts"
     if suffix == ".zip" or suffix in IMAGES:
         return "Pictures"
-    if suffix in (".jsonl", ".ndjson") or (suffix == ".txt" and reading.description_of(path).shape is None):
+    if suffix in (".jsonl", ".ndjson", ".txt") and reading.description_of(path).shape is None:
         return "Texts"
     if suffix not in items.SUFFIXES or not items.is_metadata(path):
         return "Vectors"

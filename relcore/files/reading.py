@@ -1,4 +1,14 @@
-"""Vector files and folders of them as a `LatentSpace`, and the files beside them."""
+"""Vector files and folders of them as a `LatentSpace`, and the files beside them.
+
+- .npy: a matrix; ids from `<stem>.ids.txt` beside it, one per line
+- .npz .pt .pth: `vectors`, or the only matrix, and `ids`, `labels`, `counts` where present
+- .safetensors: the same, ids and labels as UTF-8 lines; of a model its token embeddings
+- .parquet .arrow .feather .csv .tsv .jsonl: number columns, or one column of lists, and a text column of ids
+- a folder: of `datasets.save_to_disk`, or of the shards of one table
+- .bin .vec .txt, also .gz: word2vec, fastText's .vec, GloVe
+- .faiss .index: a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat
+- .h5ad: AnnData: a matrix of obsm, X or a layer; ids and labels from obs
+"""
 
 from __future__ import annotations
 
@@ -6,7 +16,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -203,82 +213,123 @@ def load_space(
     """Load the space in a file; the suffix says the format.
 
     A large .npy, .safetensors or .arrow file of floats stays on disk, and its rows are read when they are
-    used. A large .parquet file is decoded once, into the store.
-
-    - .npy: a matrix; ids from `<stem>.ids.txt` beside it, one per line
-    - .npz .pt .pth: `vectors`, or the only matrix, and `ids`, `labels`, `counts` where present
-    - .safetensors: the same, ids and labels as UTF-8 lines; of a model its token embeddings
-    - .parquet .arrow .feather .csv .tsv: number columns, or one column of lists, and a text column of ids
-    - a folder: of `datasets.save_to_disk`, or of the shards of one table
-    - .bin .vec .txt, also .gz: word2vec, fastText's .vec, GloVe
-    - .faiss .index: a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat
-    - .h5ad: AnnData: a matrix of obsm, X or a layer; ids and labels from obs
-
-    Without ids the rows are "0", "1", … With RELSCOPE_CONFINED=1 (the app and the commands) the file is
-    parsed in a process of its own, see `relcore.files.confined`.
+    used; a large .parquet file is decoded once, into the store. Without ids the rows are "0", "1", … With
+    RELSCOPE_CONFINED=1 (the app and the commands) files are parsed in a process of their own.
 
     Parameters
     ----------
-    name : str, optional
-        Else the file's, without its suffix.
-    limit : int, optional
-        Read only the first rows.
+    path : str or Path
+        A file, or a folder of `datasets.save_to_disk` or of shards; the formats are above.
+    name, limit : str, int, optional
+        The name, else the file's without its suffix; how many rows to read, the first ones.
     ids : sequence of str or "rows", optional
-        One per row, instead of the file's; "rows": the row numbers, so that two files pair by row order. The
-        ids of the file then are the payload.
+        Instead of the file's; "rows": the row numbers, and the file's ids are the payload.
     metadata : str or Path, optional
-        A .csv, .tsv or .parquet file with ids, labels and counts. Where both files have ids, its rows are
-        joined by them; else by their order, one row per vector, which the space's `note` and a warning say.
+        A .csv, .tsv or .parquet file with ids, labels and counts, joined by ids where both files have them;
+        else by order, one row per vector, which the space's `note` and a warning say.
     id_column, label_column, count_column : str, optional
-        Columns of the table, or of `metadata`; else found by name or kind, see `relcore.files.columns`.
-    text_column, picture_column : str, optional
-        Columns that the app shows; they are not loaded.
-    ignore : sequence of str
-        Columns of the table, or of `metadata`, to leave out.
+        Columns of the table, or of `metadata`; else found by name or kind.
+    text_column, picture_column, ignore : str, optional; sequence of str
+        Columns that the app shows and that are not loaded; columns to leave out.
     encoding : str
-        Of a .csv or .tsv file, or of `metadata`, see `relcore.files.tables.ENCODINGS`; else UTF-8 or the
-        likely one, which the space's `note` and a warning name.
+        Of a .csv or .tsv file, or of `metadata`; else UTF-8 or the likely one, which the `note` names.
     matrix : str, optional
         The array or tensor to read where a file has several.
-    invalid : "error" or "drop"
-        For rows with NaN or infinite values; a warning counts dropped rows.
-    duplicates : "error" or "first"
-        For rows with an id seen before; a warning counts dropped rows.
+    invalid, duplicates : "error", or "drop" and "first"
+        For rows that are not finite, and with an id seen before; a warning counts dropped rows.
     max_bytes : int, optional
-        Limit on the memory of the vectors, as float32, and their ids; checked before reading. Default: 8 GiB,
-        or 60 % of the free memory where that is less. Vectors that stay on disk do not count.
-    map_from : int
-        Size of a file in bytes from which its vectors stay on disk.
-    store : Store, optional
-        Keeps lengths, digests and decoded vectors until the file changes. Default: the environment's.
-
-    Raises
-    ------
-    SpaceError
-        A fault of the file or the choices, with its place and remedy.
+        Most memory of the vectors as float32 and their ids: 8 GiB, or 60 % of what is free if less.
+    map_from, store : int; Store, optional
+        Bytes of a file from which its vectors stay on disk; what keeps their lengths, digests and decoded
+        vectors until the file changes, else the environment's store.
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
     >>> import numpy as np
     >>> from relcore import load_space
-    >>> path = Path(mkdtemp()) / "words.npz"
+    >>> path = mkdtemp() + "/words.npz"
     >>> np.savez(path, vectors=np.eye(3), ids=["king", "queen", "river"])
-    >>> space = load_space(path, limit=2)
-    >>> space.name, space.ids.tolist()
-    ('words', ['king', 'queen'])
+    >>> load_space(path, limit=2).ids.tolist()
+    ['king', 'queen']
     """
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
     need_one_of("invalid", invalid, ("error", "drop"))
     need_one_of("duplicates", duplicates, ("error", "first"))
-    path = access.expanded(path)
+    roles = id_column, label_column, count_column, text_column, picture_column
+    choices = Choices(*roles, tuple(ignore), encoding)
+    source = _source(access.expanded(path), limit, choices, matrix, metadata, max_bytes)
+    read, name = source.read(map_from, store), name or source.name
+    kept, notes = _named_rows(source, *read, ids, metadata, choices, duplicates)
+    if invalid == "drop" or duplicates == "first":
+        kept = _kept(kept, name, invalid, duplicates, notes)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    space = LatentSpace(**kept, name=name)
+    space.note = "; ".join(notes)
+    return space
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A file, or the parts of a folder, its format, and what to read of it."""
+
+    path: Path
+    parts: list[Path]
+    of: Format
+    stamps: list[FileStamp]
+    request: Request
+
+    @property
+    def stem(self) -> str:
+        return self.path.name[: -len(suffix_of(self.path))]
+
+    @property
+    def name(self) -> str:
+        return self.path.parent.name if self.parts else self.stem
+
+    def read(self, map_from: int, store: Store | None) -> tuple[Any, dict[str, Any]]:
+        """The vectors and the columns beside them."""
+        on_disk = self.of.has_regions and sum(stamp.size for stamp in self.stamps) >= map_from
+
+        def part(path: Path, most: int | None) -> tuple[Any, dict[str, Any]]:
+            return _read(path, self.of, replace(self.request, limit=most), on_disk, store)
+
+        try:
+            if self.parts:
+                read = read_parts(self.path.parent, part, self.request.limit, self.request.max_bytes)
+            else:
+                read = part(self.path, self.request.limit)
+        except PermissionError as error:
+            raise SpaceError(
+                f"{self.path}: expected a file that can be read, got {error.strerror}; change its permissions"
+            ) from error
+        for stamp in self.stamps:  # each part of the work opens the file again
+            stamp.need_same()
+        return read
+
+    def as_many(self, what: str, items: Sequence[Any], n: int) -> Sequence[Any]:
+        """These items if there is one for each of the n rows, or more where a limit cut the rows."""
+        if len(items) != n and not self.request.limit == n < len(items):
+            raise SpaceError(
+                f"{self.path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and"
+                " vectors from the same rows"
+            )
+        return items if len(items) == n else items[:n]
+
+
+def _source(
+    path: Path,
+    limit: int | None,
+    choices: Choices,
+    matrix: str | None,
+    metadata: str | Path | None,
+    max_bytes: int | None,
+) -> _Source:
     parts = parts_of(path) if path.is_dir() else []
-    folder, path = path, parts[0] if parts else path
-    chosen_columns = id_column, label_column, count_column, text_column, picture_column
-    choices = Choices(*chosen_columns, tuple(ignore), encoding)
-    of, suffix, own = format_of(access.regular_file(path)), suffix_of(path), choices
+    path = parts[0] if parts else path
+    of = format_of(access.regular_file(path))
     if path.stat().st_size == 0:
         raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
     for what, chosen, has in (
@@ -288,80 +339,58 @@ def load_space(
         if chosen not in (None, NO_CHOICES) and not getattr(of, has):
             fit = [item for item, kind in FORMATS.loaded() if getattr(kind, has)]
             raise SpaceError(
-                f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for {suffix};"
-                " leave it out"
+                f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for"
+                f" {suffix_of(path)}; leave it out"
             )
     stamps = [FileStamp.of(part) for part in parts or [path]]
-    if metadata is not None:
+    if metadata is not None:  # the choices are of its columns; text of the table itself is left out
         columns = column_roles(path).columns if of.has_columns and not of.several_matrices else ()
-        own = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
-    size = sum(stamp.size for stamp in stamps)
+        choices = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
     if max_bytes is None:
-        max_bytes = usable_bytes() if size > 1 << 20 else 8 << 30
-    on_disk = of.has_regions and size >= map_from
-    request = Request(limit, max_bytes, matrix, own)
-    try:
-        if parts:
-            vectors, columns = read_parts(
-                folder,
-                lambda part, most: _read(part, of, replace(request, limit=most), on_disk, store),
-                limit,
-                max_bytes,
-            )
-        else:
-            vectors, columns = _read(path, of, request, on_disk, store)
-    except PermissionError as error:
-        raise SpaceError(
-            f"{path}: expected a file that can be read, got {error.strerror}; change its permissions"
-        ) from error
-    for stamp in stamps:  # each part of the work opens the file again
-        stamp.need_same()
-    n, name = len(vectors), name or (folder.name if parts else path.name[: -len(suffix)])
+        max_bytes = usable_bytes() if sum(stamp.size for stamp in stamps) > 1 << 20 else 8 << 30
+    return _Source(path, parts, of, stamps, Request(limit, max_bytes, matrix, choices))
+
+
+def _named_rows(
+    source: _Source,
+    vectors: Any,
+    columns: dict[str, Any],
+    ids: Sequence[str] | str | None,
+    metadata: str | Path | None,
+    choices: Choices,
+    duplicates: str,
+) -> tuple[dict[str, Any], list[str]]:
+    """The arguments of a `LatentSpace`, from the file, what lies beside it and its metadata; and notes."""
+    path, limit, n = source.path, source.request.limit, len(vectors)
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:
         columns["ids"] = ids
-
-    def as_many(what: str, items: Sequence[Any]) -> Sequence[Any]:
-        # More items than rows are right only where a limit cut the rows.
-        if len(items) != n and not limit == n < len(items):
-            raise SpaceError(
-                f"{path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and vectors"
-                " from the same rows"
-            )
-        return items if len(items) == n else items[:n]
-
     own_ids: Sequence[str] | None = None
     if "ids" in columns:
-        own_ids = checked_ids(as_many("ids", columns["ids"]), path.name)
+        own_ids = checked_ids(source.as_many("ids", columns["ids"], n), path.name)
     elif (lines := sidecar_lines(path, "ids", n, limit)) is not None:
-        own_ids = checked_ids(lines, f"{path.name[: -len(suffix)]}.ids.txt")
+        own_ids = checked_ids(lines, f"{source.stem}.ids.txt")
     notes = [f"{path.name}: {note}" for note in dict.fromkeys(columns.pop("note", ()))]
     if metadata is not None:
         table = access.regular_file(access.expanded(metadata))
-        bounds = {"limit": limit, "max_bytes": max_bytes, "choices": choices, "duplicates": duplicates}
-        of_table, note = read_metadata(table, n, of=path.name, ids=own_ids, **bounds)
+        bounds = {"limit": limit, "max_bytes": source.request.max_bytes, "choices": choices}
+        of_table, note = read_metadata(table, n, of=path.name, ids=own_ids, **bounds, duplicates=duplicates)
         columns |= of_table
         own_ids = of_table.get("ids", own_ids)
         notes += [note] * bool(note)
     own_ids = RowNumbers(n) if own_ids is None else own_ids
     if "labels" in columns:
-        labels = checked_labels(as_many("labels", columns["labels"]), path.name)
+        labels = checked_labels(source.as_many("labels", columns["labels"], n), path.name)
     else:
         labels = sidecar_lines(path, "labels", n, limit)
     if (counts := columns.get("counts")) is not None:
-        counts = checked_counts(as_many("counts", counts), path.name)
+        counts = checked_counts(source.as_many("counts", counts, n), path.name)
     kept = {"vectors": vectors, "ids": own_ids, "labels": labels, "counts": counts}
     if by_number:
         kept["ids"] = RowNumbers(n)
         same = own_ids == kept["ids"] or list(own_ids) == list(kept["ids"])
         kept["payload"] = None if same else own_ids
-    if invalid == "drop" or duplicates == "first":
-        kept = _kept(kept, name, invalid, duplicates, notes)
-    for note in notes:
-        warnings.warn(note, stacklevel=2)
-    space = LatentSpace(**kept, name=name)
-    space.note = "; ".join(notes)
-    return space
+    return kept, notes
 
 
 def _read(
