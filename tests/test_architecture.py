@@ -250,7 +250,7 @@ def test_few_floors_lie_between_the_lowest_folder_and_the_pages():
 
 LONGEST = 80  # lines of a function
 # These may only become fewer.
-LONG = {"relcore.files.reading.load_space", "relcore.linking.bootstrap.bootstrap_anchors"}
+LONG = {"relcore.linking.bootstrap.bootstrap_anchors"}
 
 
 def test_functions_are_short():
