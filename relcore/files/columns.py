@@ -170,9 +170,8 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
     if run := _numbered_run(columns):
         # A year or a price beside v0 … v95 would rule every distance.
         reason = f"{OUTSIDE}{names[run[0]]} … {names[run[-1]]}"
-        for place, column in enumerate(columns):
-            if column.role == "dimension" and place not in run:
-                columns[place] = Column(names[place], "left out", reason)
+        for place in {i for i, column in enumerate(columns) if column.role == "dimension"} - {*run}:
+            columns[place] = Column(names[place], "left out", reason)
     texts = [place for place, column in enumerate(columns) if column.reason == TEXT_OR]
     for place in texts if has_ids else ():
         columns[place] = (

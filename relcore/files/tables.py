@@ -427,7 +427,7 @@ _DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars"}
 _COMMA = r"([+-]?[0-9]*),([0-9]*([eE][+-]?[0-9]+)?)"
 _MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _HEAD = 1 << 20  # characters that are checked for names, delimiter and quotes
-_FEW_NUMBERS = 20  # one of so many words may be a number, as 1984 among words
+_FEW_NUMBERS = 20  # one word in twenty may be a number, as 1984
 csv.field_size_limit(1 << 23)  # Python's limit, 128 kB, is less than a document
 
 
