@@ -41,6 +41,10 @@ def main(
             stopping.in_order()
             sweep_temporary()
             os.environ.setdefault(environment.CONFINED, "1")
+            if options.device:  # the environment's, so that processes started later have it, too
+                from relcore.engine.device import use_device
+
+                use_device(options.device)
             if options.store:  # in the environment, so that every process opens the same one
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expanded(options.store))
             if check:
@@ -67,7 +71,7 @@ def main(
         return _told(error, options)
     finally:
         stopping.at_once()
-        for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE"):
+        for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE", environment.DEVICE):
             os.environ.pop(name, None)
             if name in before:
                 os.environ[name] = before[name]

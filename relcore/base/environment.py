@@ -8,6 +8,8 @@ from relcore.base.errors import SpaceError
 
 CONFINED = "RELSCOPE_CONFINED"
 STORE_GB = "RELSCOPE_STORE_GB"
+DEVICE = "RELSCOPE_DEVICE"
+DEVICE_HELP = "auto (a GPU where there is one), cpu, cuda, or one of several GPUs: cuda:1"
 
 
 def flag(name: str) -> bool:

@@ -30,7 +30,9 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
 def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
     """Raise a SpaceError that names the setting unless the value is one of those allowed."""
     if value not in allowed:
-        raise SpaceError(f"{setting}: expected one of {', '.join(map(str, allowed))}, got {value!r:.80}")
+        names = list(map(str, allowed))
+        near = did_you_mean(str(value), names)
+        raise SpaceError(f"{setting}: expected one of {', '.join(names)}, got {value!r:.80}{near}")
 
 
 def need_strings(setting: str, value: Any) -> None:

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, did_you_mean
 
 UNSET: Any = ...
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # within 64 bits
@@ -103,7 +103,7 @@ class Setting:
         """Raise a SpaceError with the setting's name and the allowed values if the value is not allowed."""
         if value is None and type(None) in get_args(self.kind):
             return
-        expected = ""
+        expected = near = ""
         if self.is_tuple:
             inner = get_args(self.kind)[0]
             item = replace(self, kind=inner, is_tuple=False, number=int if inner is int else None)
@@ -115,6 +115,7 @@ class Setting:
         elif self.choices:
             allowed = tuple(self.choices)
             if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
+                near = did_you_mean(str(value), map(str, allowed))
                 expected = f"one of {', '.join(map(str, allowed))}"
         elif self.number:
             allowed = (
@@ -130,7 +131,7 @@ class Setting:
         elif self.kind in (str, bool) and type(value) is not self.kind:
             expected = "a string" if self.kind is str else "true or false"
         if expected:
-            raise SpaceError(f"{self.name}: expected {expected}, got {value!r:.80}")
+            raise SpaceError(f"{self.name}: expected {expected}, got {value!r:.80}{near}")
 
     @property
     def wanted(self) -> str:

@@ -393,21 +393,31 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
 
     Raises a SpaceError for other numbers of rows under --pair-by-row, or as `read_links` and `load`.
     """
-    by_row, links = getattr(options, "pair_by_row", False), getattr(options, "links", None)
-    specs = map(space_spec, names)
-    specs = list(map(numbered_spec, specs) if by_row else specs)
+    links, specs = getattr(options, "links", None), list(map(space_spec, names))
     if links:
-        if by_row or len(specs) == 1:
+        if options.pair_by_row or len(specs) == 1:
             raise SpaceError("--links: expected two spaces without --pair-by-row; leave one of both out")
         specs[1] = linked_spec(specs[1], *read_links(links, "--links"))
     if removed := suspects_of(options):
         specs[0] = with_unscored(specs[0], (*unscored_ids(specs[0]), *removed))
+    return loaded_spaces(options, specs)
+
+
+def loaded_spaces(
+    options: argparse.Namespace, specs: Sequence[SpaceSpec]
+) -> tuple[list[SpaceSpec], list[LatentSpace]]:
+    """Spaces from their specs; under --pair-by-row their ids are row numbers.
+
+    Raises a SpaceError for other numbers of rows under --pair-by-row, or as `load`.
+    """
+    by_row = getattr(options, "pair_by_row", False)
+    specs = list(map(numbered_spec, specs) if by_row else specs)
     spaces = list(map(partial(load, again=True), specs))
     if by_row and len(sizes := dict.fromkeys(map(len, spaces))) > 1:
         got = " and ".join(f"{n:,}" for n in sizes)
         raise SpaceError(
-            f"--pair-by-row: expected equally many rows, got {got}; save both from the same rows, or give"
-            " both the same ids"
+            f"--pair-by-row: expected equally many rows, got {got}; save all from the same rows, or give"
+            " them the same ids"
         )
     return specs, spaces
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.commands.arguments import (
+    ByRow,
     DrawnAnchors,
     Pair,
     Results,
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"Write the pairs ({', '.join(LINK_FILES)}) for --anchors of other commands, which then do not score"
         " the suspects."
     )
-    add(parser, Pair, DrawnAnchors, AuditOptions, PairAudit, Results, Scheduler, output=output)
+    add(parser, Pair, ByRow, DrawnAnchors, AuditOptions, PairAudit, Results, Scheduler, output=output)
     parser.epilog = (
         "example:\n  relscope audit word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv"
     )

@@ -9,12 +9,14 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
-from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.catalog import SpaceSpec
 from relcore.commands.arguments import (
     SPACE_HELP,
+    ByRow,
     Results,
     Scheduler,
     add,
+    loaded_spaces,
     space_spec,
     space_specs,
     values_of,
@@ -69,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "print the default thresholds as a TOML file, and exit"
     parser.add_argument("--print-thresholds", action=_Printed, nargs=0, help=text)
-    add(parser, DriftOptions, DriftCheck, Results, Scheduler)
+    add(parser, DriftOptions, ByRow, DriftCheck, Results, Scheduler)
     parser.epilog = (
         "example:\n"
         "  relscope drift v1.npz v2.npz --gate everything-new --format markdown > drift.md\n"
@@ -89,8 +91,7 @@ class _Printed(argparse.Action):
 def run(options: argparse.Namespace) -> Report:
     thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
     task, gate = DriftCheck(**values_of(options, DriftCheck)), GATES[options.gate]
-    versions = versions_of(options)
-    loaded = [load(spec, again=True) for spec in versions]
+    versions, loaded = loaded_spaces(options, versions_of(options))
     specs, spaces = versions[-2:], loaded[-2:]
     drift, tables = computed(task, specs, spaces, options), []
     if len(versions) > 2:

@@ -184,7 +184,7 @@ def _settings() -> dict[str, dict[str, Setting]]:
     """
     options: dict[str, dict[str, Setting]] = {}
     taken = {one.option for kind in (EncodeOptions, Results, Scheduler) for one in settings_of(kind).values()}
-    taken |= {"command", "dataset", "encoder", "output", "quiet", "run", "store"}
+    taken |= {"command", "dataset", "device", "encoder", "output", "quiet", "run", "store"}
     for name, encoder in ENCODERS.loaded():
         mine = settings_of(encoder).values()
         for one in (one for one in mine if not (ENCODERS[name].plugin and one.option in taken)):

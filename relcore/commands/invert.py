@@ -13,6 +13,7 @@ from relcore.base.report import Report
 from relcore.commands.arguments import (
     SHARDS_HELP,
     ByLinks,
+    ByRow,
     DrawnAnchors,
     Estimated,
     Pair,
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f" held-out rows.{SHARDS_HELP}"
     )
     output = "Write the recovered rows (.npz, .safetensors or .parquet; of shards a new folder)."
-    add(parser, Pair, ByLinks, InversionSpec, DrawnAnchors, Results, Estimated, output=output)
+    add(parser, Pair, ByRow, ByLinks, InversionSpec, DrawnAnchors, Results, Estimated, output=output)
     parser.epilog = (
         "example:\n  relscope invert word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz"
     )

@@ -30,7 +30,7 @@ TOOLS: dict[str, dict[str, str]] = {
     "passport": {"verb": "check"},
     "link": {},
 }
-_OURS = {"full_paths", "quiet", "scheduler", "store"}  # what the server decides
+_OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # what the server decides
 _CHILD = "import sys; from relcore.commands.mcp import answer; sys.exit(answer(sys.argv[1:]))"
 _MOST_ITEMS = 100  # of a list in an answer, which an agent has to read
 _LIMITS = (

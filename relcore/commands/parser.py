@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from relcore.base.access import regular_file
+from relcore.base.environment import DEVICE, DEVICE_HELP
 from relcore.base.errors import SpaceError, did_you_mean
 from relcore.base.version import __version__
 
@@ -43,6 +44,21 @@ COMMANDS = {
     "completion": "print the script that completes commands and options in a shell",
 }
 FORMER = {"bootstrap": "link"}  # names of earlier versions
+# What other tools call our options: the first that a command has is what was meant.
+SYNONYMS = {
+    "seed": ("random-state", "pairs"),
+    "limit": ("limit", "rows", "sample"),
+    "topk": ("k",),
+    "top-k": ("k",),
+    "neighbors": ("k",),
+    "out": ("output",),
+    "metric": ("metric", "metrics"),
+    "gpu": ("device",),
+    "cuda": ("device",),
+    "seeds": ("pairs", "states", "random-state"),
+    "runs": ("states",),
+    "verbose": ("quiet",),
+}
 
 
 class _Help(argparse.HelpFormatter):
@@ -74,8 +90,22 @@ class _Parser(argparse.ArgumentParser):
             message = f"{wrong[1]!r:.80}: expected one of {', '.join(COMMANDS)}"
             near = did_you_mean(wrong[1], COMMANDS)
         elif (wrong := re.match(r"unrecognized arguments: (-[^ =]+)", message)) and self.called:
-            near, prog = did_you_mean(wrong[1], self.called._option_string_actions), self.called.prog
-        raise SpaceError(f"{message}{near or ';'} see {prog} --help")
+            flags = [
+                flag
+                for flag, action in self.called._option_string_actions.items()
+                if action.help != argparse.SUPPRESS
+            ]
+            near, prog = similar_option(wrong[1], flags), self.called.prog
+        elif wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)$", message):
+            near = did_you_mean(wrong[1], re.findall(r"[\w.-]+", wrong[2]))
+        raise SpaceError(f"{message}{near or ';' * (not message.endswith('?'))} see {prog} --help")
+
+
+def similar_option(text: str, known: Sequence[str]) -> str:
+    """``"; did you mean '--random-state'?"`` for an option that other tools have, or a similar one."""
+    names = {name.lstrip("-").replace("_", "-"): name for name in known}
+    meant = SYNONYMS.get(text.lstrip("-").replace("_", "-"), ())
+    return did_you_mean(next((names[name] for name in meant if name in names), text), known)
 
 
 def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.ArgumentParser:
@@ -92,9 +122,10 @@ def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.Argumen
     )
     version = ""
     if "--version" in arguments:
+        from relcore.engine.device import described
         from relcore.files.confined import offers
 
-        version = f"relscope {__version__}; {offers()}"
+        version = f"relscope {__version__}; device {described()}; {offers()}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.commands = parser.add_subparsers(
         dest="command", metavar="command", required=True, title="commands"
@@ -109,6 +140,7 @@ def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.Argumen
             module.add_arguments(command)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
             command.add_argument("--store", metavar="FOLDER", help=store)
+            command.add_argument("--device", metavar="NAME", help=f"{DEVICE_HELP} (default: ${DEVICE})")
             command.add_argument("--quiet", action="store_true", help="do not show progress")
             command.set_defaults(run=module.run)
         if called:
@@ -177,7 +209,7 @@ def defaults(command: argparse.ArgumentParser, name: str) -> list[tuple[str, str
         where = f"{path}: [{name}] {key:.80}"
         if (action := known.get(key.replace("-", "_"))) is None:
             names = [dest.replace("_", "-") for dest in known]
-            near = did_you_mean(key, names) or f"; it sets {', '.join(names)}"
+            near = similar_option(key, names) or f"; it sets {', '.join(names)}"
             raise SpaceError(f"{where}: expected an option of relscope {name}{near}")
         action.default, action.required = _read(command, action, value, where), False
         text = str(value).lower() if isinstance(value, bool) else value

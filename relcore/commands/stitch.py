@@ -18,6 +18,7 @@ from relcore.commands.arguments import (
     SPACE_HELP,
     Anchors,
     ByLinks,
+    ByRow,
     Results,
     Sample,
     add,
@@ -60,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}"
     )
     add(parser, StitchSpec, skip=["strategy", "test_fraction"])
-    add(parser, Anchors, StitchOptions, ByLinks, Results, Sample)
+    add(parser, Anchors, StitchOptions, ByRow, ByLinks, Results, Sample)
     parser.epilog = (
         "example:\n  relscope stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
     )

@@ -15,7 +15,17 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.base.writing import replacing
 from relcore.catalog.catalog import load
-from relcore.commands.arguments import SPACE_HELP, Results, Scheduler, add, space_spec, space_specs, values_of
+from relcore.commands.arguments import (
+    SPACE_HELP,
+    ByRow,
+    Results,
+    Scheduler,
+    add,
+    loaded_spaces,
+    space_spec,
+    space_specs,
+    values_of,
+)
 from relcore.commands.output import need_suffix, write_space
 from relcore.commands.running import computed
 from relcore.spaces.space import LatentSpace
@@ -45,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"The file to write: of a universe {SUFFIX}, of “map” .npy, .npz, .safetensors or .parquet; “add”"
         " replaces FILE by default."
     )
-    add(parser, UniverseSpec, UniverseOptions, Results, Scheduler, output=output)
+    add(parser, UniverseSpec, ByRow, UniverseOptions, Results, Scheduler, output=output)
     parser.epilog = (
         "example:\n"
         "  relscope universe a.npy b.npy c.npy -o words.universe\n"
@@ -65,7 +75,7 @@ def run(options: argparse.Namespace) -> Report:
         return (_add if verb == "add" else _map)(*given)
     need_suffix(options.output, [SUFFIX])
     specs = [spec for text in options.spaces for spec in space_specs(text)]
-    spaces = [load(spec, again=True) for spec in specs]
+    specs, spaces = loaded_spaces(options, specs)
     task = UniverseSpec(**values_of(options, UniverseSpec))
     universe = computed(task, specs, spaces, options)
     if options.output:

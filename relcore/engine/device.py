@@ -20,6 +20,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from relcore.base.environment import DEVICE as VARIABLE
+from relcore.base.environment import DEVICE_HELP as DEVICE_HELP
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
 from relcore.base.magnitude import NO_LENGTH
@@ -28,8 +30,7 @@ from relcore.engine.rows import Rows, inverse_lengths
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")
 
-VARIABLE = "RELSCOPE_DEVICE"
-DEVICE_HELP = "auto (a GPU where there is one), cpu, cuda, or one of several GPUs: cuda:1"
+GPU = "GPU"  # the Dask resource that one worker of a machine has
 _NAME = re.compile(r"auto|cpu|torch|cuda(:\d+)?")
 
 

@@ -507,3 +507,6 @@ def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) 
         "n_drawn": [len(sampled_rows(len(matrix), spec)) for matrix in matrices],
     }
     context.put({f"coordinates_{i}": picture for i, picture in enumerate(pictures)}, metadata)
+
+
+reduce_job.on_cpu = True  # it waits for no GPU

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from relcore.base.libraries import extra
+from relcore.engine.device import GPU, chosen
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Expected, TimeLeft, note_pace, run_in_worker
 from relcore.runs.store import Pins, Store
@@ -329,9 +330,14 @@ class JobQueue:
         token = f"{job.function.__name__}-{uuid.uuid4().hex}"
         with_finished = self.store.finished is not None and not job.here
         place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
-        task = (run_in_worker, job.function, job.key, place, self._topic, token, job.arguments)
+        task = (run_in_worker, job.function, job.key, place, self._topic, token, job.arguments, chosen())
         self._running[token] = job  # before it is sent: an idle worker's "started" may outrun `submit`
-        job._future = self._client.submit(*task, key=token, pure=False, priority=job.priority)
+        # One process of this machine has its GPU: several would share its memory, and none could plan with
+        # it. Workers of a cluster elsewhere are their owner's, and may have no such resource.
+        on_gpu = self._cluster is not None and self._cluster.has_gpu
+        wanted = {GPU: 1} if on_gpu and not getattr(job.function, "on_cpu", False) else None
+        look = {"key": token, "pure": False, "priority": job.priority}
+        job._future = self._client.submit(*task, **look, resources=wanted)
         job._future.add_done_callback(partial(self._finished, token))
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:

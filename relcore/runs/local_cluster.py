@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import os
 import signal
@@ -11,10 +12,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TextIO
 from unittest.mock import patch
 
 from relcore.base.writing import temporary
+from relcore.engine.device import GPU, resolve
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 _CERTIFICATES = tuple(
@@ -26,6 +28,8 @@ PARENT = "RELSCOPE_PARENT"
 _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
 _starting = threading.Lock()
 _spawn = asyncio.create_subprocess_exec
+_HAS_GPU = "RELSCOPE_CLUSTER_HAS_GPU"
+_held: list[TextIO] = []  # an open file keeps its lock
 
 
 class LocalCluster:
@@ -43,11 +47,13 @@ class LocalCluster:
         from distributed.deploy.subprocess import SubprocessCluster
         from distributed.system import MEMORY_LIMIT
 
+        self.has_gpu = resolve().startswith("cuda")
         self.security = Security.temporary()
         self._folder, self._groups, self._ends = temporary(), [], False
         usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY
         variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
             PARENT: str(os.getpid()),
+            _HAS_GPU: str(int(self.has_gpu)),
             "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # of the scheduler
             # A worker needs the caller's own modules, and relcore where it is not installed.
             "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
@@ -154,6 +160,19 @@ def _signalled(groups: list[int], number: int, seconds: float) -> bool:
         time.sleep(0.02)
 
 
+def claimed(folder: str) -> bool:
+    """Whether this process is the one of its cluster that uses the GPU, from now on until it ends."""
+    # The lock ends with the process that holds it: the nanny's next one takes it.
+    held = open(os.path.join(folder, "gpu"), "w")  # noqa: SIM115
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        held.close()
+        return False
+    _held.append(held)
+    return True
+
+
 def dask_setup(server: Any) -> None:
     """Called by Dask in our processes: close the HTTP port, which asks for no certificate. Scheduler and
     nannies end soon after the parent, which may be killed.
@@ -162,8 +181,10 @@ def dask_setup(server: Any) -> None:
 
     if hasattr(server, "http_server"):
         server.http_server.stop()
-    if isinstance(server, Worker):
-        return  # its nanny ends it
+    if isinstance(server, Worker):  # its nanny ends it
+        if os.environ.get(_HAS_GPU) == "1" and claimed(os.environ["DASK_TEMPORARY_DIRECTORY"]):
+            server.state.total_resources[GPU] = server.state.available_resources[GPU] = 1
+        return
     parent = int(os.environ[PARENT])  # and not os.getppid(): it may have died before this process came so far
 
     def watch() -> None:

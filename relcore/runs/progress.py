@@ -8,7 +8,7 @@ import socket
 import statistics
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from math import exp, inf
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 
 from relcore.base.libraries import extra
 from relcore.base.writing import NotWritten, write
+from relcore.engine.device import use_device
 from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.store import Store, in_use
 
@@ -84,9 +85,10 @@ def run_in_worker(
     topic: str,
     token: str,
     kwargs: dict[str, Any],
+    device: str = "auto",
 ) -> None:
     """The function that Dask runs for a job. `place` is the store's folder, size limit and identity, and
-    whether it includes the bundled results."""
+    whether it includes the bundled results; a `device` other than "auto" replaces the worker's own."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -102,7 +104,8 @@ def run_in_worker(
             f"{root}: expected a folder that all workers share, but the worker on {socket.gethostname()} has"
             f" another folder there; mount it there, or change {ENVIRONMENT}"
         )
-    with in_use(), extra(), Context(key, store, send).sending() as context:
+    on_device = nullcontext() if device == "auto" else use_device(device)
+    with on_device, in_use(), extra(), Context(key, store, send).sending() as context:
         store.require_writable()
         function(context, **kwargs)
     if not store.has(key, own=True):

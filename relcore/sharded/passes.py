@@ -549,6 +549,9 @@ def sample_job(context: Context, *, place: str, n_rows: int) -> None:
     put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
 
 
+sample_job.on_cpu = True  # it waits for no GPU
+
+
 def too_large(place: str) -> ShardedSpace | None:
     """The space of a folder that the app opens as a sample: more rows than panes draw, or at an address; or
     None.

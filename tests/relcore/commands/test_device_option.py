@@ -1,0 +1,107 @@
+"""--device sets the device of a command and of its workers; options of other tools are understood."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from relcore.cli import COMMANDS, main
+from relcore.commands.parser import parser_of
+from relcore.engine.device import VARIABLE, chosen
+from relcore.runs import local_cluster
+from relcore.runs.digest import digest_of
+from relcore.runs.jobs import JobQueue
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    devices = []
+    monkeypatch.setattr("relcore.commands.config.run", lambda options: devices.append(chosen()))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    return devices
+
+
+def test_a_command_computes_on_the_device_that_is_named(seen):
+    assert main(["config", "--device", "torch"]) == 0
+    assert main(["config"]) == 0
+    assert seen == ["torch", "auto"]
+    assert VARIABLE not in os.environ
+
+
+def test_every_command_has_the_option():
+    for name, command in parser_of((), every=True).commands.choices.items():
+        assert "--device" in command._option_string_actions, name
+
+
+def test_another_device_is_refused_in_one_line(seen, capsys):
+    assert main(["config", "--device", "tpu"]) == 2
+    assert capsys.readouterr().err.startswith("relscope: device: expected 'auto', 'cpu', 'torch', 'cuda'")
+
+
+def test_the_version_names_the_device(monkeypatch, capsys):
+    monkeypatch.setenv(VARIABLE, "cpu")
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert "; device cpu;" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["compare", "a", "b", "--seed", "1"], "'--random-state'"),
+        (["compare", "a", "b", "--topk", "1"], "'-k'"),
+        (["stitch", "a", "b", "--limit", "9"], "'--sample'"),
+        (["compare", "a", "b", "--strategy", "k-mean"], "'k-means'"),
+        (["passport", "chek", "a"], "'check'"),
+    ],
+)
+def test_errors_name_what_was_meant(capsys, arguments, meant):
+    assert main(arguments) == 2
+    assert f"did you mean {meant}" in capsys.readouterr().err
+
+
+class Client:
+    def __init__(self):
+        self.sent = []
+
+    def submit(self, function, job_function, *arguments, **look):
+        self.sent.append((job_function, arguments[-1], look["resources"]))
+        return SimpleNamespace(add_done_callback=lambda callback: None)
+
+
+def on_gpu(context):
+    pass
+
+
+def on_cpu(context):
+    pass
+
+
+on_cpu.on_cpu = True
+
+
+@pytest.mark.parametrize(("cluster", "resource"), [(SimpleNamespace(has_gpu=True), {"GPU": 1}), (None, None)])
+def test_work_for_the_gpu_of_this_machine_goes_to_one_process(monkeypatch, tmp_path, cluster, resource):
+    from relcore.runs.store import Store
+
+    monkeypatch.setenv(VARIABLE, "cuda")
+    queue = JobQueue(store=Store(tmp_path))
+    queue._client, queue._cluster = Client(), cluster
+    monkeypatch.setattr(queue, "_connect", lambda: None)
+    for function in (on_gpu, on_cpu):
+        queue.submit(digest_of(function.__name__), function, title="any")
+    assert queue._client.sent == [(on_gpu, "cuda", resource), (on_cpu, "cuda", None)]
+
+
+def test_one_process_of_a_cluster_claims_the_gpu(tmp_path):
+    assert local_cluster.claimed(str(tmp_path))
+    assert not local_cluster.claimed(str(tmp_path))
+    local_cluster._held.pop().close()  # as when its process ends
+    assert local_cluster.claimed(str(tmp_path))
+    local_cluster._held.pop().close()
+
+
+def test_rows_pair_by_order_wherever_spaces_are_paired():
+    for name in ("compare", "stitch", "invert", "audit", "drift", "universe", "migrate"):
+        assert "--pair-by-row" in parser_of([name]).called._option_string_actions, name
+    assert set(COMMANDS) >= {"compare"}
