@@ -32,8 +32,13 @@ from relcore.maps.views import COLUMN, View, same_rows, sample_view
 from relcore.represent import anchors
 from relcore.runs.digest import digest_of
 from relcore.scores import comparison
-from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec
-from relcore.scores.passes import PassedPair, anchor_differences, score_forms
+from relcore.scores.comparison import (
+    LIVE_QUERIES,
+    AlignedPair,
+    ProjectionSpec,
+    anchor_differences,
+    score_forms,
+)
 from relcore.scores.score import Difference, Score
 from relcore.spaces.space import (
     GuessedIds,
@@ -214,7 +219,7 @@ def kept_scores(pair: Match, anchors: tuple[str, ...], *settings: Any) -> tuple[
 
 
 @cached(8)
-def _passes(pair: Match, anchors: tuple[str, ...], *settings: Any) -> dict[str, PassedPair]:
+def _passes(pair: Match, anchors: tuple[str, ...], *settings: Any) -> dict[str, AlignedPair]:
     """Filled by `live_scores`, by representation."""
     return {}
 

@@ -37,8 +37,8 @@ from relcore.scores.comparison import (
     REPRESENTATIONS,
     class_labels,
     metrics_of_a_pair,
+    score_forms,
 )
-from relcore.scores.passes import score_forms
 from relcore.scores.reports import scores_report
 from relcore.spaces.space import distinct_names, match
 

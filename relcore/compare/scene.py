@@ -57,10 +57,10 @@ from relcore.scores.comparison import (
     ProjectionSpec,
     class_labels,
     metrics_of_a_pair,
+    score_forms,
     score_table,
 )
 from relcore.scores.pair_scores import PairScores
-from relcore.scores.passes import score_forms
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, Match, distinct_names
 

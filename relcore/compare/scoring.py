@@ -23,6 +23,7 @@ from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import (
+    AlignedPair,
     MeanCosine,
     Metric,
     ProjectionSpec,
@@ -32,6 +33,7 @@ from relcore.scores.comparison import (
     represent,
     representation_maps,
     score_by,
+    score_forms,
     score_pair,
 )
 from relcore.scores.measures import FEATURE_ROWS
@@ -124,7 +126,6 @@ class ExactScores(Task[FoundScores]):
     ) -> FoundScores:
         # Every start of the app imports this module, and needs none of these.
         from relcore.scores.lists import Parts
-        from relcore.scores.passes import score_forms
 
         pair = match(*spaces)
         labels = class_labels(pair)
@@ -149,19 +150,20 @@ class ExactScores(Task[FoundScores]):
     def _listed(
         self, pair: Match, labels: np.ndarray | None, metrics: Sequence[str], report: Progress, parts: Parts
     ) -> dict[str, Score]:
-        from relcore.scores.lists import NeighbourLists, SearchedPair, UnitRows
+        from relcore.scores.lists import NeighbourLists, UnitRows
         from relcore.scores.passes import searches_of
 
         split = held_out(pair, self.anchors, self.representation)
-        n, labels = len(split.test), None if labels is None else labels[split.test]
+        n, of_rows, labels = len(split.test), labels, None if labels is None else labels[split.test]
         need_k(
             self.k, n, n - (self.convention == "mutual"), f" of {pair.source.name!r} and {pair.target.name!r}"
         )
         maps = representation_maps(pair, self.representation, self.anchors, self.projection)
-        source, target = (
-            UnitRows(space.vectors, projection, split.test)
+        every = [
+            UnitRows(space.vectors, projection)
             for space, projection in zip((pair.source, pair.target), maps, strict=True)
-        )
+        ]
+        source, target = (side.of(split.test) for side in every)
         same_width = source.shape[1] == target.shape[1]
         if self.convention == "paper" and not same_width:
             return {}
@@ -174,17 +176,7 @@ class ExactScores(Task[FoundScores]):
         lists, recall = NeighbourLists(
             rows, searches, labelled, self.search, self.target_recall, parts
         ).search(report)
-        searched = SearchedPair(
-            source,
-            target,
-            split,
-            self.k,
-            self.convention,
-            None,
-            labels,
-            source.shape[1] == target.shape[1],
-            lists,
-        )
+        searched = AlignedPair.of(*every, split, of_rows, k=self.k, convention=self.convention, lists=lists)
         scores = {name: score_by(name, searched) for name in metrics}
         return {
             name: Score(float(score), **vars(score) | {"recall": recall})

@@ -6,40 +6,42 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.magnitude import centred, lengths
-from relcore.base.names import METRICS, SIMILARITIES
+from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.plugins import named_in_errors
-from relcore.base.settings import check, setting
-from relcore.engine.nearest import nearest, nearest_within, need_k, without_itself
+from relcore.engine.nearest import nearest_within, need_k, without_itself
 from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
-from relcore.represent.similarity import RelativeProjection, mean_of
+from relcore.represent.similarity import mean_of
 from relcore.represent.translation import Procrustes
-from relcore.scores.cka import (
-    OwnMoments,
-    cka_influence,
-    cka_value,
-    cosine_score,
-    cosine_sums,
-    decisive_rows,
-    linear_cka,
-)
+from relcore.scores.cka import OwnMoments, cka_influence, cka_value, decisive_rows, linear_cka
 from relcore.scores.neighbours import (
     CONVENTIONS,
     Neighbours,
-    find_neighbours,
     number_of_draws,
     overlap_difference,
+    queries_decide,
     without_fixed_points,
+)
+from relcore.scores.passes import (
+    EXTRA_NEIGHBOURS,
+    NO_ROWS,
+    AlignedPair,
+    Done,
+    LabelledNeighbours,
+    ProjectionSpec,
+    RowPair,
+    RowRoles,
+    ScoreRequest,
 )
 from relcore.scores.score import (
     ChanceLevel,
@@ -50,128 +52,6 @@ from relcore.scores.score import (
     sampling_interval,
 )
 from relcore.spaces.space import AuditedIds, LatentSpace, Match, Split, scored_rows
-
-
-@dataclass(eq=False)
-class AlignedPair:
-    """The held-out rows of two spaces, and the neighbour lists of their queries.
-
-    Attributes
-    ----------
-    source, target : arrays (t, d_source) and (t, d_target)
-        The test rows of the split.
-    split : Split
-    k : int
-        Neighbours looked at.
-    convention : {"paper", "mutual"}
-    n_queries : int, optional
-        Number of test rows to draw as queries; default all.
-    labels : array (t,), optional
-        The class of each test row; "" where it has none.
-    same_width : bool
-        Whether the two spaces have one.
-    """
-
-    source: np.ndarray
-    target: np.ndarray
-    split: Split
-    k: int = 10
-    convention: str = "paper"
-    n_queries: int | None = None
-    labels: np.ndarray | None = None
-    same_width: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        source: np.ndarray,
-        target: np.ndarray,
-        split: Split,
-        labels: np.ndarray | None = None,
-        **settings: Any,
-    ) -> AlignedPair:
-        """From all rows of both spaces, and their labels, those of the split; no copy where every row is a
-        test row.
-
-        Raises
-        ------
-        SpaceError
-            Matrices of other rows than the split's.
-        """
-        n = len(split.ids)
-        if not len(source) == len(target) == n:
-            raise SpaceError(
-                f"expected {n:,} rows in both spaces, those of the split, got {len(source):,} and"
-                f" {len(target):,}"
-            )
-        pair = (source, target) if len(split.test) == n else (source[split.test], target[split.test])
-        settings["labels"] = None if labels is None else labels[split.test]
-        return cls(*pair, split, same_width=source.shape[1] == target.shape[1], **settings)
-
-    @cached_property
-    def neighbours(self) -> Neighbours:
-        """Looked up among the test rows when the first metric asks for them; its rows have length 1."""
-        places = np.searchsorted(self.split.test, self.split.queries(self.n_queries))
-        return find_neighbours(self.source, self.target, self.k, self.convention, queries=places)
-
-    @cached_property
-    def cosines(self) -> np.ndarray:
-        """Of each test row with its partner, (t,); for spaces of one width."""
-        return np.vecdot(self.neighbours.source, self.neighbours.target)
-
-    def linear_cka(self) -> Score:
-        return linear_cka(self.source, self.target, ids=self.split.ids[self.split.test])
-
-    def mean_cosine(self) -> Score:
-        return cosine_score(**cosine_sums(self.neighbours.source, self.neighbours.target))
-
-    def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """These test rows (m,) of both spaces, each space perhaps turned, moved and scaled: enough for
-        linear CKA.
-        """
-        return self.source[places], self.target[places]
-
-    def of_some_rows(self, make: Callable[[np.ndarray, np.ndarray], Any], places: np.ndarray) -> Any:
-        """What `make` gives of `some_rows`; a pair that is kept may know it."""
-        return make(*self.some_rows(places))
-
-    def labelled_neighbours(self) -> LabelledNeighbours | None:
-        """The classes of the labelled queries and of their neighbours; None without labels, with spaces of
-        two widths, or where all labelled rows have one class, or each has its own."""
-        if self.labels is None or not self.same_width:
-            return None
-        labelled = np.flatnonzero(self.labels != "")
-        # in any order: sorting takes longer
-        classes, names = pd.factorize(self.labels[labelled], use_na_sentinel=False)
-        queries, n = np.flatnonzero(np.isin(labelled, self.neighbours.queries)), len(classes)
-        if not 1 < len(names) < n or not len(queries):
-            return None
-        lists = self.nearest_labelled(labelled, queries, min(self.k, n - 1) + 1)
-        return LabelledNeighbours(n, queries, classes[queries], lists, tuple(classes[rows] for rows in lists))
-
-    def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-        """Of the test rows `labelled` (l,) the k nearest to each of the `queries` (m,), which count the
-        labelled rows, in the other space: (m, k) of the same count, one array for "paper", one per direction
-        for "mutual"."""
-        unit = self.neighbours
-        spaces = [
-            rows if len(labelled) == len(rows) else rows[labelled] for rows in (unit.source, unit.target)
-        ]
-        directions = [spaces] if self.convention == "paper" else [spaces, spaces[::-1]]
-        return tuple(nearest(first[queries], base, k, device=unit.device).rows for first, base in directions)
-
-
-class LabelledNeighbours(NamedTuple):
-    """Of n labelled rows the numbers of the queries (m,), their classes (m,), the k + 1 rows (m, k + 1)
-    nearest to each query in the other space, one array per direction, and the classes of these. Classes are
-    any numbers."""
-
-    n: int
-    queries: np.ndarray
-    own: np.ndarray
-    lists: tuple[np.ndarray, ...]
-    classes: tuple[np.ndarray, ...]
-
 
 # A rotation or reflection, a factor, an offset; an invertible linear map.
 CHANGES = ("rotation", "scale", "shift", "affine")
@@ -453,49 +333,6 @@ class MeanCosine(Metric):
 LIVE_QUERIES = 300
 
 
-@dataclass(frozen=True)
-class ProjectionSpec:
-    """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is
-    another representation.
-    """
-
-    similarity: str = setting(
-        "cosine",
-        choices=SIMILARITIES,
-        help=(
-            "Similarity of a row to an anchor. Quantised: cosine after clustering (Moschella et al.)."
-            " Whitened product: of rows with covariance 1, as we read Svendsen et al. 2026."
-        ),
-    )
-    center: bool = setting(
-        True,
-        label="Centre first",
-        help="Subtract each space's mean row first, so that shifts have no effect (Maiorca et al. 2024).",
-    )
-    ridge: float = setting(
-        0.3,
-        label="Whitening ridge λ",
-        above=0,
-        metavar="λ",
-        step=0.1,
-        help="λ of the whitened form; λ = 1 counts as much as one average anchor.",
-    )
-    threshold: float = setting(
-        1.5,
-        label="Cut of the clustering",
-        above=0,
-        step=0.5,
-        help="Of the quantised similarity: Ward distance at which the clustering is cut.",
-    )
-
-    __post_init__ = check
-
-    def projection(self, whiten: bool = False) -> RelativeProjection:
-        """An unfitted projection; whitening is always of the cosine."""
-        similarity = "cosine" if whiten else self.similarity
-        return RelativeProjection(similarity, self.center, whiten, self.ridge, self.threshold)
-
-
 RowMap = Callable[[np.ndarray], np.ndarray]
 REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
 
@@ -632,7 +469,7 @@ def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score
     scores = {}
     for name in metrics or METRICS:
         entry = METRICS[name]
-        usable = (metrics or "pair" in entry.of) and ("labels" not in entry.needs or pair.labels is not None)
+        usable = (metrics or "pair" in entry.of) and ("labels" not in entry.needs or pair.rows.labelled)
         if usable and (score := score_by(name, pair)) is not None:
             scores[name] = score
     return scores
@@ -779,3 +616,112 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     for n, titles in sampled.items():
         parts.append(f"{_listed(titles)}: {n:,} of the rows, drawn by their ids")
     return parts
+
+
+# Scores of all representations, from one pass.
+
+
+def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:
+    """The absolute representation, which is scored on all rows, and the others."""
+    absolute = tuple(form for form in forms if form == "absolute")
+    return [group for group in (absolute, tuple(form for form in forms if form != "absolute")) if group]
+
+
+def score_forms(
+    match: Match,
+    forms: Sequence[str],
+    anchor_ids: Sequence[str],
+    projection: ProjectionSpec,
+    *,
+    k: int = 10,
+    convention: str = "paper",
+    n_queries: int | None = None,
+    metrics: Sequence[str] = (),
+    labels: np.ndarray | None = None,
+    done: Done = lambda parts, n_parts: None,
+    device: str | None = None,
+    keep: Callable[[str, AlignedPair], None] | None = None,
+) -> dict[str, dict[str, Score]]:
+    """`comparison.score_pair` of each representation on its held-out rows: of many rows from one pass over
+    them for all.
+
+    The scores are those of `score_pair` but for rounding, and the memory is that of a few blocks.
+    `done(parts, n_parts)` tells how far it is; `keep(form, pair)` gets what `anchor_differences` needs of
+    each representation.
+    """
+    for form in forms:
+        need_one_of("representation", form, REPRESENTATIONS)
+    used = any(form != "absolute" for form in forms)
+    anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
+    asked = ScoreRequest(
+        (),
+        projection,
+        k,
+        convention,
+        cosines=keep is not None,
+        extra_neighbours=EXTRA_NEIGHBOURS if keep else 0,
+    )
+    rows = RowPair.of_match(match, labels, device, done)
+    splits, parts = {}, []
+    for group in groups_of(forms):
+        split = held_out(match, anchor_ids, group[0], k, convention)
+        splits |= dict.fromkeys(group, split)
+        own = anchors if group[0] != "absolute" else NO_ROWS
+        roles = RowRoles(len(match), own, split.queries(n_queries), split.untested, rows.labelled)
+        parts.append((replace(asked, forms=group), roles))
+    pairs = {}
+    for seen in rows.seen(parts):
+        for form in seen.plan.forms:
+            made = partial(represent, match, form, anchor_ids, projection)
+            pairs[form] = AlignedPair.passed(rows, form, seen, splits[form], made)
+    scores = {form: scores_of(pairs[form], metrics) for form in forms}
+    for form, pair in pairs.items() if keep is not None else ():
+        pair.searched.slim()
+        keep(form, pair)
+    return scores
+
+
+# How a change of anchors moves the scores of one representation, from a pass over the rows with either set.
+
+
+def anchor_differences(
+    match: Match,
+    form: str,
+    before: Sequence[str],
+    now: Sequence[str],
+    projection: ProjectionSpec,
+    *,
+    k: int = 10,
+    convention: str = "paper",
+    n_queries: int | None = None,
+    labels: np.ndarray | None = None,
+    device: str | None = None,
+    kept: Mapping[tuple[str, ...], AlignedPair] | None = None,
+) -> dict[str, Difference]:
+    """The change of each score of a representation from the anchors `before` to those `now`, with 95 %
+    intervals.
+
+    They are those of `comparison.score_differences` but for rounding, on the rows that are an anchor in
+    neither set. `kept` has what `score_forms` kept of some sets of anchors: they need no pass over the rows.
+    """
+    split = held_out(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
+    queries = split.queries(n_queries)
+    if not queries_decide(len(split.test), len(queries)):
+        rows = (represent(match, form, anchors, projection) for anchors in (before, now))
+        return score_differences(*rows, split, k=k, convention=convention, n_queries=n_queries, labels=labels)
+    question = ScoreRequest((form,), projection, k, convention, sums=False, cosines=True)
+    pair = RowPair.of_match(match, labels, device)
+
+    def passed(anchors: Sequence[str]) -> AlignedPair:
+        used = () if form == "absolute" else shared_anchors(anchors, match.source, match.target)
+        known = (kept or {}).get(tuple(anchors))
+        if known is not None and (narrowed := known.narrowed(question, split, queries)):
+            return narrowed
+        chosen = match.source.rows(used)
+        roles = RowRoles(len(match), chosen, queries, split.untested, pair.labelled)
+        (seen,) = pair.seen([(question, roles)])
+        return AlignedPair.passed(pair, form, seen, split)
+
+    first = passed(before)
+    pairs = first, first if form == "absolute" else passed(now)
+    return differences_of(*pairs)

@@ -5,7 +5,6 @@ resumes after its last block.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,8 +16,7 @@ from relcore.engine.rows import DerivedRows, row_blocks, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
-from relcore.scores.comparison import AlignedPair
-from relcore.scores.neighbours import Neighbours, jaccard_rows
+from relcore.scores.neighbours import jaccard_rows
 from relcore.scores.passes import Search
 from relcore.scores.score import Z95, Recall, sampling_interval
 
@@ -187,25 +185,6 @@ class Parts:
         return key
 
 
-@dataclass(eq=False)
-class SearchedPair(AlignedPair):
-    """A pair whose neighbour lists, by the names of `scores.passes.searches_of`, have been searched; its rows
-    are `UnitRows`, and all of them queries.
-    """
-
-    lists: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    @cached_property
-    def neighbours(self) -> Neighbours:
-        sides, every = (self.source, self.target), np.arange(len(self.split.test))
-        return Neighbours.listed(sides, every, self.lists, self.k, self.convention)
-
-    def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-        some = " labelled" if len(labelled) < len(self.split.test) else ""
-        names = (f"{name}{some}" for name in ("forward", "backward"))
-        return tuple(self.lists[name][:, :k] for name in names if name in self.lists)
-
-
 QUERIES_PER_BLOCK = 8192  # their lists are what a killed worker loses: seconds among a hundred thousand rows
 _STREAM = 0x5EA
 _TUNING, _MEASURED = 200, 400  # queries that are searched exactly, too: to choose the setting, to measure it
@@ -244,7 +223,7 @@ class NeighbourLists:
                 spaces[side].of(labelled) if search.labelled else spaces[side]
                 for side in (search.queries, search.base)
             )
-            order = np.arange(len(rows))
+            order = labelled if search.labelled else np.arange(len(rows))
             if search.alone:
                 order = np.random.default_rng(order_seed(rows[:_SAMPLED_ROWS])).permutation(len(rows))
                 rows = rows.of(order)

@@ -145,7 +145,7 @@ class Neighbours:
             crossing = (self.other,)
         elif crossing is None:
             if self.source.shape[1] != self.target.shape[1]:
-                raise _widths_differ(self.source, self.target)
+                raise widths_differ(self.source.shape[1], self.target.shape[1])
             crossing = (
                 nearest(self.source[self.queries], self.target, self.own.shape[1], device=self.device).rows,
                 nearest(self.target[self.queries], self.source, self.own.shape[1], device=self.device).rows,
@@ -282,7 +282,7 @@ def find_neighbours(
     n = len(target)
     need_k(k, n, n - (convention == "mutual"))
     if convention == "paper" and source.shape[1] != target.shape[1]:
-        raise _widths_differ(source, target)
+        raise widths_differ(source.shape[1], target.shape[1])
     if n_queries is not None and n_queries < 1:
         raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
     if queries is None:
@@ -402,9 +402,9 @@ def _noted(score: Score, found: Neighbours) -> Score:
     return score
 
 
-def _widths_differ(source: np.ndarray, target: np.ndarray) -> SpaceError:
+def widths_differ(source: int, target: int) -> SpaceError:
     return SpaceError(
-        f"expected spaces of one width, got {source.shape[1]} and {target.shape[1]}; vectors of one cannot be"
+        f"expected spaces of one width, got {source} and {target}; vectors of one cannot be"
         " queries in the other: make both relative to the same anchors, or use jaccard with"
         " convention='mutual'"
     )

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from relcore.base.errors import need_one_of
+from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import SIMILARITIES
-from relcore.engine.device import Array, Device, NumpyDevice, chosen, in_threads, on_device
-from relcore.engine.nearest import common_direction, order_seed, top_rows, without_itself
+from relcore.base.settings import check, setting
+from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
+from relcore.engine.nearest import common_direction, need_k, order_seed, top_rows, without_itself
+from relcore.engine.rows import DerivedRows, mean_row, row_blocks, unit_rows
 from relcore.engine.rows import Rows as RowSource
-from relcore.engine.rows import mean_row, row_blocks, unit_rows
-from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import AnchorAxes, RelativeProjection, clustered_rows
 from relcore.represent.translation import Procrustes
 from relcore.scores.cka import (
@@ -31,21 +32,54 @@ from relcore.scores.cka import (
     sampled_rows,
     standing_apart,
 )
-from relcore.scores.comparison import (
-    REPRESENTATIONS,
-    AlignedPair,
-    ProjectionSpec,
-    differences_of,
-    held_out,
-    represent,
-    score_differences,
-    scores_of,
-)
-from relcore.scores.neighbours import Neighbours, queries_decide
-from relcore.scores.score import ChanceLevel, Difference, Score
+from relcore.scores.neighbours import CONVENTIONS, Neighbours, widths_differ
+from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import Match, Split
 
 NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class ProjectionSpec:
+    """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is
+    another representation.
+    """
+
+    similarity: str = setting(
+        "cosine",
+        choices=SIMILARITIES,
+        help=(
+            "Similarity of a row to an anchor. Quantised: cosine after clustering (Moschella et al.)."
+            " Whitened product: of rows with covariance 1, as we read Svendsen et al. 2026."
+        ),
+    )
+    center: bool = setting(
+        True,
+        label="Centre first",
+        help="Subtract each space's mean row first, so that shifts have no effect (Maiorca et al. 2024).",
+    )
+    ridge: float = setting(
+        0.3,
+        label="Whitening ridge λ",
+        above=0,
+        metavar="λ",
+        step=0.1,
+        help="λ of the whitened form; λ = 1 counts as much as one average anchor.",
+    )
+    threshold: float = setting(
+        1.5,
+        label="Cut of the clustering",
+        above=0,
+        step=0.5,
+        help="Of the quantised similarity: Ward distance at which the clustering is cut.",
+    )
+
+    __post_init__ = check
+
+    def projection(self, whiten: bool = False) -> RelativeProjection:
+        """An unfitted projection; whitening is always of the cosine."""
+        similarity = "cosine" if whiten else self.similarity
+        return RelativeProjection(similarity, self.center, whiten, self.ridge, self.threshold)
 
 
 @dataclass(frozen=True)
@@ -854,23 +888,47 @@ _QUERIES = 2048  # that one pass looks for; more take several passes
 Done = Callable[[int, int], None]
 
 
-class Passes:
-    """Passes over two spaces with the same rows in memory, or in memory maps: (n, d_source) and (n,
-    d_target); `labels` (n,) where the classes of neighbours are wanted. Another source of rows overrides
-    `take`, `sums` and `one_pass`.
+class RowPair:
+    """Two spaces over the same rows, (n, d_source) and (n, d_target), over which passes are made; their ids
+    and labels (n,), where these are known. Rows in another form override what reads them.
     """
 
     def __init__(
         self,
-        source: np.ndarray,
-        target: np.ndarray,
+        source: RowSource,
+        target: RowSource,
+        ids: Sequence[str] | None = None,
+        labels: np.ndarray | None = None,
         device: str | None = None,
         done: Done = lambda parts, n_parts: None,
-        labels: np.ndarray | None = None,
     ) -> None:
-        self.spaces, self.device, self._done = (source, target), device, done
-        self._has_label = None if labels is None else labels != ""
-        self.labelled = "" if labels is None else "all" if self._has_label.all() else "some"
+        self.spaces, self.ids, self.labels = (source, target), ids, labels
+        self.device, self._done = device, done
+        self._classes = None if labels is None else np.where(labels == "", -1, pd.factorize(labels)[0])
+        self.labelled = "" if labels is None else "some" if (self._classes < 0).any() else "all"
+
+    @classmethod
+    def of_match(cls, match: Match, labels: np.ndarray | None = None, *where: Any) -> RowPair:
+        return cls(match.source.vectors, match.target.vectors, match.ids, labels, *where)
+
+    def __len__(self) -> int:
+        return len(self.spaces[0])
+
+    def names(self, rows: np.ndarray) -> Sequence[str]:
+        """The ids of these rows."""
+        return self.ids[rows]
+
+    def classes_of(self, rows: np.ndarray) -> np.ndarray:
+        """The number of the class of each of these rows, in their shape; −1 where it has none."""
+        return self._classes[rows]
+
+    def class_sizes(self, left_out: np.ndarray) -> np.ndarray:
+        """How many rows each class has without those that are left out; classes without rows are not among
+        them.
+        """
+        classes = np.delete(self._classes, left_out)
+        sizes = np.bincount(classes[classes >= 0])
+        return sizes[sizes > 0]
 
     def take(self, side: int, rows: np.ndarray) -> np.ndarray:
         return np.asarray(self.spaces[side][rows], dtype=np.float32)
@@ -912,7 +970,7 @@ class Passes:
         block_rows = where.rows_at_once(where.block_rows, 4 * _COPIES * widths)
 
         def add(several: SeveralSums, block: slice) -> None:
-            labelled = None if self._has_label is None else self._has_label[block]
+            labelled = None if self._classes is None else self._classes[block] >= 0
             several.add(source, target, np.arange(block.start, block.stop), labelled, block)
 
         blocks = _blocks(len(source), block_rows)
@@ -929,12 +987,10 @@ def _blocks(n: int, block_rows: int = NumpyDevice.block_rows) -> list[slice]:
     return list(row_blocks(n, -(-n // (2 * -(-n // (2 * block_rows))))))
 
 
-# The scores of a pair whose rows have been passed.
+# What a metric reads.
 
-FEW_ROWS = 1024  # matrices of so few rows take less time than the preparation of a pass
 # Rows that may be left out of a pass that was kept: more anchors in one step take a pass of their own.
 EXTRA_NEIGHBOURS = 8
-Rows = Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
 class _Directions:
@@ -946,238 +1002,248 @@ class _Directions:
     def __len__(self) -> int:
         return len(self.plan.roles)
 
-    def __getitem__(self, places: np.ndarray) -> np.ndarray:
-        return self.plan.directions(
-            self.form, self.side, self.take(self.side, to_full_index(places, self.plan.roles.left_out))
-        )
+    def __getitem__(self, places: np.ndarray | slice) -> np.ndarray:
+        places = np.arange(len(self))[places]
+        rows = self.take(self.side, to_full_index(places.ravel(), self.plan.roles.left_out))
+        directions = self.plan.directions(self.form, self.side, rows)
+        return directions.reshape(*places.shape, directions.shape[1])
 
 
-class PassedPair(AlignedPair):
-    """A pair whose rows have been passed: its lists and sums are there. The rows themselves, `source` and
-    `target`, are formed for a metric that reads them.
+class LabelledNeighbours(NamedTuple):
+    """Of n labelled rows the numbers of the queries (m,), their classes (m,), the k + 1 rows (m, k + 1)
+    nearest to each query in the other space, one array per direction, and the classes of these. Classes are
+    any numbers."""
 
-    Parameters
+    n: int
+    queries: np.ndarray
+    own: np.ndarray
+    lists: tuple[np.ndarray, ...]
+    classes: tuple[np.ndarray, ...]
+
+
+@dataclass(eq=False)
+class AlignedPair:
+    """The scored rows of two spaces in one representation: rows, neighbour lists and sums, each computed when
+    a metric first reads it.
+
+    Attributes
     ----------
-    seen : Sums
-        Of the pass.
-    form : str
-    split : Split
-    passes : Passes
-    rows : function, optional
-        Gives both spaces in the representation, for a metric that reads rows.
+    rows : RowPair
+        Both spaces, all rows.
+    request : ScoreRequest
+        Its form is the representation.
+    roles : RowRoles
+        Which rows are scored, and which of them are queries.
+    split : Split, optional
+        Where the ids of all rows are in memory.
+    made : function, optional
+        Gives both spaces in the representation, all rows; without it there are only lists and sums.
+    lists : lists of places among the scored rows by the names of `searches_of`, optional
+        Where each scored row was a query, and its neighbours are known.
     """
 
-    def __init__(
-        self,
-        seen: Sums,
-        form: str,
+    rows: RowPair
+    request: ScoreRequest
+    roles: RowRoles
+    split: Split | None = None
+    made: Callable[[], tuple[RowSource, RowSource]] | None = None
+    lists: Mapping[str, np.ndarray] | None = None
+    known: dict[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        source: RowSource,
+        target: RowSource,
         split: Split,
-        passes: Passes,
-        rows: Rows | None = None,
         labels: np.ndarray | None = None,
-    ) -> None:
-        question = seen.plan.question
-        self.split, self.k, self.convention, self.labels = split, question.k, question.convention, labels
-        self.n_queries, self.same_width = len(seen.plan.roles.queries), seen.plan.same_width(form)
-        self.seen, self.form, self.passes, self._rows, self.known = seen, form, passes, rows, {}
+        *,
+        k: int = 10,
+        convention: str = "paper",
+        n_queries: int | None = None,
+        lists: Mapping[str, np.ndarray] | None = None,
+    ) -> AlignedPair:
+        """Of all rows of both spaces as they are, with the labels (n,) of those that have one, "" for others;
+        the test rows of the split are scored, and all of them, or `n_queries`, are queries.
+
+        Raises
+        ------
+        SpaceError
+            Matrices of other rows than the split's.
+        """
+        n = len(split.ids)
+        if not len(source) == len(target) == n:
+            raise SpaceError(
+                f"expected {n:,} rows in both spaces, those of the split, got {len(source):,} and"
+                f" {len(target):,}"
+            )
+        need_one_of("convention", convention, CONVENTIONS)
+        rows = RowPair(source, target, split.ids, labels)
+        request = ScoreRequest(("absolute",), k=k, convention=convention)
+        roles = RowRoles(n, NO_ROWS, split.queries(n_queries), split.untested, rows.labelled)
+        return cls(rows, request, roles, split, lambda: (source, target), lists)
+
+    @classmethod
+    def passed(
+        cls, rows: RowPair, form: str, seen: Sums, split: Split | None = None, made: Any = None
+    ) -> AlignedPair:
+        """Of one representation, for which a pass has been made."""
+        plan = seen.plan
+        pair = cls(rows, replace(plan.question, forms=(form,)), plan.roles, split, made)
+        pair.searched = pair.summed = seen
+        return pair
+
+    @property
+    def form(self) -> str:
+        return self.request.forms[0]
+
+    @property
+    def k(self) -> int:
+        return self.request.k
+
+    @property
+    def convention(self) -> str:
+        return self.request.convention
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """The class of each scored row, (t,); "" where it has none."""
+        return None if self.rows.labels is None else self.rows.labels[self.split.test]
+
+    @cached_property
+    def same_width(self) -> bool:
+        """Whether rows of both spaces can be compared with each other."""
+        source, target = self.rows.spaces
+        return self.form != "absolute" or source.shape[1] == target.shape[1]
 
     @cached_property
     def source(self) -> np.ndarray:
-        return self._rows()[0][self.split.test]
+        """The scored rows of the first space, (t, d_source)."""
+        return self._scored(0)
 
     @cached_property
     def target(self) -> np.ndarray:
-        return self._rows()[1][self.split.test]
+        return self._scored(1)
+
+    def _scored(self, side: int) -> np.ndarray:
+        if self.made is None:
+            raise SpaceError(
+                f"{self.form}: expected a metric that reads sums and neighbours, got one that reads all rows;"
+                " declare its `reads` as 'rows'"
+            )
+        rows = self.made()[side]
+        if not len(self.roles.left_out):
+            return rows
+        return rows.of(self.split.test) if isinstance(rows, DerivedRows) else rows[self.split.test]
+
+    @cached_property
+    def searched(self) -> Sums:
+        """A pass that looks for the neighbours of the queries."""
+        t, mutual = len(self.roles), self.convention == "mutual"
+        need_k(self.k, t, t - mutual)
+        if not mutual and not self.same_width:
+            raise widths_differ(*(space.shape[1] for space in self.rows.spaces))
+        return self.rows.seen([(replace(self.request, sums=False), self.roles)])[0]
+
+    @cached_property
+    def summed(self) -> Sums:
+        """A pass that sums up all scored rows."""
+        request = replace(self.request, cosines=self.same_width)
+        return self.rows.seen([(request, replace(self.roles, queries=NO_ROWS, labelled=""))])[0]
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """Row numbers count the rows that are scored, as elsewhere."""
-        plan, lists = self.seen.plan, {}
+        """The lists of the queries; row numbers count the scored rows."""
+        if self.lists is not None:
+            every, sides = np.arange(len(self.roles)), [self.source, self.target]
+            return Neighbours.listed(sides, every, self.lists, self.k, self.convention)
+        plan, lists = self.searched.plan, {}
         left_out = plan.roles.left_out
         queries = to_kept_index(plan.roles.queries, left_out)
         for search in plan.searched(self.form):
             if not search.labelled:
-                rows = to_kept_index(self.seen.nearest(self.form, search), left_out)
+                rows = to_kept_index(self.searched.nearest(self.form, search), left_out)
                 lists[search.name] = without_itself(queries, rows) if search.alone else rows
-        sides = [_Directions(plan, self.form, side, self.passes.take) for side in (0, 1)]
-        return Neighbours.listed(sides, queries, lists, plan.question.k, self.convention)
+        sides = [_Directions(plan, self.form, side, self.rows.take) for side in (0, 1)]
+        return Neighbours.listed(sides, queries, lists, self.k, self.convention)
 
     @cached_property
     def cosines(self) -> np.ndarray:
-        return self.seen.cosines(self.form)[self.split.test]
+        """Of each scored row with its partner, (t,); for spaces of one width."""
+        return self.summed.cosines(self.form)[self.split.test]
 
     def linear_cka(self) -> Score:
-        seen, form, note = self.seen, self.form, ""
+        seen, form, note = self.summed, self.form, ""
         sums, decisive = seen.linear_cka(form), seen.decisive_rows(form)
         if len(decisive):
-            roles, question = seen.plan.roles, replace(seen.plan.question, forms=(form,))
-            (others,) = self.passes.seen([(question, roles.without(decisive))])
+            others = self.rows.seen([(replace(self.request, sums=True), self.roles.without(decisive))])[0]
             without = others.linear_cka(form).value()
-            note = decided_note(sums.value(), without, len(decisive), lambda: self.names(decisive[:3]))
+            names = lambda: self.rows.names(decisive[:3])  # noqa: E731
+            note = decided_note(sums.value(), without, len(decisive), names)
         return sums.score(note)
 
-    def names(self, rows: np.ndarray) -> Sequence[str]:
-        return self.split.ids[rows]
-
     def mean_cosine(self) -> Score:
-        return self.seen.mean_cosine(self.form)
+        return self.summed.mean_cosine(self.form)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        plan, numbers = self.seen.plan, self.split.test[places]
-        blocks = [plan.block(side, self.passes.take(side, numbers)) for side in (0, 1)]
+        """These scored rows (m,) of both spaces, each space perhaps turned, moved and scaled: enough for
+        linear CKA.
+        """
+        plan, numbers = self.summed.plan, self.split.test[places]
+        blocks = [plan.block(side, self.rows.take(side, numbers)) for side in (0, 1)]
         pairs = zip(plan.forms[self.form], blocks, strict=True)
         return tuple(form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
 
     def of_some_rows(self, make: Callable[[np.ndarray, np.ndarray], Any], places: np.ndarray) -> Any:
-        key = make, self.split.test[places].tobytes()  # the rows of all pairs that were narrowed from one
+        """What `make` gives of `some_rows`; kept for the pairs that are narrowed from this one."""
+        key = make, self.split.test[places].tobytes()
         if key not in self.known:
-            self.known[key] = super().of_some_rows(make, places)
+            self.known[key] = make(*self.some_rows(places))
         return self.known[key]
 
-    def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-        rows = self.split.test[labelled]
-        asked = np.isin(self.seen.plan.roles.queries, rows)
-        return tuple(np.searchsorted(rows, nearest) for nearest in self.voters(asked, k))
+    def labelled_neighbours(self) -> LabelledNeighbours | None:
+        """The classes of the labelled queries and of their neighbours; None without labels, with spaces of
+        two widths, or where all labelled rows have one class, or each has its own."""
+        if not self.rows.labelled or not self.same_width:
+            return None
+        queries = self.roles.queries
+        own, sizes = self.rows.classes_of(queries), self.rows.class_sizes(self.roles.left_out)
+        labelled, n = own >= 0, int(sizes.sum())
+        if not 1 < len(sizes) < n or not labelled.any():
+            return None
+        lists = self._across(labelled, min(self.k, n - 1) + 1)
+        classes = tuple(map(self.rows.classes_of, lists))
+        return LabelledNeighbours(n, queries[labelled], own[labelled], lists, classes)
 
-    def voters(self, asked: np.ndarray, k: int) -> list[np.ndarray]:
-        """The row numbers of the k labelled rows nearest to some of the queries in the other space, (m, k)
-        per direction.
-        """
-        crossing = [search for search in self.seen.plan.searched(self.form) if search.base != search.queries]
-        lists = {search.base: search for search in crossing}  # that of labelled rows comes after that of all
-        return [self.seen.nearest(self.form, search)[asked, :k] for search in lists.values()]
+    def _across(self, labelled: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
+        """The numbers of the k labelled rows nearest to each labelled query in the other space, (m, k) per
+        direction."""
+        if self.lists is not None:
+            names, rows = ("forward", "backward"), self.split.test
+            some = [self.lists.get(f"{name} labelled", self.lists.get(name)) for name in names]
+            some = [
+                found if len(found) < len(rows) else found[labelled] for found in some if found is not None
+            ]
+            return tuple(rows[found[:, :k]] for found in some)
+        searches = self.searched.plan.searched(self.form)
+        # The search of labelled rows comes after that of all.
+        last = {search.base: search for search in searches if search.base != search.queries}
+        return tuple(self.searched.nearest(self.form, search)[labelled, :k] for search in last.values())
 
-    def narrowed(self, question: ScoreRequest, split: Split, queries: np.ndarray) -> PassedPair | None:
-        """The answer to `question` on the rows of `split`, some of these rows, with these queries (row
+    def narrowed(self, request: ScoreRequest, split: Split, queries: np.ndarray) -> AlignedPair | None:
+        """The answer to `request` on the rows of `split`, some of these rows, with these queries (row
         numbers).
 
-        None where it takes a pass: the question is another, or too many rows or a row that was no query are
+        None where it takes a pass: the request is another, or too many rows or a row that was no query are
         missing.
         """
-        plan, roles = self.seen.plan, self.seen.plan.roles
+        plan, roles = self.searched.plan, self.searched.plan.roles
         removed = np.setdiff1d(split.untested, roles.left_out)
-        known = replace(plan.question, forms=question.forms, sums=question.sums, extra_neighbours=0)
+        known = replace(plan.question, forms=request.forms, sums=request.sums, extra_neighbours=0)
         inside = len(split.test) + len(removed) == len(self.split.test)
-        fits = known == question and len(removed) <= plan.question.extra_neighbours and inside
+        fits = known == request and len(removed) <= plan.question.extra_neighbours and inside
         if not (fits and np.isin(queries, roles.queries).all()):
             return None
-        labels = None if self.labels is None else self.labels[~np.isin(self.split.test, removed)]
-        pair = PassedPair(self.seen.narrowed(removed, queries), self.form, split, self.passes, labels=labels)
+        pair = self.passed(self.rows, self.form, self.searched.narrowed(removed, queries), split)
         pair.known = self.known
         return pair
-
-
-def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:
-    """The absolute representation, which is scored on all rows, and the others."""
-    absolute = tuple(form for form in forms if form == "absolute")
-    return [group for group in (absolute, tuple(form for form in forms if form != "absolute")) if group]
-
-
-def score_forms(
-    match: Match,
-    forms: Sequence[str],
-    anchor_ids: Sequence[str],
-    projection: ProjectionSpec,
-    *,
-    k: int = 10,
-    convention: str = "paper",
-    n_queries: int | None = None,
-    metrics: Sequence[str] = (),
-    labels: np.ndarray | None = None,
-    done: Done = lambda parts, n_parts: None,
-    device: str | None = None,
-    keep: Callable[[str, PassedPair], None] | None = None,
-) -> dict[str, dict[str, Score]]:
-    """`comparison.score_pair` of each representation on its held-out rows: of many rows from one pass over
-    them for all.
-
-    The scores are those of `score_pair` but for rounding, and the memory is that of a few blocks.
-    `done(parts, n_parts)` tells how far it is; `keep(form, pair)` gets what `anchor_differences` needs of
-    each representation.
-    """
-    for form in forms:
-        need_one_of("representation", form, REPRESENTATIONS)
-    if len(match) <= FEW_ROWS and keep is None and (device or chosen()) in ("auto", "cpu"):
-        scores = {}
-        for form in forms:
-            split = held_out(match, anchor_ids, form, k, convention)
-            rows = represent(match, form, anchor_ids, projection)
-            facts = {"k": k, "convention": convention, "n_queries": n_queries, "labels": labels}
-            scores[form] = scores_of(AlignedPair.of(*rows, split, **facts), metrics)
-        return scores
-    used = any(form != "absolute" for form in forms)
-    anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
-    asked = ScoreRequest(
-        (),
-        projection,
-        k,
-        convention,
-        cosines=keep is not None,
-        extra_neighbours=EXTRA_NEIGHBOURS if keep else 0,
-    )
-    passes = Passes(match.source.vectors, match.target.vectors, device, done, labels)
-    splits, parts = {}, []
-    for group in groups_of(forms):
-        split = held_out(match, anchor_ids, group[0], k, convention)
-        splits |= dict.fromkeys(group, split)
-        own = anchors if group[0] != "absolute" else NO_ROWS
-        roles = RowRoles(len(match), own, split.queries(n_queries), split.untested, passes.labelled)
-        parts.append((replace(asked, forms=group), roles))
-    pairs = {}
-    for seen in passes.seen(parts):
-        for form in seen.plan.forms:
-            rows = partial(represent, match, form, anchor_ids, projection)
-            of_form = None if labels is None else labels[splits[form].test]
-            pairs[form] = PassedPair(seen, form, splits[form], passes, rows, of_form)
-    scores = {form: scores_of(pairs[form], metrics) for form in forms}
-    for form, pair in pairs.items() if keep is not None else ():
-        pair.seen.slim()
-        keep(form, pair)
-    return scores
-
-
-# How a change of anchors moves the scores of one representation, from a pass over the rows with either set.
-
-
-def anchor_differences(
-    match: Match,
-    form: str,
-    before: Sequence[str],
-    now: Sequence[str],
-    projection: ProjectionSpec,
-    *,
-    k: int = 10,
-    convention: str = "paper",
-    n_queries: int | None = None,
-    labels: np.ndarray | None = None,
-    device: str | None = None,
-    kept: Mapping[tuple[str, ...], PassedPair] | None = None,
-) -> dict[str, Difference]:
-    """The change of each score of a representation from the anchors `before` to those `now`, with 95 %
-    intervals.
-
-    They are those of `comparison.score_differences` but for rounding, on the rows that are an anchor in
-    neither set. `kept` has what `score_forms` kept of some sets of anchors: they need no pass over the rows.
-    """
-    split = held_out(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
-    queries = split.queries(n_queries)
-    if not queries_decide(len(split.test), len(queries)):
-        rows = (represent(match, form, anchors, projection) for anchors in (before, now))
-        return score_differences(*rows, split, k=k, convention=convention, n_queries=n_queries, labels=labels)
-    question = ScoreRequest((form,), projection, k, convention, sums=False, cosines=True)
-    passes = Passes(match.source.vectors, match.target.vectors, device, labels=labels)
-    of_split = None if labels is None else labels[split.test]
-
-    def passed(anchors: Sequence[str]) -> PassedPair:
-        used = () if form == "absolute" else shared_anchors(anchors, match.source, match.target)
-        known = (kept or {}).get(tuple(anchors))
-        if known is not None and (narrowed := known.narrowed(question, split, queries)):
-            return narrowed
-        rows = match.source.rows(used)
-        roles = RowRoles(len(match), rows, queries, split.untested, passes.labelled)
-        (seen,) = passes.seen([(question, roles)])
-        return PassedPair(seen, form, split, passes, labels=of_split)
-
-    first = passed(before)
-    pairs = first, first if form == "absolute" else passed(now)
-    return differences_of(*pairs)

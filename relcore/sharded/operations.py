@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -30,23 +29,22 @@ from relcore.scores.cka import cosine_score, cosine_sums
 from relcore.scores.comparison import (
     LIVE_QUERIES,
     REPRESENTATIONS,
-    LabelledNeighbours,
     ProjectionSpec,
+    groups_of,
     metrics_of_a_pair,
     scores_of,
 )
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.scores.passes import (
     NO_ROWS,
+    AlignedPair,
     ColumnSums,
-    PassedPair,
-    Passes,
     Plan,
+    RowPair,
     RowRoles,
     ScoreRequest,
     SeveralSums,
     Sums,
-    groups_of,
     needed_rows,
     to_full_index,
     to_kept_index,
@@ -100,7 +98,7 @@ class Plans:
 @dataclass(frozen=True)
 class BlockWork(ShardWork):
     kind: ClassVar[str] = "compare"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     plans: str
 
@@ -167,27 +165,25 @@ def compare_shards(
     survey = runner.run(work, parts, "survey")
     need_distinct_ids(source, survey)
     chosen = NO_ROWS if anchors == 0 else chosen_anchors(source, survey, anchors, random_state)
-    passes = ShardedPasses(spaces, parts, survey, classes_of, runner)
-    asked = []
+    rows = ShardedPair(spaces, parts, survey, classes_of, runner)
+    requests = []
     for group in groups_of(REPRESENTATIONS if len(chosen) else ("absolute",)):
-        rows = NO_ROWS if group[0] == "absolute" else to_kept_index(chosen, passes.dropped)
-        roles = RowRoles(passes.n, rows, passes.queries(n_queries, rows), np.sort(rows), passes.labelled)
+        fitted = NO_ROWS if group[0] == "absolute" else to_kept_index(chosen, rows.dropped)
+        roles = RowRoles(rows.n, fitted, rows.queries(n_queries, fitted), np.sort(fitted), rows.labelled)
         of = f" of {source.name!r} and {target.name!r}"
         need_k(k, len(roles), len(roles) - (convention == "mutual"), of)
-        asked.append((ScoreRequest(group, spec or ProjectionSpec(), k, convention), roles))
-    pairs = [PairByShard(seen, form, None, passes) for seen in passes.seen(asked) for form in seen.plan.forms]
-    passes.gather_listed(pairs)
-    for pair in pairs:
-        pair.labels = passes.classes
+        requests.append((ScoreRequest(group, spec or ProjectionSpec(), k, convention), roles))
+    pairs = [AlignedPair.passed(rows, form, seen) for seen in rows.seen(requests) for form in seen.plan.forms]
+    rows.gather_listed(pairs)
     metrics = [name for name in metrics_of_a_pair() if METRICS[name].load().reads != "rows"]
     scores = {pair.form: scores_of(pair, metrics) for pair in pairs}
-    return ShardedScores(scores, passes.n, len(passes.dropped), chosen)
+    return ShardedScores(scores, rows.n, len(rows.dropped), chosen)
 
 
-class ShardedPasses(Passes):
-    """`Passes` over a pair by shard, without the rows that are zero in a space, as in a `Match`.
+class ShardedPair(RowPair):
+    """A pair whose rows are read by shard, without those that are zero in a space, as in a `Match`.
 
-    `classes` (label → rows) is None where most rows have no label or there are too many classes.
+    Its classes are left out where most rows have no label or there are too many of them.
     """
 
     def __init__(
@@ -201,9 +197,13 @@ class ShardedPasses(Passes):
         self.spaces, self.parts, self.survey, self.runner = spaces, parts, survey, runner
         self.n, self.dropped, self._classes_of = survey.facts["n"], survey.arrays["dropped"], classes_of
         self._rows, self._vectors = NO_ROWS, [np.empty((0, space.width), np.float32) for space in spaces]
-        labelled = sum((survey.facts["classes"] or {}).values())
-        self.classes = Counter(survey.facts["classes"]) if 2 * labelled > self.n else None
-        self.labelled = "" if self.classes is None else "all" if labelled == self.n else "some"
+        self._sizes = survey.facts["classes"] or {}
+        labelled = sum(self._sizes.values())
+        self.labelled = "" if 2 * labelled <= self.n else "all" if labelled == self.n else "some"
+        self._numbers = {"": -1} | {label: number for number, label in enumerate(self._sizes)}
+
+    def __len__(self) -> int:
+        return self.n
 
     @cached_property
     def sums(self) -> tuple[ColumnSums, ColumnSums]:
@@ -228,23 +228,33 @@ class ShardedPasses(Passes):
         for side in (0, 1):
             self._vectors[side] = np.concatenate([self._vectors[side], arrays[f"vectors_{side}"]])[order]
 
-    def gather_listed(self, pairs: Sequence[PairByShard]) -> None:
-        """Of the listed rows the last neighbours, for notes, and the labels."""
-        tops = [top.rows for pair in pairs for name, top in pair.seen.tops.items() if "/longest/" not in name]
+    def gather_listed(self, pairs: Sequence[AlignedPair]) -> None:
+        """Of the listed rows the last neighbours, for notes, and the classes."""
+        plans = [pair.searched.plan for pair in pairs]
+        tops = [
+            top.rows for pair in pairs for name, top in pair.searched.tops.items() if "/longest/" not in name
+        ]
         self.gather(np.unique(np.concatenate([NO_ROWS, *(rows[:, -2:].ravel() for rows in tops)])))
-        if self.classes is None:
+        if not self.labelled:
             return
-        roles = [pair.seen.plan.roles for pair in pairs]
-        more = [rows for role in roles for rows in (role.queries, role.anchors)]
+        more = [rows for plan in plans for rows in (plan.roles.queries, plan.roles.anchors)]
         rows = np.unique(np.concatenate([*more, *(rows.ravel() for rows in tops)]))
         self._labelled_rows, of = rows[rows >= 0], self.spaces[self._classes_of].alone
         numbers = to_full_index(self._labelled_rows, self.dropped)
-        texts = gather(self.runner, of, numbers, texts=True, vectors=False).facts
-        self._labels = np.array(texts["labels"], dtype=object)
+        labels = gather(self.runner, of, numbers, texts=True, vectors=False).facts["labels"]
+        self._classes = np.array([self._numbers[label] for label in labels])
 
-    def labels_of(self, rows: np.ndarray) -> np.ndarray:
-        """The labels of listed rows, in their shape."""
-        return self._labels[np.searchsorted(self._labelled_rows, rows)]
+    def names(self, rows: np.ndarray) -> Sequence[str]:
+        return self.spaces[0].ids_of(to_full_index(rows, self.dropped))
+
+    def classes_of(self, rows: np.ndarray) -> np.ndarray:
+        return self._classes[np.searchsorted(self._labelled_rows, rows)]
+
+    def class_sizes(self, left_out: np.ndarray) -> np.ndarray:
+        classes = self.classes_of(left_out)
+        sizes = np.array(list(self._sizes.values()), np.int64)
+        sizes -= np.bincount(classes[classes >= 0], minlength=len(sizes))
+        return sizes[sizes > 0]
 
     def plan(self, question: ScoreRequest, roles: RowRoles) -> Plan:
         self.gather(np.unique(np.concatenate(list(needed_rows(question, roles).values()))))
@@ -255,38 +265,6 @@ class ShardedPasses(Passes):
         key = keep(self.runner.store, together)
         arrays = self.runner.run(BlockWork(key), self.parts, "compare").arrays
         return SeveralSums.from_arrays(plans, arrays).each
-
-
-class PairByShard(PassedPair):
-    """A `PassedPair` whose ids and labels are read where a score needs some of them."""
-
-    def names(self, rows: np.ndarray) -> Sequence[str]:
-        return self.passes.spaces[0].ids_of(to_full_index(rows, self.passes.dropped))
-
-    @property
-    def source(self) -> np.ndarray:
-        raise SpaceError(
-            f"{self.form}: expected a metric that reads sums and neighbours, got one that reads all rows;"
-            " declare its `reads` as 'rows'"
-        )
-
-    target = source
-
-    def labelled_neighbours(self) -> LabelledNeighbours | None:
-        passes, roles = self.passes, self.seen.plan.roles
-        if passes.classes is None or not self.same_width:
-            return None
-        counts = passes.classes - Counter(passes.labels_of(roles.anchors))
-        asked, n = passes.labels_of(roles.queries) != "", sum(counts.values())
-        if not 1 < len(counts) < n or not asked.any():
-            return None
-        lists = tuple(self.voters(asked, min(self.k, n - 1) + 1))
-        numbers = {label: number for number, label in enumerate(counts)}
-        own, *classes = (
-            np.vectorize(numbers.__getitem__, [np.int64])(passes.labels_of(rows))
-            for rows in (roles.queries[asked], *lists)
-        )
-        return LabelledNeighbours(n, roles.queries[asked], own, lists, tuple(classes))
 
 
 # Maps of rows before they are written: kept in the store, fitted once in each worker.

@@ -318,7 +318,7 @@ class Survey(ShardWork):
     """
 
     kind: ClassVar[str] = "survey"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     n_candidates: int = 0
     stream: str = "queries"

@@ -549,6 +549,10 @@ class ShardedSpace:
     def width(self) -> int:
         return self.shards[0].width
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.width
+
     def __len__(self) -> int:
         return self.n
 

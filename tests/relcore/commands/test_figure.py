@@ -15,8 +15,7 @@ from relcore.maps.pane_maps import ComparisonRecipe, load_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.represent.anchors import diagnose_anchors
-from relcore.scores.comparison import REPRESENTATIONS
-from relcore.scores.passes import score_forms
+from relcore.scores.comparison import REPRESENTATIONS, score_forms
 from relcore.spaces.space import match
 
 KINDS = ("comparison", "scores", "spectrum")

@@ -6,9 +6,7 @@ import pytest
 from relcore.engine.device import device_of
 from relcore.engine.nearest import TopRows
 from relcore.scores.comparison import REPRESENTATIONS
-from relcore.scores.passes import PassedPair, Passes, RowRoles, ScoreRequest, Sums
-
-pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
+from relcore.scores.passes import AlignedPair, RowPair, RowRoles, ScoreRequest, Sums
 
 N, ANCHORS = 500, np.arange(20, 60)
 rng = np.random.default_rng(0)
@@ -25,7 +23,7 @@ def plan(request):
         forms, roles = ("absolute",), RowRoles(N, queries=np.arange(0, N, 7))
     else:
         forms, roles = FORMS, RowRoles(N, ANCHORS, np.arange(60, N, 7), ANCHORS)
-    return Passes(*SPACES).plan(ScoreRequest(forms, convention="mutual"), roles)
+    return RowPair(*SPACES).plan(ScoreRequest(forms, convention="mutual"), roles)
 
 
 def summed(plan, blocks, device="cpu"):
@@ -38,7 +36,7 @@ def summed(plan, blocks, device="cpu"):
 def scores(seen):
     found = {}
     for name in seen.plan.forms:
-        pair = PassedPair(seen, name, None, Passes(*SPACES))
+        pair = AlignedPair.passed(RowPair(*SPACES), name, seen)
         lists = pair.neighbours
         found[name] = [pair.linear_cka(), pair.mean_cosine(), lists.jaccard(), lists.mrr()]
     return found

@@ -7,11 +7,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.engine.device import TorchDevice, device_of
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
-from relcore.scores.passes import score_forms
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, score_forms
 from relcore.spaces.space import LatentSpace, match
-
-pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
 
 N = 600
 ROUNDING = 1e-5

@@ -9,8 +9,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.maps.pane_maps import pca_pair
 from relcore.maps.reduction import ReductionSpec
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, score_table
-from relcore.scores.passes import score_forms
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, score_forms, score_table
 from relcore.spaces.space import LatentSpace, MappedRows, RowNumbers, match
 
 N, D = 1500, 12

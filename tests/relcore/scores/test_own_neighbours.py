@@ -5,8 +5,6 @@ from relcore.base.errors import SpaceError
 from relcore.engine.nearest import nearest_within
 from relcore.engine.rows import directions, mean_row, unit_rows
 
-pytestmark = pytest.mark.usefixtures("passes_over_few_rows")
-
 
 @pytest.mark.parametrize("device", ["cpu", "torch"])
 @pytest.mark.parametrize("offset", [0, 3, 300])
