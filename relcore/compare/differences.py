@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.magnitude import brought, centred
+from relcore.base.magnitude import centred
 from relcore.base.numbers import short
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
@@ -151,7 +151,7 @@ def _overlap_under_noise(
 ) -> Callable[[float, np.ndarray], np.ndarray]:
     """A function of (level, queries) that gives the neighbour overlap of a space with a noisy copy; with
     `belongs`, of two noisy copies of the space after the noise's variance was removed."""
-    X, k = brought(X)[0], own.shape[1]
+    k = own.shape[1]
     spread = float(centred(X, mean_row(X)).std(dtype=np.float64))
 
     def near(rows: np.ndarray, level: float, which: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from zlib import crc32
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.magnitude import lengths, scaled
+from relcore.base.magnitude import lengths
 from relcore.engine.engine import thin_svd
 from relcore.engine.nearest import nearest, nearest_within, without_itself
 from relcore.engine.rows import mean_row, row_blocks, unit_rows
@@ -99,7 +99,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     squares *= n / (b**2 or 1.0)
     # The residual keeps the digits of a small rho; but it leaves out what has no room in a narrower space.
     rho = float(squares[0].mean()) if b and old.shape[1] <= new.shape[1] else 1 - sigma**2
-    ratio = float(np.ldexp(b / a, after.exponent - before.exponent))
+    ratio = b / a
     shares, shift, cosine = np.full(len(STEPS), np.nan), np.nan, np.nan
     if same_width:
         cosine = float(np.trace(product)) / size
@@ -110,39 +110,35 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """One version divided by a power of two, so that float64 can square it."""
+    """One version about its mean, in float64; `size` is the Frobenius norm."""
 
     vectors: np.ndarray
-    exponent: int
     mean: np.ndarray
     size: float
 
     @classmethod
     def of(cls, vectors: np.ndarray, name: str) -> _Centred:
-        n, exponent = len(vectors), int(np.frexp(max(vectors.max(), -vectors.min()))[1])
-        blocks = list(row_blocks(n, _ROWS))
-        mean = sum(scaled(vectors[block].astype(np.float64), exponent).sum(axis=0) for block in blocks) / n
-        centred = cls(vectors, exponent, mean, 0.0)
+        n, blocks = len(vectors), list(row_blocks(len(vectors), _ROWS))
+        mean = sum(vectors[block].astype(np.float64).sum(axis=0) for block in blocks) / n
+        centred = cls(vectors, mean, 0.0)
         square = sum(float(np.sum(centred.rows(block) ** 2)) for block in blocks)
         if not square > _NONE * n * max(float(mean @ mean), _NONE):
             if name == "new":
-                return replace(centred, mean=scaled(vectors[0].astype(np.float64), exponent))
+                return replace(centred, mean=vectors[0].astype(np.float64))
             raise SpaceError(
                 "drift: expected rows that differ, got the same vector in every row of the old version"
             )
         return replace(centred, size=float(np.sqrt(square)))
 
     def rows(self, block: slice) -> np.ndarray:
-        return scaled(self.vectors[block].astype(np.float64), self.exponent) - self.mean
+        return self.vectors[block].astype(np.float64) - self.mean
 
 
 def _shares(
     before: _Centred, after: _Centred, sigma: float, cosine: float, rho: float
 ) -> tuple[np.ndarray, float]:
-    exponent = max(before.exponent, after.exponent)
-    units = [float(np.ldexp(1.0, side.exponent - exponent)) for side in (before, after)]
-    n, a, b = len(before.vectors), before.size * units[0], after.size * units[1]
-    moved = float(np.linalg.norm(after.mean * units[1] - before.mean * units[0]))
+    n, a, b = len(before.vectors), before.size, after.size
+    moved = float(np.linalg.norm(after.mean - before.mean))
     unexplained = rho / (1 + sigma)  # 1 − σ, without its rounding
     parts = np.array(
         [n * moved**2, (b - a) ** 2, 2 * a * b * max(0.0, sigma - cosine), 2 * a * b * unexplained]

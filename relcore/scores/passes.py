@@ -728,6 +728,7 @@ class Sums:
         return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
+        self.fetched()
         arrays = {"n": np.array(self.n)}
         arrays |= {f"sum/{name}": self.device.get(array) for name, array in self._sums.items()}
         arrays |= {f"rows/{name}": top.rows for name, top in self.tops.items()}

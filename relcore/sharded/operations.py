@@ -18,6 +18,7 @@ from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import is_address
+from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
 from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.invert.inversion import InversionSpec, choose_numbers
@@ -103,14 +104,17 @@ class BlockWork(ShardWork):
     plans: str
 
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
+        return on_device(lambda where: self._summed(shards, store, report, where)).to_arrays(), {}
+
+    def _summed(self, shards: Shards, store: Store, report: Progress, where: Device) -> SeveralSums:
         plans, labelled = read(store, self.plans, Plans), None
-        sums, classes_of = SeveralSums(plans.each), plans.labels_of
+        sums, classes_of = SeveralSums(plans.each, where), plans.labels_of
         for blocks, alive, rows, vectors in live_rows(shards, report, _ROWS, labels=classes_of >= 0):
             if classes_of >= 0:
                 labels = blocks[classes_of].labels
                 labelled = np.array([labels[row] != "" for row in alive], dtype=bool)
             sums.add(*vectors, to_kept_index(rows, plans.dropped), labelled)
-        return sums.to_arrays(), {}
+        return sums
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
         plans = read(store, self.plans, Plans).each

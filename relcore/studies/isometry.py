@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.magnitude import brought, centred, scaled
+from relcore.base.magnitude import centred
 from relcore.base.numbers import counted, general, short
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
@@ -236,9 +236,8 @@ def disparity(
     0: an isometry and a scale (or what `kind` fits) explain all; 1: no better than the mean.
     """
     fitted = (kind or Procrustes()).fit(source[known], target[known])
-    exponent, mean = brought(target)[1], mean_row(target[known])
-    errors = scaled(fitted.transform(source[test]), exponent) - scaled(target[test], exponent)
-    spread = centred(scaled(target[test], exponent), scaled(mean, exponent))
+    errors = fitted.transform(source[test]) - target[test]
+    spread = centred(target[test], mean_row(target[known]))
     return float(np.sum(errors**2, dtype=np.float64) / np.sum(spread**2, dtype=np.float64))
 
 

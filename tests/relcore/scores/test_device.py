@@ -157,3 +157,20 @@ def test_a_gpu_that_is_not_there_is_said(monkeypatch, torch):
             SpaceError, match=f"expected a GPU for '{name}', but PyTorch finds none; use 'auto' or 'cpu'"
         ):
             device_of(name)
+
+
+def test_a_space_is_brought_to_the_device_once_for_all_representations_and_passes(monkeypatch):
+    moved, products, rows, product = [], [], TorchDevice.rows, TorchDevice.product
+    monkeypatch.setattr(TorchDevice, "rows", lambda self, X: moved.append(X.shape) or rows(self, X))
+    monkeypatch.setattr(
+        TorchDevice, "product", lambda self, X, W, name: products.append(name) or product(self, X, W, name)
+    )
+    pair = made_pair()
+    facts(pair, "torch", n_queries=50)
+    facts(pair, "torch", n_queries=50)
+    assert moved == [pair.source.vectors.shape] * 2  # either space, in the first of two runs
+    # In each of two runs, of either space: one turn to the anchors' axes, one search in each of the four
+    # representations; Procrustes turns the source.
+    blocks = 2
+    assert len([name for name in products if name.startswith("turned")]) == 2 * 2 * blocks
+    assert len([name for name in products if name == "scores"]) == 2 * 4 * blocks
