@@ -17,9 +17,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 ROOT = Path(__file__).parents[2]
+N, FILES = 300, ("a.npz", "b.parquet")  # of `own`
 
 
 LOOKED_FOR = "/_stcore/"  # Streamlit looks for its server below the page's own path first
@@ -124,6 +127,25 @@ def store(tmp_path_factory) -> Path:
 def app(servers, store) -> str:
     """The address of the app, which opens on the bundled words."""
     return servers.app(store)
+
+
+@pytest.fixture(scope="session")
+def own(servers, tmp_path_factory):
+    """The address, the folder and what is printed: 300 rows in ten classes, and the same rotated."""
+    folder, rng = tmp_path_factory.mktemp("own"), np.random.default_rng(0)
+    labels = np.array([f"class {row % 10}" for row in range(N)])
+    vectors = 2 * rng.normal(size=(10, 6))[np.arange(N) % 10] + rng.normal(size=(N, 6))
+    ids = [f"r{row}" for row in range(N)]
+    np.savez(folder / FILES[0], vectors=vectors.astype(np.float32), ids=ids, labels=labels)
+    rotated = (vectors @ np.linalg.qr(rng.normal(size=(6, 6)))[0]).astype(np.float32)
+    columns = {
+        "id": ids,
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(rotated.ravel()), 6),
+        "label": labels,
+    }
+    parquet.write_table(pa.table(columns), folder / FILES[1])
+    out = folder / "lines.jsonl"
+    return servers.app(folder / "store", (*FILES, "--print-selection"), folder, out), folder, out
 
 
 @pytest.fixture

@@ -4,39 +4,16 @@ on every screen, and each selection printed as a line.
 
 import json
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as parquet
 import pytest
 
 from relcore import load_space, read_selections
 from relcore.figures.style import LIGHT
+from tests.browser.conftest import FILES, N
 from tests.browser.panes import ROOT, at_rest, drag, settle
 from tests.waiting import until
 
-N = 300
-FILES = ("a.npz", "b.parquet")
 ABOVE = (".st-key-toolbar-row", ".st-key-headline", ".st-key-idea", ".ls-toolbar")
 SIZES = [(1440, 900), (1440, 1000), (1280, 720), (1920, 1080), (390, 844)]
-
-
-@pytest.fixture(scope="module")
-def own(servers, tmp_path_factory):
-    """The address, the folder and what is printed: 300 rows in ten classes, and the same rotated."""
-    folder, rng = tmp_path_factory.mktemp("own"), np.random.default_rng(0)
-    labels = np.array([f"class {row % 10}" for row in range(N)])
-    vectors = 2 * rng.normal(size=(10, 6))[np.arange(N) % 10] + rng.normal(size=(N, 6))
-    ids = [f"r{row}" for row in range(N)]
-    np.savez(folder / FILES[0], vectors=vectors.astype(np.float32), ids=ids, labels=labels)
-    rotated = (vectors @ np.linalg.qr(rng.normal(size=(6, 6)))[0]).astype(np.float32)
-    columns = {
-        "id": ids,
-        "vector": pa.FixedSizeListArray.from_arrays(pa.array(rotated.ravel()), 6),
-        "label": labels,
-    }
-    parquet.write_table(pa.table(columns), folder / FILES[1])
-    out = folder / "lines.jsonl"
-    return servers.app(folder / "store", (*FILES, "--print-selection"), folder, out), folder, out
 
 
 def opened(page, url):

@@ -48,8 +48,9 @@ def share_beside_own_class(picture, fitted, classes):
     return np.mean(classes[nearest] == classes[others])
 
 
+@pytest.mark.slow  # compiling UMAP takes most of a minute
 @pytest.mark.usefixtures("low_limit")
-@pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_all_rows_have_a_place_and_those_of_the_sample_that_of_the_fit(rows, metric):
     [picture] = reduce_spaces([rows], replace(SPEC, metric=metric))
     fitted = rows_fitted()
@@ -60,6 +61,7 @@ def test_all_rows_have_a_place_and_those_of_the_sample_that_of_the_fit(rows, met
     np.testing.assert_array_equal(picture[fitted], of_fit)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("low_limit")
 def test_placed_rows_lie_beside_their_class_and_shuffled_rows_do_not(rows, classes):
     [picture] = reduce_spaces([rows], SPEC)
