@@ -87,9 +87,11 @@ def run(options: argparse.Namespace) -> None:
     def result(code: int, out: str, err: str) -> types.CallToolResult:
         """0 and 1, the code of an alarm, are answers; all other codes are errors."""
         told = [line.removeprefix("relscope: ") for line in err.strip().splitlines()]
-        texts = [shortened(out), *told] if code in (0, 1) and out else told[-1:]
+        answered = code in (0, 1) and bool(out)
+        record = shortened(out) if answered else None
+        texts = [json.dumps(record, indent=2, ensure_ascii=False), *told] if answered else told[-1:]
         content = [types.TextContent(text=text) for text in texts]
-        return types.CallToolResult(content=content, is_error=code not in (0, 1) or not out)
+        return types.CallToolResult(content=content, structured_content=record, is_error=not answered)
 
     async def serve() -> None:
         about = f"Files are read below: {', '.join(map(visible, readable)) or 'none'}."
@@ -242,17 +244,10 @@ def _text(action: argparse.Action, value: Any) -> str:
     return str(value)
 
 
-def shortened(text: str) -> str:
-    """An answer whose long lists end after 100 items; it reports how many it left out. Numbers keep their
-    digits, and other texts stay.
-    """
-    try:
-        record = json.loads(text)
-    except ValueError:
-        return text
+def shortened(text: str) -> dict[str, Any]:
+    """The report of a command, whose long lists end after 100 items; `left_out` counts the others."""
+    record = json.loads(text)
     long = {name: len(value) - _MOST_ITEMS for name, value in record.items() if isinstance(value, list)}
     left_out = {name: n for name, n in long.items() if n > 0}
-    if not left_out:
-        return text
-    record |= {name: record[name][:_MOST_ITEMS] for name in left_out} | {"left_out": left_out}
-    return json.dumps(record, indent=2, ensure_ascii=False)
+    record |= {name: record[name][:_MOST_ITEMS] for name in left_out}
+    return record | ({"left_out": left_out} if left_out else {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,11 @@ import traitlets
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import encodable
 from relcore.figures.scene import Scene
-from relcore.panes.page import hover_columns, part, script
+from relcore.figures.style import Style
+from relcore.panes.page import hover_columns, part, scene_exportable, script
 from relcore.panes.payload import ids_digest, payload_of, read_events
 
+_STATIC_DPI = 100  # of the picture that is saved in a notebook
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
 
 
@@ -108,6 +111,12 @@ class PanesWidget(anywidget.AnyWidget):
         # Shown in a saved notebook without widgets; anywidget cuts it at 110 letters.
         rows, anchors = len(self._scene), len(self._scene.anchors)
         return f"PanesWidget of {rows:,} rows and {anchors:,} anchors. Run this cell again to draw it."
+
+    def _repr_mimebundle_(self, **look: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = super()._repr_mimebundle_(**look) or ({}, {})
+        # What a saved notebook and its export show, where no front end draws the widget.
+        picture = scene_exportable(self._scene).bytes("png", Style(dpi=_STATIC_DPI))
+        return {**data, "image/png": b64encode(picture).decode()}, metadata
 
     @property
     def scene(self) -> Scene:

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from relcore.base.report import Report, Table, aligned, plain
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 HOSTILE = "a|b <b>@bob</b> [x](http://e.x) `c` www.e.x"
 
@@ -71,3 +73,15 @@ def test_plain_numbers():
     assert plain({"a": (np.float32(0.5), float("inf"), np.bool_(True), None)}) == {
         "a": [0.5, None, True, None]
     }
+
+
+def test_a_stitch_matrix_shows_its_heat_map_in_a_notebook():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 120)
+    X = rng.normal(size=(120, 6)) + 4 * rng.normal(size=(3, 6))[labels]
+    spaces = [LatentSpace(rows, list(map(str, range(120))), labels=labels.astype(str)) for rows in (X, -X)]
+    result = stitch_matrix(spaces, StitchSpec(("relative",), n_anchors=20))
+    assert result._repr_png_().startswith(b"\x89PNG")
+    html = result._repr_html_()
+    assert "a head has accuracy" in html
+    assert html.count("<table>") == 2

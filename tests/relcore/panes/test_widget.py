@@ -2,6 +2,7 @@
 
 import base64
 import json
+from base64 import b64decode
 from dataclasses import replace
 
 import numpy as np
@@ -126,3 +127,9 @@ def test_half_a_surrogate_pair_is_replaced_as_no_message_can_hold_it():
     assert widget._array_ids.decode().startswith("\N{REPLACEMENT CHARACTER}\x1f")
     report(widget, 1, kind="hidden", hidden=[widget._header["colorings"][0]["tokens"][:1]])
     assert widget.scene.shown.sum() == 5
+
+
+def test_a_notebook_without_a_front_end_has_a_picture(widget):
+    data, _ = widget._repr_mimebundle_()
+    assert b64decode(data["image/png"]).startswith(b"\x89PNG")
+    assert "application/vnd.jupyter.widget-view+json" in data
