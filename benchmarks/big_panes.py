@@ -53,7 +53,7 @@ def free_ids(n: int, tries: int) -> list[str]:
     from relcore import LatentSpace, select_anchors
 
     ids = [f"row {row}" for row in range(n)]
-    there = set(select_anchors(LatentSpace(np.empty((n, 1), np.float32), ids), 300, "random", random_state=0))
+    there = set(select_anchors(LatentSpace(np.ones((n, 1), np.float32), ids), 300, "random", random_state=0))
     return [ids[row] for row in np.random.default_rng(1).permutation(n) if ids[row] not in there][:tries]
 
 

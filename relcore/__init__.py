@@ -3,50 +3,155 @@
 The names of `__all__` are imported when they are first used, so that ``import relcore`` takes no time.
 """
 
+import sys
+
 from relcore.base.version import __version__ as __version__
 
 TYPE_CHECKING = False  # not from typing: until `relcore.base.stopping` listens, Ctrl-C ends in a traceback
 if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equal to the table below
     from typing import Any
 
+    from relcore.base.errors import SpaceError as SpaceError
+    from relcore.base.names import METRICS as METRICS
+    from relcore.catalog.catalog import SpaceSpec as SpaceSpec
+    from relcore.catalog.examples import example_spaces as example_spaces
+    from relcore.runs.entries import bundled_results as bundled_results
     from relcore.compare.notebook import show as show
+    from relcore.compare.scene import panes_of as panes_of
+    from relcore.drift.check import (
+        DriftCheck as DriftCheck,
+        DriftSeries as DriftSeries,
+        Thresholds as Thresholds,
+        drift as drift,
+    )
+    from relcore.drift.reports import DriftChart as DriftChart, DriftLines as DriftLines
     from relcore.encoders.words import load_words as load_words
+    from relcore.figures.charts import (
+        Line as Line,
+        Lines as Lines,
+        Matrices as Matrices,
+        MatrixPanel as MatrixPanel,
+    )
+    from relcore.figures.export import (
+        chart_exportable as chart_exportable,
+        histogram_exportable as histogram_exportable,
+    )
     from relcore.files.reading import load_space as load_space
+    from relcore.invert.inversion import InversionSpec as InversionSpec, invert as invert
     from relcore.linking.bootstrap import bootstrap_anchors as bootstrap_anchors
     from relcore.linking.link import link as link
+    from relcore.linking.spec import BootstrapSpec as BootstrapSpec
+    from relcore.migrate import adapters as adapters
+    from relcore.migrate.migration import (
+        Migration as Migration,
+        MigrationChart as MigrationChart,
+        migrate as migrate,
+        starting_models as starting_models,
+    )
+    from relcore.passport.passport import Passport as Passport
     from relcore.represent.anchors import select_anchors as select_anchors
     from relcore.represent.similarity import RelativeProjection as RelativeProjection
-    from relcore.represent.translation import InverseRelativeProjection as InverseRelativeProjection
-    from relcore.represent.translation import Procrustes as Procrustes
-    from relcore.scores.cka import linear_cka as linear_cka
-    from relcore.scores.neighbours import jaccard as jaccard
-    from relcore.scores.neighbours import mrr as mrr
-    from relcore.spaces.selections import read_selection as read_selection
-    from relcore.spaces.selections import read_selections as read_selections
-    from relcore.spaces.space import LatentSpace as LatentSpace
-    from relcore.spaces.space import match as match
-    from relcore.stitch.stitching import stitch_matrix as stitch_matrix
-    from relcore.universe.universe import Universe as Universe
+    from relcore.represent.translation import (
+        Affine as Affine,
+        InverseRelativeProjection as InverseRelativeProjection,
+        LeastSquares as LeastSquares,
+        Procrustes as Procrustes,
+    )
+    from relcore.scores.canonical import gulp as gulp, pwcca as pwcca, svcca as svcca
+    from relcore.scores.cka import linear_cka as linear_cka, mean_cosine as mean_cosine
+    from relcore.scores.passes import AlignedPair as AlignedPair, ProjectionSpec as ProjectionSpec
+    from relcore.scores.kernels import angular_cka as angular_cka, kernel_cka as kernel_cka, rsa as rsa
+    from relcore.scores.neighbours import jaccard as jaccard, mrr as mrr
+    from relcore.scores.overlaps import (
+        cknna as cknna,
+        cycle_knn as cycle_knn,
+        mutual_knn as mutual_knn,
+        second_order_cosine as second_order_cosine,
+    )
+    from relcore.scores.score import Score as Score
+    from relcore.scores.shapes import (
+        angular_shape as angular_shape,
+        procrustes_similarity as procrustes_similarity,
+    )
+    from relcore.spaces.selections import read_selection as read_selection, read_selections as read_selections
+    from relcore.spaces.space import LatentSpace as LatentSpace, Split as Split, match as match
+    from relcore.stitch.stitching import (
+        StitchMatrix as StitchMatrix,
+        StitchSpec as StitchSpec,
+        stitch_matrix as stitch_matrix,
+    )
+    from relcore.universe.charts import UniverseChart as UniverseChart
+    from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
 
 _MODULES = {
+    "Affine": "represent.translation",
+    "AlignedPair": "scores.passes",
+    "BootstrapSpec": "linking.spec",
+    "DriftChart": "drift.reports",
+    "DriftCheck": "drift.check",
+    "DriftLines": "drift.reports",
+    "DriftSeries": "drift.check",
     "InverseRelativeProjection": "represent.translation",
+    "InversionSpec": "invert.inversion",
     "LatentSpace": "spaces.space",
+    "LeastSquares": "represent.translation",
+    "Line": "figures.charts",
+    "Lines": "figures.charts",
+    "METRICS": "base.names",
+    "Matrices": "figures.charts",
+    "MatrixPanel": "figures.charts",
+    "Migration": "migrate.migration",
+    "MigrationChart": "migrate.migration",
+    "Passport": "passport.passport",
     "Procrustes": "represent.translation",
+    "ProjectionSpec": "scores.passes",
     "RelativeProjection": "represent.similarity",
+    "Score": "scores.score",
+    "SpaceError": "base.errors",
+    "SpaceSpec": "catalog.catalog",
+    "Split": "spaces.space",
+    "StitchMatrix": "stitch.stitching",
+    "StitchSpec": "stitch.stitching",
+    "Thresholds": "drift.check",
     "Universe": "universe.universe",
+    "UniverseChart": "universe.charts",
+    "UniverseSpec": "universe.universe",
+    "adapters": "migrate",
+    "angular_cka": "scores.kernels",
+    "angular_shape": "scores.shapes",
     "bootstrap_anchors": "linking.bootstrap",
+    "bundled_results": "runs.entries",
+    "chart_exportable": "figures.export",
+    "cknna": "scores.overlaps",
+    "cycle_knn": "scores.overlaps",
+    "drift": "drift.check",
+    "example_spaces": "catalog.examples",
+    "gulp": "scores.canonical",
+    "histogram_exportable": "figures.export",
+    "invert": "invert.inversion",
     "jaccard": "scores.neighbours",
+    "kernel_cka": "scores.kernels",
     "linear_cka": "scores.cka",
     "link": "linking.link",
     "load_space": "files.reading",
     "load_words": "encoders.words",
     "match": "spaces.space",
+    "mean_cosine": "scores.cka",
+    "migrate": "migrate.migration",
     "mrr": "scores.neighbours",
+    "mutual_knn": "scores.overlaps",
+    "panes_of": "compare.scene",
+    "procrustes_similarity": "scores.shapes",
+    "pwcca": "scores.canonical",
     "read_selection": "spaces.selections",
     "read_selections": "spaces.selections",
+    "rsa": "scores.kernels",
+    "second_order_cosine": "scores.overlaps",
     "select_anchors": "represent.anchors",
     "show": "compare.notebook",
+    "starting_models": "migrate.migration",
     "stitch_matrix": "stitch.stitching",
+    "svcca": "scores.canonical",
 }
 __all__ = list(_MODULES)
 
@@ -56,9 +161,24 @@ def __getattr__(name: str) -> "Any":
 
     if name not in _MODULES:
         raise AttributeError(f"module 'relcore' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"relcore.{_MODULES[name]}"), name)
+    module = f"relcore.{_MODULES[name]}"
+    found = getattr(import_module(module), name, None)
+    found = globals()[name] = import_module(f"{module}.{name}") if found is None else found
     return found
 
 
 def __dir__() -> list[str]:
     return [*globals(), *_MODULES]
+
+
+class _Public(type(sys)):
+    """This module, in which the folders `migrate`, `drift` and `invert` do not hide functions of their names:
+    Python binds a folder here as soon as a module in it is imported.
+    """
+
+    def __setattr__(self, name: str, value: "Any") -> None:
+        if name not in _MODULES or not isinstance(value, type(sys)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Public

@@ -32,7 +32,6 @@ from relcore.drift.check import (
     cautions,
     circumstances,
     describe,
-    headline,
     shares_told,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
@@ -110,7 +109,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     if drift is None:
         return
     verdict = drift.judged(thresholds)
-    messages.lead(f"<b>{plain_html(headline(drift, verdict))}</b>")
+    messages.lead(f"<b>{plain_html(drift.headline(verdict))}</b>")
     for place, situation in zip(st.columns(2, gap="medium"), SITUATIONS, strict=True):
         alarm = verdict.alarmed([situation])
         (place.warning if alarm else place.success)(

@@ -32,7 +32,7 @@ from relcore.encoders.words import BUNDLED, load_words
 from relcore.linking.spec import BootstrapSpec
 from relcore.migrate import migration
 from relcore.migrate.migration import ThresholdChange
-from relcore.runs.entries import FOLDER, finished
+from relcore.runs.entries import FOLDER, bundled_results
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
@@ -71,8 +71,9 @@ def migration_keys(store: Store) -> list[str]:
     the new one.
     """
     old = encode(migration.DATASET, migration.OLD, store)[0]
-    (spec,) = (spec for spec in example_spaces("sentences", finished())[0] if spec.encoder == migration.NEW)
-    new = space_of(finished().get(spec.option("key")))
+    sentences, _ = example_spaces("sentences", bundled_results())
+    (spec,) = (spec for spec in sentences if spec.encoder == migration.NEW)
+    new = space_of(bundled_results().get(spec.option("key")))
     spaces = (old, new)
     keys = [
         encoding_key(load_dataset(migration.DATASET, store).digest, migration.OLD),

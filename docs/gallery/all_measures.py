@@ -4,12 +4,7 @@ Each measure says how alike Word2Vec and FastText are, in its own sense, and eac
 score is worth reading where it is clear of that.
 """
 
-from relcore import load_words, match
-from relcore.base.names import METRICS
-from relcore.figures.charts import Line, Lines
-from relcore.figures.export import chart_exportable
-from relcore.scores.comparison import AlignedPair
-from relcore.spaces.space import Split
+from relcore import METRICS, AlignedPair, Line, Lines, Split, chart_exportable, load_words, match
 
 pair = match(load_words("word2vec-novels", limit=400), load_words("fasttext-novels", limit=400))
 split = Split.held_out(pair.ids)

@@ -8,10 +8,7 @@ from gensim.models import Word2Vec
 from gensim.test.utils import datapath
 from gensim.utils import simple_preprocess
 
-from relcore import LatentSpace
-from relcore.catalog.catalog import SpaceSpec
-from relcore.drift.check import DriftSeries
-from relcore.drift.reports import DriftLines
+from relcore import DriftLines, DriftSeries, LatentSpace, SpaceSpec
 
 with open(datapath("lee_background.cor"), encoding="utf-8") as text:
     sentences = [simple_preprocess(line) for line in text]

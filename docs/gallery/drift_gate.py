@@ -6,23 +6,18 @@ and alarms for what exceeds the noise level, for all rows and for each class.
 
 import numpy as np
 
-from relcore import LatentSpace
-from relcore.catalog.catalog import load
-from relcore.catalog.examples import example_spaces
-from relcore.drift.check import DriftCheck, Thresholds, headline
-from relcore.drift.reports import DriftChart
-from relcore.runs.entries import finished
+from relcore import DriftChart, LatentSpace, Thresholds, bundled_results, drift, example_spaces
 
-spec = example_spaces("digits", finished())[0][1]
-old = load(spec)
+spec = example_spaces("digits", bundled_results())[0][1]
+old = spec.load()
 noise = np.random.default_rng(0).normal(size=old.vectors.shape) * old.vectors.std()
 eights = (np.asarray(old.labels) == "8")[:, None]
 new = LatentSpace(old.vectors + noise * eights, old.ids, name="release candidate", labels=old.labels)
 
-drift = DriftCheck().run([old, new])
-verdict = drift.judged(Thresholds())
-print(headline(drift, verdict))
+change = drift(old, new)
+verdict = change.judged(Thresholds())
+print(change.headline(verdict))
 print(verdict.table().head(4).to_string(index=False))
 
-figure = DriftChart(old=spec, new=spec).draw(drift)
+figure = DriftChart(old=spec, new=spec).draw(change)
 figure.save("drift_gate.html")

@@ -4,12 +4,10 @@ A row of one space is written as its similarities to anchors, and these are inve
 other space. The histogram shows how far the found direction is from the true one, on held-out rows.
 """
 
-from relcore import load_words, match, select_anchors
-from relcore.figures.export import histogram_exportable
-from relcore.invert.inversion import InversionSpec, invert_pair
+from relcore import histogram_exportable, invert, load_words, match, select_anchors
 
 pair = match(load_words("word2vec-novels", limit=4000), load_words("fasttext-novels", limit=4000))
-inverted = invert_pair(pair, tuple(select_anchors(pair.source, 300)), InversionSpec())
+inverted = invert(pair.source, pair.target, select_anchors(pair.source, 300).tolist())
 for method, score in inverted.scores.items():
     print(f"{method}: {score.describe()}")
 

@@ -6,9 +6,7 @@ first, each with an estimated precision, which falls where rows have no partner.
 
 import numpy as np
 
-from relcore import LatentSpace, link, load_words, match
-from relcore.figures.charts import Line, Lines
-from relcore.figures.export import chart_exportable
+from relcore import LatentSpace, Line, Lines, chart_exportable, link, load_words, match
 
 pair = match(load_words("word2vec-novels", limit=3600), load_words("fasttext-novels", limit=3600))
 order = np.concatenate([np.arange(15), np.random.default_rng(0).permutation(np.arange(1200, 3600))])

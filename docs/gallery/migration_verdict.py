@@ -4,14 +4,13 @@ A corpus of sentences has vectors of an old model, TF-IDF with SVD; MiniLM is th
 article count as relevant. The answer is one sentence, with its interval.
 """
 
-from relcore.catalog.catalog import load
-from relcore.migrate.migration import TASK, MigrationChart, starting_models
-from relcore.runs.entries import finished
+from relcore import Migration, MigrationChart, bundled_results, migrate, starting_models
 
-specs = starting_models(finished())
+specs = starting_models(bundled_results())
 assert specs is not None
-result = TASK.run([load(spec) for spec in specs])
+(old, new), task = (spec.load() for spec in specs), Migration(n_pairs=300)
+result = migrate(old, new, spec=task)
 print(result.verdict.sentence)
 
-figure = MigrationChart(spaces=specs, migration=TASK).draw(result)
+figure = MigrationChart(spaces=specs, migration=task).draw(result)
 figure.save("migration_verdict.html")

@@ -6,9 +6,15 @@ itself: in absolute coordinates nothing is there, relative to 300 anchors it sta
 
 import numpy as np
 
-from relcore import RelativeProjection, load_words, match, select_anchors
-from relcore.figures.charts import Matrices, MatrixPanel
-from relcore.figures.export import chart_exportable
+from relcore import (
+    Matrices,
+    MatrixPanel,
+    RelativeProjection,
+    chart_exportable,
+    load_words,
+    match,
+    select_anchors,
+)
 
 words = ("king", "queen", "river", "sea", "red", "green", "monday", "winter", "bread", "horse")
 pair = match(load_words("word2vec-novels"), load_words("fasttext-novels"))

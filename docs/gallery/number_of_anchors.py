@@ -4,11 +4,18 @@ A word is looked up in the other model by its similarities to more and more anch
 where it is; whitened similarities, where near-duplicate anchors count once, need fewer of them.
 """
 
-from relcore import RelativeProjection, load_words, match, mrr, select_anchors
-from relcore.figures.charts import Line, Lines
-from relcore.figures.export import chart_exportable
-from relcore.scores.score import Score
-from relcore.spaces.space import Split
+from relcore import (
+    Line,
+    Lines,
+    RelativeProjection,
+    Score,
+    Split,
+    chart_exportable,
+    load_words,
+    match,
+    mrr,
+    select_anchors,
+)
 
 pair = match(load_words("word2vec-novels", limit=4000), load_words("fasttext-novels", limit=4000))
 order, sizes = select_anchors(pair.source, 300), (5, 10, 20, 50, 100, 200, 300)

@@ -6,10 +6,7 @@ are harmless or can be bridged, from another recipe and another model.
 
 import numpy as np
 
-from relcore import load_words, match
-from relcore.figures.charts import Matrices, MatrixPanel
-from relcore.figures.export import chart_exportable
-from relcore.passport.passport import Passport, check
+from relcore import Matrices, MatrixPanel, Passport, chart_exportable, load_words, match
 
 pair = match(load_words("word2vec-novels", limit=500), load_words("fasttext-novels", limit=500))
 anchors, other = (space.take(np.arange(0, 500, 10)) for space in (pair.source, pair.target))
@@ -21,7 +18,7 @@ changed = {
     "shifted": anchors.vectors + 0.3 * anchors.vectors.std(),
     "FastText": other.vectors,
 }
-checks = [check(passport, vectors.astype(np.float32)) for vectors in changed.values()]
+checks = [passport.check(vectors.astype(np.float32)) for vectors in changed.values()]
 for name, result in zip(changed, checks, strict=True):
     print(f"{name}: {result.sentence}")
 values = [[result.cosine.value if result.cosine else np.nan, result.gram.value] for result in checks]

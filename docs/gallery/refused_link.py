@@ -6,9 +6,7 @@ same size, the verdict says so, and no link is kept but the pairs that were give
 
 import numpy as np
 
-from relcore import LatentSpace, link, load_words, match
-from relcore.figures.charts import Line, Lines
-from relcore.figures.export import chart_exportable
+from relcore import LatentSpace, Line, Lines, chart_exportable, link, load_words, match
 
 pair = match(load_words("word2vec-novels", limit=2000), load_words("fasttext-novels", limit=2000))
 noise = np.random.default_rng(0).normal(size=pair.target.vectors.shape)

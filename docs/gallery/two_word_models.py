@@ -4,9 +4,7 @@ Word2Vec and FastText learned the same words from the same novels, apart from ea
 word lies somewhere else in each space; relative to the same anchors it lies in the same place.
 """
 
-from relcore import RelativeProjection, load_words, match, mrr, select_anchors
-from relcore.compare.scene import panes_of
-from relcore.spaces.space import Split
+from relcore import RelativeProjection, Split, load_words, match, mrr, panes_of, select_anchors
 
 pair = match(load_words("word2vec-novels", limit=3000), load_words("fasttext-novels", limit=3000))
 anchors = select_anchors(pair.source, 300)

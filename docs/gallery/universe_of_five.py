@@ -6,14 +6,10 @@ how many held-out digits are their own nearest neighbours from each space to eac
 
 from sklearn.datasets import load_digits
 
-from relcore import LatentSpace, Universe
-from relcore.catalog.catalog import load
-from relcore.catalog.examples import example_spaces
-from relcore.runs.entries import finished
-from relcore.universe.charts import UniverseChart
+from relcore import LatentSpace, Universe, UniverseChart, bundled_results, example_spaces
 
-specs, _ = example_spaces("digits", finished())
-spaces = [load(spec) for spec in specs]
+specs, _ = example_spaces("digits", bundled_results())
+spaces = [spec.load() for spec in specs]
 pixels = LatentSpace(load_digits(return_X_y=True)[0], spaces[0].ids, name="pixels")
 universe = Universe.fit([*spaces, pixels])
 print(universe.headline())

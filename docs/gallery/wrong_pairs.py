@@ -6,10 +6,18 @@ pairs agree with each other and wrong ones do not, so half of them may be wrong 
 
 import numpy as np
 
-from relcore import Procrustes, RelativeProjection, load_words, match, mrr, select_anchors
-from relcore.figures.charts import Line, Lines
-from relcore.figures.export import chart_exportable
-from relcore.spaces.space import Split
+from relcore import (
+    Line,
+    Lines,
+    Procrustes,
+    RelativeProjection,
+    Split,
+    chart_exportable,
+    load_words,
+    match,
+    mrr,
+    select_anchors,
+)
 
 pair = match(load_words("word2vec-novels", limit=4000), load_words("fasttext-novels", limit=4000))
 X, Y = pair.source.vectors, pair.target.vectors

@@ -7,7 +7,17 @@ from typing import Any
 
 
 class SpaceError(ValueError):
-    """A space, a file or a setting is wrong; the message says what and how to fix it."""
+    """A space, a file or a setting is wrong; the message says what and how to fix it.
+
+    Examples
+    --------
+    >>> from relcore import SpaceError, match
+    >>> try:
+    ...     match([[1.0, 2.0]], [[1.0, 2.0]]).source.rows(["a"])
+    ... except SpaceError as error:
+    ...     print(type(error).__name__)
+    SpaceError
+    """
 
 
 class NoCommonId(SpaceError):

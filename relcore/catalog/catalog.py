@@ -413,6 +413,12 @@ class SpaceSpec:
         space the spec of its base as JSON and the key of the pairing in the store, or "rows"; see
         `renamed_spec` and `numbered_spec`. For a sample of a folder of shards, whose path or address is the
         name, its key in the store, its rows and those of the folder. For any space what `with_unscored` adds.
+
+    Examples
+    --------
+    >>> from relcore import SpaceSpec
+    >>> SpaceSpec("bundled", "word2vec-novels", limit=100).load()
+    LatentSpace('word2vec-novels', n=100, d=100, digest=991d09cd)
     """
 
     source: str
@@ -453,6 +459,10 @@ class SpaceSpec:
     def option(self, name: str) -> str:
         """The value of an option, "" where it is not set."""
         return dict(self.options).get(name, "")
+
+    def load(self) -> LatentSpace:
+        """The space, which must be as the spec says; errors as in the function `load`."""
+        return load(self)
 
     @property
     def dataset(self) -> DatasetSpec | None:

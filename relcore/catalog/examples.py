@@ -48,7 +48,15 @@ EXAMPLES = {
 def example_spaces(
     name: str, finished: BundledResults | None
 ) -> tuple[list[SpaceSpec], FinishedGroup | None]:
-    """The specs of an example's encodings, and when they were computed; none if missing."""
+    """The specs of an example's encodings, and when they were computed; none if missing.
+
+    Examples
+    --------
+    >>> from relcore import bundled_results, example_spaces
+    >>> specs, _ = example_spaces("digits", bundled_results())
+    >>> len(specs)
+    4
+    """
     group = finished.groups.get(name) if finished else None
     if group is None:
         return [], None

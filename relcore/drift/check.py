@@ -43,7 +43,17 @@ from relcore.drift.measures import (
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels
-from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, known_ids, known_rows, match
+from relcore.spaces.space import (
+    LatentSpace,
+    Match,
+    MatrixLike,
+    Split,
+    as_space,
+    distinct_names,
+    known_ids,
+    known_rows,
+    match,
+)
 
 # How much may change beyond the noise level before the drift gate alarms.
 
@@ -96,6 +106,15 @@ class BrokenRows(_Shares):
 
 @dataclass(frozen=True)
 class Thresholds:
+    """The largest changes that raise no alarm, for each situation, and for each class.
+
+    Examples
+    --------
+    >>> from relcore import Thresholds
+    >>> Thresholds() == Thresholds()
+    True
+    """
+
     everything_new: EverythingNew = EverythingNew()
     new_queries: NewQueries = NewQueries()
     rows: BrokenRows = BrokenRows()
@@ -289,6 +308,29 @@ class Drift:
     def judged(self, thresholds: Thresholds) -> DriftVerdict:
         return judge(self.measures, thresholds, self.widths)
 
+    def headline(self, verdict: DriftVerdict) -> str:
+        """The verdict in one sentence."""
+        old, new = (repr(name) for name in self.names)
+        if worst := verdict.alarms(ROWS):
+            return f"Drift: {new} has more {excess(worst[0])}."
+        if self.unrelated:
+            return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
+        everything, queries = (verdict.alarmed([situation]) for situation in (EVERYTHING_NEW, NEW_QUERIES))
+        if not everything and not queries:
+            return (
+                f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or for"
+                " everything."
+            )
+        if not everything:
+            return (
+                f"{new} can replace {old} once all rows are embedded again; until then its queries miss the"
+                f" vectors of {old}."
+            )
+        rest = "although its queries still rank the old vectors alike"
+        if queries:
+            rest = f"and its queries rank the vectors of {old} in another order"
+        return f"Drift: {new} has other neighbourhoods than {old}, {rest}."
+
 
 # Settings that a check and a series share.
 NEIGHBOURS = setting(10, label="Neighbours k", low=1, help="Number of neighbours of each query.")
@@ -311,7 +353,14 @@ STATE = setting(0, low=0, help="Random state of queries and noise.")
 
 @dataclass(frozen=True)
 class DriftCheck(Task[Drift]):
-    """Compare two versions of the same rows, paired by id: old first, then new."""
+    """Compare two versions of the same rows, paired by id: old first, then new.
+
+    Examples
+    --------
+    >>> from relcore import DriftCheck
+    >>> DriftCheck(k=5).k
+    5
+    """
 
     kind: ClassVar[str] = "drift"
     version: ClassVar[int] = 2
@@ -407,26 +456,25 @@ def shares_told(drift: Drift) -> dict[str, float]:
 _LENIENT = 0.5  # ρ of unrelated rows: below it, a rotation explains them better than not
 
 
-def headline(drift: Drift, verdict: DriftVerdict) -> str:
-    old, new = (repr(name) for name in drift.names)
-    if worst := verdict.alarms(ROWS):
-        return f"Drift: {new} has more {excess(worst[0])}."
-    if drift.unrelated:
-        return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
-    everything, queries = (verdict.alarmed([situation]) for situation in (EVERYTHING_NEW, NEW_QUERIES))
-    if not everything and not queries:
-        return (
-            f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or for everything."
-        )
-    if not everything:
-        return (
-            f"{new} can replace {old} once all rows are embedded again; until then its queries miss the"
-            f" vectors of {old}."
-        )
-    rest = "although its queries still rank the old vectors alike"
-    if queries:
-        rest = f"and its queries rank the vectors of {old} in another order"
-    return f"Drift: {new} has other neighbourhoods than {old}, {rest}."
+def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> Drift:
+    """What changed between two versions of the same rows, beyond a common rotation.
+
+    Raises
+    ------
+    SpaceError
+        Versions that share too few rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import Thresholds, drift
+    >>> X = np.random.default_rng(0).normal(size=(300, 8))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))
+    >>> change = drift(X, X @ rotation)  # old vectors need new queries, but all neighbours are the same
+    >>> print(change.headline(change.judged(Thresholds())).partition(";")[0])
+    'new' can replace 'old' once all rows are embedded again
+    """
+    return spec.run([as_space(old, "old"), as_space(new, "new")])
 
 
 def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
@@ -571,7 +619,19 @@ class SeriesDrift:
 @dataclass(frozen=True)
 class DriftSeries(Task[SeriesDrift]):
     """The task that compares all versions of a series, in order, on their shared rows; settings as in
-    `DriftCheck`."""
+    `DriftCheck`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import DriftSeries, LatentSpace
+    >>> X, rng = np.random.default_rng(0).normal(size=(100, 5)), np.random.default_rng(1)
+    >>> rows = [X + noise * rng.normal(size=X.shape) for noise in (0, 0.1, 2)]
+    >>> ids = [f"row {row}" for row in range(100)]
+    >>> versions = [LatentSpace(one, ids, name=f"v{number}") for number, one in enumerate(rows)]
+    >>> DriftSeries().run(versions).headline().partition(":")[0]
+    "'v2' changed most"
+    """
 
     kind: ClassVar[str] = "drift-series"
     result: ClassVar[str] = "relcore.drift.check:SeriesDrift"

@@ -30,7 +30,6 @@ from relcore.drift.check import (
     cautions,
     circumstances,
     describe,
-    headline,
     shares_told,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
@@ -59,7 +58,7 @@ def report(
         "alarm": verdict.alarmed(situations),
         "decided_by": list(situations),
         "alarms": {name: verdict.alarmed([name]) for name in SITUATIONS},
-        "headline": headline(drift, verdict),
+        "headline": drift.headline(verdict),
         "cautions": notes,
         **{name: getattr(drift, name) for name in names.split()},
         "shares": shares or None,
@@ -108,7 +107,15 @@ _NUMBERED = 8  # versions of a heat map whose cells have room for numbers
 @dataclass(frozen=True, kw_only=True)
 class DriftChart(Recipe):
     """A figure of changed neighbours, of all rows and of each class, in both situations, with the noise
-    level."""
+    level.
+
+    Examples
+    --------
+    >>> from relcore import DriftChart, SpaceSpec
+    >>> first, second = (SpaceSpec("file", name) for name in ("old.npy", "new.npy"))
+    >>> DriftChart(old=first, new=second).figure
+    'drift'
+    """
 
     figure: ClassVar[str] = "drift"
 
@@ -144,6 +151,15 @@ class DriftMap(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class DriftLines(DriftMap):
+    """The change of each version of a series, as lines.
+
+    Examples
+    --------
+    >>> from relcore import DriftLines, SpaceSpec
+    >>> DriftLines(spaces=tuple(SpaceSpec("file", f"epoch-{epoch}.npy") for epoch in range(3))).figure
+    'drift-series'
+    """
+
     figure: ClassVar[str] = "drift-series"
 
     against: str = "previous"

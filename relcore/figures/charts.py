@@ -32,6 +32,12 @@ class Line:
         The band around the line, or the bar through each point.
     labels : m strings, optional
         Hover text of each point.
+
+    Examples
+    --------
+    >>> from relcore import Line
+    >>> Line("score", [1, 2, 3], [0.2, 0.4, 0.5]).name
+    'score'
     """
 
     name: str
@@ -82,6 +88,13 @@ class Lines:
         Names of x = 0, 1, 2, …, if x is a category.
     filled : bool
         Colour the area beneath each line.
+
+    Examples
+    --------
+    >>> from relcore import Line, Lines, chart_exportable
+    >>> lines = Lines((Line("score", [1, 2, 3], [0.2, 0.4, 0.5]),), "anchors", "score")
+    >>> chart_exportable(lines).table().shape[0]
+    3
     """
 
     lines: tuple[Line, ...]
@@ -267,6 +280,13 @@ class MatrixPanel:
         A line beneath the title.
     marked, framed : tuple of (row, column)
         Cells with a dotted frame, such as a diagonal, or a solid one, such as the best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import MatrixPanel
+    >>> MatrixPanel("scores", ("a", "b"), ("a", "b"), np.eye(2)).title
+    'scores'
     """
 
     title: str
@@ -311,6 +331,14 @@ class Matrices:
         Logarithmic colours, for positive values.
     across : int, optional
         Panels side by side, at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import Matrices, MatrixPanel, chart_exportable
+    >>> panel = MatrixPanel("scores", ("a", "b"), ("a", "b"), np.eye(2))
+    >>> len(chart_exportable(Matrices((panel,), (0, 1), "score", "Scores of two spaces.")).table())
+    4
     """
 
     panels: tuple[MatrixPanel, ...]

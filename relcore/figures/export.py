@@ -303,7 +303,15 @@ def chart_exportable(
     latex: Callable[[], pd.DataFrame] | None = None,
     table: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
-    """A chart as an `Exportable`; `table` replaces the chart's own."""
+    """A chart as an `Exportable`; `table` replaces the chart's own.
+
+    Examples
+    --------
+    >>> from relcore import Line, Lines, chart_exportable
+    >>> figure = chart_exportable(Lines((Line("score", [1, 2], [0.2, 0.4]),), "anchors", "score"))
+    >>> figure.bytes("pdf")[:4]
+    b'%PDF'
+    """
     table = table or (lambda: encodable(chart).table())
     return Exportable(name, *drawn(chart.figure, chart), table, recipe, latex)
 
@@ -321,6 +329,17 @@ def histogram_exportable(
     recipe: Mapping[str, Any] | None = None,
     name: str = "histogram",
 ) -> Exportable:
+    """A histogram of each array of values, in all forms of a figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import histogram_exportable
+    >>> figure = histogram_exportable({"errors": np.random.default_rng(0).random(500)}, "error")
+    >>> int(figure.table()["count"].sum())
+    500
+    """
+
     lines = histogram_lines(values_by_name, x_title)
     return chart_exportable(lines, recipe, name, table=partial(histogram_table, values_by_name))
 

@@ -47,7 +47,17 @@ from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import long_rows
 from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, Match, Split, agreed_labels, distinct_names, marked, shared_ids
+from relcore.spaces.space import (
+    LatentSpace,
+    Match,
+    MatrixLike,
+    Split,
+    agreed_labels,
+    distinct_names,
+    marked,
+    match,
+    shared_ids,
+)
 
 DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 OMEGAS = (1, 4, 8, 16)
@@ -131,7 +141,14 @@ MOST_OMEGA = 64
 
 @dataclass(frozen=True)
 class InversionSpec:
-    """The parameters of `InverseRelativeProjection`, and the direction."""
+    """The parameters of `InverseRelativeProjection`, and the direction.
+
+    Examples
+    --------
+    >>> from relcore import InversionSpec
+    >>> InversionSpec(method="ridge", ridge=0.1).method
+    'ridge'
+    """
 
     route: str = setting(
         "forward",
@@ -315,6 +332,31 @@ def recovery_report(
     caption = shown.pop("caption")
     sentence = f"Mean cosine of recovered and true rows: {route}."
     return Report(sentence, [Table("rows", table, rows, caption=caption)], facts, **shown)
+
+
+def invert(
+    source: MatrixLike, target: MatrixLike, anchors: Sequence[str], spec: InversionSpec = InversionSpec()
+) -> Inversion:
+    """Rows of the source in the target's coordinates, through their similarities to the anchors.
+
+    Rows that are no anchors are scored. Anchors are ids, of arrays row numbers as texts.
+
+    Raises
+    ------
+    SpaceError
+        As `invert_pair`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import InversionSpec, invert
+    >>> X = np.random.default_rng(0).normal(size=(300, 8))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))
+    >>> inverted = invert(X, X @ rotation, [str(row) for row in range(60)], InversionSpec(method="ridge"))
+    >>> inverted.n, inverted.scores["inverse, ridge, ours"] > 0.9
+    (240, True)
+    """
+    return invert_pair(match(source, target), anchors, spec)
 
 
 def invert_pair(

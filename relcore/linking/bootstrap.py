@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -548,7 +548,7 @@ def bootstrap_anchors(
     seeds: Sequence[tuple[str, str]] = (),
     n_anchors: int = 300,
     anchors: Sequence[str] | None = None,
-    method: str = "self-learning",
+    method: Literal["self-learning", "paper"] = "self-learning",
     k: int = 10,
     precision: float = PROMISED,
     random_state: int = 0,

@@ -169,7 +169,14 @@ _STARTS = 1.6e-3  # seconds per row, of all starts from clusters
 
 @dataclass(frozen=True)
 class BootstrapSpec(Task[Outcome]):
-    """Method, seeds, anchors and rows. `pairs` are seeds by id; else `n_seeds` shared ids are drawn."""
+    """Method, seeds, anchors and rows. `pairs` are seeds by id; else `n_seeds` shared ids are drawn.
+
+    Examples
+    --------
+    >>> from relcore import BootstrapSpec
+    >>> BootstrapSpec(n_anchors=100).n_anchors
+    100
+    """
 
     kind: ClassVar[str] = "bootstrap"
     version: ClassVar[int] = 3

@@ -56,7 +56,7 @@ from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
 from relcore.scores.score import Difference, mean_difference
-from relcore.spaces.space import LatentSpace, match, row_keys
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space, match, row_keys
 
 TITLES = {"keep": "keep", "bridge": "bridge", "twice": "query both models", "re-embed": "re-embed"}
 
@@ -308,6 +308,12 @@ class Migration(Task[MigrationResult]):
     vectors of the corpus, the new vectors of some of its rows by the same ids, and, where there are
     judgements, the queries by the old and by the new model. Otherwise held-out pairs are the queries.
     `compared` are further adapters of the curve, `sizes` its numbers of pairs.
+
+    Examples
+    --------
+    >>> from relcore import Migration
+    >>> Migration(adapter="ridge", n_pairs=300).n_pairs
+    300
     """
 
     kind: ClassVar[str] = "migration"
@@ -481,7 +487,54 @@ OLD, NEW = TfidfSvd(128), MiniLM()
 TASK = Migration(n_pairs=300)
 
 
+def migrate(
+    old: MatrixLike,
+    new: MatrixLike,
+    *,
+    queries: tuple[MatrixLike, MatrixLike] | None = None,
+    spec: Migration = Migration(),
+) -> MigrationResult:
+    """Whether to keep an old embedding model, to bridge to a new one, to query both, or to re-embed.
+
+    Parameters
+    ----------
+    old, new : (n, d_old), (m, d_new)
+        Vectors of the corpus by the old model, and of some of its rows, by the same ids, by the new one.
+    queries : (q, d_old), (q, d_new), optional
+        Those of `spec.judgements`, by both models.
+
+    Raises
+    ------
+    SpaceError
+        As `Migration.run`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, Migration, migrate
+    >>> rng = np.random.default_rng(0)
+    >>> kinds = rng.integers(8, size=600)
+    >>> old = rng.normal(size=(8, 16))[kinds] + rng.normal(size=(600, 16))
+    >>> new = old @ np.linalg.qr(rng.normal(size=(16, 16)))[0]
+    >>> ids, labels = [f"row {row}" for row in range(600)], kinds.astype(str)
+    >>> spaces = [LatentSpace(rows, ids, labels=labels) for rows in (old, new)]
+    >>> migrate(*spaces, spec=Migration(adapter="procrustes", sizes=())).option("bridge").value > 0.5
+    True
+    """
+    corpus = [as_space(old, "old"), as_space(new, "new")]
+    return spec.run([*corpus, *map(as_space, queries or ())])
+
+
 def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSpec] | None:
+    """The specs of the bundled migration: its old and its new model; None where they are missing.
+
+    Examples
+    --------
+    >>> from relcore import bundled_results, starting_models
+    >>> [spec.source for spec in starting_models(bundled_results())]
+    ['encoding', 'encoding']
+    """
+
     group = finished.groups.get(GROUP) if finished else None
     news = [spec for spec in example_spaces("sentences", finished)[0] if spec.encoder == NEW]
     summary = finished.summary(group.files[0]) if group and group.files else None
@@ -860,6 +913,16 @@ def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationChart(Recipe):
+    """The scores of the options of a migration, with their intervals, as a chart.
+
+    Examples
+    --------
+    >>> from relcore import Migration, MigrationChart, SpaceSpec
+    >>> specs = tuple(SpaceSpec("file", f"{name}.npz") for name in ("old", "new"))
+    >>> MigrationChart(spaces=specs, migration=Migration()).figure
+    'migration-options'
+    """
+
     figure: ClassVar[str] = "migration-options"
 
     spaces: tuple[SpaceSpec, ...]

@@ -63,7 +63,17 @@ class _Header:
 
 @dataclass(frozen=True, eq=False)
 class Passport:
-    """n anchors by id (usually texts), with `vectors` (n, d) float32 and the card of their model."""
+    """n anchors by id (usually texts), with `vectors` (n, d) float32 and the card of their model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, Passport
+    >>> X = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+    >>> passport = Passport.of(LatentSpace(X, [f"text {row}" for row in range(40)]))
+    >>> passport.check(X).kind
+    'same'
+    """
 
     ids: tuple[str, ...]
     vectors: np.ndarray
@@ -107,6 +117,10 @@ class Passport:
         tensors = {"vectors": vectors, "gram": self.gram, "ids": np.frombuffer(anchors, np.uint8)}
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
         return sealed(tensors, KEY, _Header(LAYOUT, self.card, stored_dtype(self.vectors), *digests))
+
+    def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
+        """What became of the anchors; see the function `check`."""
+        return check(self, new, random_state)
 
     def save(self, path: str | Path) -> None:
         path = Path(path)

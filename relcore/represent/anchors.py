@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,9 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 def select_anchors(
     space: MatrixLike,
     n_anchors: int,
-    strategy: str = "random",
+    strategy: Literal[
+        "random", "farthest-point", "k-means", "most-frequent", "class-balanced", "learned"
+    ] = "random",
     *,
     pool: int | None = None,
     random_state: int = 0,

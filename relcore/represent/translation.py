@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -238,12 +238,12 @@ class InverseRelativeProjection(Estimator):
     True
     """
 
-    method: str = "pruned"
+    method: Literal["pruned", "ridge", "whitened"] = "pruned"
     omega: int = 8
     delta: float = DELTA
     ridge: float = 1.0
     random_state: int = 0
-    lengths: str = "paper"
+    lengths: Literal["paper", "mean"] = "paper"
     _needs_target: ClassVar[bool] = True
 
     def fit(

@@ -269,6 +269,13 @@ class BundledResults:
 
 
 @cache
-def finished() -> BundledResults:
-    """The results that come with this installation, read once."""
+def bundled_results() -> BundledResults:
+    """The results that come with this installation, read once.
+
+    Examples
+    --------
+    >>> from relcore import bundled_results
+    >>> "digits" in bundled_results().groups
+    True
+    """
     return BundledResults()

@@ -148,7 +148,7 @@ class Store:
         finished: BundledResults | bool | None = None,
     ) -> None:
         given = root is None if finished is None else finished
-        made = given if isinstance(given, BundledResults) else entries.finished() if given else None
+        made = given if isinstance(given, BundledResults) else entries.bundled_results() if given else None
         self.finished: BundledResults | None = made
         try:
             cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"

@@ -30,6 +30,15 @@ def svcca(
     ------
     SpaceError
         Row counts that differ, fewer than four rows, equal rows, a share outside 0 … 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import svcca
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(svcca(X, 3 * X @ rotation), 3)
+    1.0
     """
     if not 0 < share <= 1:
         raise SpaceError(f"share: expected above 0 and at most 1, got {share}")
@@ -57,6 +66,15 @@ def pwcca(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None =
     ------
     SpaceError
         Row counts that differ, fewer than four rows, or equal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import pwcca
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(pwcca(X, 3 * X @ rotation), 3)
+    1.0
     """
     X, Y = (about_mean(side) for side in paired_rows(source, target, FEATURE_ROWS, ids))
     (U, _), (V, _) = _components(X), _components(Y)
@@ -88,6 +106,15 @@ def gulp(
     ------
     SpaceError
         Row counts that differ, fewer than four rows, equal rows, a ridge below zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import gulp
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(gulp(X, 3 * X @ rotation), 3)
+    1.0
     """
     if not ridge >= 0:
         raise SpaceError(f"ridge: expected 0 or more, got {ridge}")

@@ -469,6 +469,14 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
     ------
     SpaceError
         Shapes that differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import mean_cosine
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> round(mean_cosine(X, 3 * X), 3)
+    1.0
     """
     if source.shape != target.shape:
         raise SpaceError(f"expected row-aligned spaces of one width, got {source.shape} and {target.shape}")

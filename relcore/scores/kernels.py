@@ -27,6 +27,14 @@ def rsa(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = N
     ------
     SpaceError
         Row counts that differ, fewer than four rows, equal rows, or fewer than three coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import rsa
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> round(rsa(X, 3 * X), 3)
+    1.0
     """
     from scipy.stats import rankdata
 
@@ -62,6 +70,15 @@ def kernel_cka(
     ------
     SpaceError
         Row counts that differ, fewer than four rows, equal rows, or a bandwidth of 0 or less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import kernel_cka
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(kernel_cka(X, 3 * X @ rotation), 3)
+    1.0
     """
     if not bandwidth > 0:
         raise SpaceError(f"bandwidth: expected above 0, got {bandwidth}")
@@ -101,6 +118,15 @@ def angular_cka(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | 
     ------
     SpaceError
         As `linear_cka`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import angular_cka
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(angular_cka(X, 3 * X @ rotation), 3)
+    1.0
     """
     return _at_angle(linear_cka(source, target, ids=ids))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -301,21 +301,16 @@ def find_neighbours(
     return Neighbours(source, target, queries, own, other, convention, device)
 
 
-class SearchSettings(TypedDict, total=False):
-    """Settings of `find_neighbours` beside k and the convention."""
-
-    n_queries: int | None
-    queries: np.ndarray | None
-    random_state: int
-    device: str
-
-
 def jaccard(
     source: MatrixLike,
     target: MatrixLike,
     k: int = 10,
-    convention: str = "mutual",
-    **settings: Unpack[SearchSettings],
+    convention: Literal["mutual", "paper"] = "mutual",
+    *,
+    n_queries: int | None = None,
+    queries: np.ndarray | None = None,
+    random_state: int = 0,
+    device: str = "auto",
 ) -> Score:
     """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1, each searched by
     itself unless `convention` is "paper", which needs common axes.
@@ -324,7 +319,7 @@ def jaccard(
     the widths may differ. "paper" (Moschella et al. 2023, Table 1; their code), the default of the app and
     the commands, is for relative rows: both neighbourhoods are searched among the *target's* rows, once with
     the row's target vector and once with its source vector, including the row itself; a note says where the
-    spaces agree within themselves only. `settings` go to `find_neighbours`.
+    spaces agree within themselves only. The keywords are those of `find_neighbours`.
 
     Examples
     --------
@@ -337,7 +332,7 @@ def jaccard(
     >>> jaccard(X, np.random.default_rng(1).permutation(X)) < 0.1
     True
     """
-    found = _found(source, target, k, convention, settings)
+    found = _found(source, target, k, convention, n_queries, queries, random_state, device)
     return found.jaccard() if convention == "mutual" else _noted(found.jaccard(), found)
 
 
@@ -345,8 +340,12 @@ def mrr(
     source: MatrixLike,
     target: MatrixLike,
     k: int = 10,
-    convention: str = "paper",
-    **settings: Unpack[SearchSettings],
+    convention: Literal["mutual", "paper"] = "paper",
+    *,
+    n_queries: int | None = None,
+    queries: np.ndarray | None = None,
+    random_state: int = 0,
+    device: str = "auto",
 ) -> Score:
     """Mean reciprocal rank, 0 … 1, of rows as neighbours of their own source vectors: for spaces with common
     axes, such as relative rows or translated ones, in either convention.
@@ -354,7 +353,7 @@ def mrr(
     The source vector is a query among the target's rows; the score is 0 beyond rank k. "paper" searches from
     source to target; "mutual" is the mean of both directions. Of spaces with axes of their own, such as two
     absolute ones, it measures nothing: the score's note says so where they agree within themselves only, and
-    `jaccard` compares them. `settings` go to `find_neighbours`.
+    `jaccard` compares them. The keywords are those of `find_neighbours`.
 
     Examples
     --------
@@ -367,16 +366,15 @@ def mrr(
     >>> mrr(X, X[:, ::-1]).note[:63]
     'Neighbours agree much more within the spaces (overlap 1.000) th'
     """
-    found = _found(source, target, k, convention, settings)
+    found = _found(source, target, k, convention, n_queries, queries, random_state, device)
     return _noted(found.mrr(), found)
 
 
-def _found(
-    source: MatrixLike, target: MatrixLike, k: int, convention: str, settings: SearchSettings
-) -> Neighbours:
+def _found(source: MatrixLike, target: MatrixLike, k: int, convention: str, *settings: Any) -> Neighbours:
     need_paired(source, target)
     sides = matrix(source, "source", None, by_block=True), matrix(target, "target", None, by_block=True)
-    return find_neighbours(*sides, k, convention, **settings)
+    names = ("n_queries", "queries", "random_state", "device")
+    return find_neighbours(*sides, k, convention, **dict(zip(names, settings, strict=True)))
 
 
 def _noted(score: Score, found: Neighbours) -> Score:

@@ -32,6 +32,15 @@ def mutual_knn(
     ------
     SpaceError
         Row counts that differ, fewer than four rows, equal rows, k above n − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import mutual_knn
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(mutual_knn(X, 3 * X @ rotation), 3)
+    1.0
     """
 
     def value(own: np.ndarray, other: np.ndarray, order: np.ndarray) -> float:
@@ -55,6 +64,15 @@ def cycle_knn(
     ------
     SpaceError
         Row counts that differ, fewer than four rows, equal rows, k above n − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import cycle_knn
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(cycle_knn(X, 3 * X @ rotation), 3)
+    1.0
     """
 
     def value(own: np.ndarray, other: np.ndarray, order: np.ndarray) -> float:
@@ -78,6 +96,15 @@ def cknna(source: MatrixLike, target: MatrixLike, *, k: int = 10, ids: Sequence[
     SpaceError
         Row counts that differ, fewer than four rows, equal rows, k above n − 1, or so few neighbours in
         common within one space that its own HSIC is not above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import cknna
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(cknna(X, 3 * X @ rotation), 3)
+    1.0
     """
     found = _found(source, target, k, ids)
     n, X, Y = len(found.own), found.source.astype(np.float64), found.target.astype(np.float64)
@@ -121,6 +148,15 @@ def second_order_cosine(
     ------
     SpaceError
         Row counts that differ, fewer than four rows, equal rows, k above n − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import second_order_cosine
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(second_order_cosine(X, 3 * X @ rotation), 3)
+    1.0
     """
     found = _found(source, target, k, ids, COSINE_ROWS)
     first, second = found.source @ found.source.T, found.target @ found.target.T

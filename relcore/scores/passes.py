@@ -43,6 +43,12 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 class ProjectionSpec:
     """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is
     another representation.
+
+    Examples
+    --------
+    >>> from relcore import ProjectionSpec
+    >>> ProjectionSpec(center=False).center
+    False
     """
 
     similarity: str = setting(
@@ -1041,6 +1047,15 @@ class AlignedPair:
         Gives both spaces in the representation, all rows; without it there are only lists and sums.
     lists : lists of places among the scored rows by the names of `searches_of`, optional
         Where each scored row was a query, and its neighbours are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import METRICS, AlignedPair, Split
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> pair = AlignedPair.of(X, 3 * X, Split.held_out([f"row {row}" for row in range(60)]))
+    >>> round(METRICS["rsa"].load()().score(pair), 3)
+    1.0
     """
 
     rows: RowPair

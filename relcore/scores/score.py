@@ -157,6 +157,15 @@ class Score(float):
         Beside an MRR of the convention "paper": the share of queries that are their own nearest neighbour.
     drawn_from : int or None
         The rows of which these n are a sample, where a metric takes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import linear_cka
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> score = linear_cka(X, 2 * X)
+    >>> score.metric, score.n, score > score.null.high
+    ('cka', 60, True)
     """
 
     note: str = ""

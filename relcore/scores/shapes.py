@@ -24,6 +24,15 @@ def procrustes_similarity(
     ------
     SpaceError
         Row counts that differ, fewer than four rows, or equal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import procrustes_similarity
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(procrustes_similarity(X, 3 * X @ rotation), 3)
+    1.0
     """
     return _shape_score(source, target, "procrustes", ids, lambda cosine: cosine)
 
@@ -39,6 +48,15 @@ def angular_shape(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] 
     ------
     SpaceError
         Row counts that differ, fewer than four rows, or equal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import angular_shape
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(angular_shape(X, 3 * X @ rotation), 3)
+    1.0
     """
     return _shape_score(source, target, "angular shape", ids, angular)
 

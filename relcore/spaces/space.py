@@ -1041,6 +1041,13 @@ class Split:
     test : array (t,)
         Ascending; what is scored.
     random_state : int
+
+    Examples
+    --------
+    >>> from relcore import Split
+    >>> split = Split.held_out([f"row {row}" for row in range(100)], anchors=range(30))
+    >>> len(split.anchors), len(split.test)
+    (30, 70)
     """
 
     ids: np.ndarray

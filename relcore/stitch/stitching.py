@@ -50,6 +50,12 @@ class StitchSpec(Task["StitchResult"]):
 
     Each random state draws the test rows, the anchors, the prunings and a network's first weights. `anchors`
     and `test_ids` are ids instead of what is drawn.
+
+    Examples
+    --------
+    >>> from relcore import StitchSpec
+    >>> StitchSpec(("absolute", "procrustes"), n_anchors=100).methods
+    ('absolute', 'procrustes')
     """
 
     kind: ClassVar[str] = "stitching"
@@ -511,7 +517,14 @@ _WHY_NONE = "no answer: the dimensions differ, so this head cannot read these ro
 
 @dataclass(frozen=True, kw_only=True)
 class StitchMatrix(Recipe):
-    """One heat map per method: encoders down, heads across, the diagonal not stitched."""
+    """One heat map per method: encoders down, heads across, the diagonal not stitched.
+
+    Examples
+    --------
+    >>> from relcore import SpaceSpec, StitchMatrix
+    >>> StitchMatrix(spaces=tuple(SpaceSpec("file", f"{name}.npz") for name in "ab")).figure
+    'stitch-matrix'
+    """
 
     figure: ClassVar[str] = "stitch-matrix"
 

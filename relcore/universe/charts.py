@@ -39,7 +39,14 @@ _OF_ALL = "Mean of all"
 
 @dataclass(frozen=True, kw_only=True)
 class UniverseChart(Recipe):
-    """A figure of a universe, one of `CHARTS`."""
+    """A figure of a universe, one of `CHARTS`.
+
+    Examples
+    --------
+    >>> from relcore import SpaceSpec, UniverseChart
+    >>> UniverseChart(spaces=tuple(SpaceSpec("file", f"{name}.npy") for name in "abc")).figure
+    'universe'
+    """
 
     figure: ClassVar[str] = "universe"
 

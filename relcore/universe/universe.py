@@ -381,7 +381,14 @@ class Universe(Reported):
 
 @dataclass(frozen=True)
 class UniverseSpec(Task[Universe]):
-    """The task that brings spaces into one common space, by one orthogonal map each."""
+    """The task that brings spaces into one common space, by one orthogonal map each.
+
+    Examples
+    --------
+    >>> from relcore import UniverseSpec
+    >>> UniverseSpec() == UniverseSpec()
+    True
+    """
 
     kind: ClassVar[str] = "universe"
     result: ClassVar[str] = "relcore.universe.universe:Universe"

@@ -20,7 +20,7 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.migrate.judging import MOST
 from relcore.migrate.migration import TASK, MigrationResult, starting_models
-from relcore.runs.entries import finished
+from relcore.runs.entries import bundled_results
 from tests.app.conftest import Session, save_space
 from tests.relcore.migrate.planted import migration_spaces
 
@@ -122,11 +122,11 @@ def test_pairs_that_do_not_pair_are_refused_with_the_reason(tmp_path, planted):
 
 
 def test_the_example_comes_with_relscope():
-    specs = starting_models(finished())
+    specs = starting_models(bundled_results())
     spaces = [load(spec) for spec in specs]
     assert [len(space) for space in spaces] == [960, 960]
     assert spaces[0].ids.tolist() == spaces[1].ids.tolist()
-    entry = finished().get(TASK.key(spaces))
+    entry = bundled_results().get(TASK.key(spaces))
     assert entry is not None, "bundle the result again: python assets/finished/make_finished.py migration"
     result = TASK.read(entry)
     assert isinstance(result, MigrationResult)

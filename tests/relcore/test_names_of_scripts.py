@@ -1,16 +1,20 @@
 """What `import relcore` offers to a script, and what it costs."""
 
 import ast
+import inspect
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import relcore
 
 ROOT = Path(__file__).parents[2]
 # What Python loads to run `import relcore`, and nothing else.
-LIGHT = {"relcore"}
+LIGHT = {"relcore", "relcore.base", "relcore.base.version"}
 
 
 def loaded_by(statement):
@@ -35,15 +39,52 @@ def test_every_name_is_there_and_none_needs_an_extra():
     assert "numpy" in loaded
     heavy = {"torch", "streamlit", "dask", "distributed", "plotly", "sklearn", "anywidget"}
     assert not {name.split(".")[0] for name in loaded} & heavy
-    assert len(relcore.__all__) == 18
     assert set(relcore.__all__) <= set(dir(relcore))
-    assert all(getattr(relcore, name).__name__ == name for name in relcore.__all__)
+
+
+@pytest.mark.parametrize("name", relcore.__all__)
+def test_keywords_and_choices_are_in_the_signature(name):
+    """So that an editor lists them, and a wrong one is refused where it is written."""
+    public = getattr(relcore, name)
+    if not callable(public) or (issubclass(type(public), type) and issubclass(public, Exception)):
+        return
+    kinds = {one.kind for one in inspect.signature(public).parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+
+
+def test_folders_of_the_same_name_do_not_hide_functions():
+    script = (
+        "import relcore.migrate.adapters, relcore.drift.check, relcore.invert.inversion, relcore\n"
+        "print(*(callable(getattr(relcore, name)) for name in ('migrate', 'drift', 'invert')))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["True"] * 3
+
+
+def snippets():
+    """Each page of the documentation and each script of the gallery, with its Python."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    for page in pages:
+        if "extend" not in page.parts:  # these pages show what writers of plugins import
+            text = page.read_text(encoding="utf-8")
+            yield page, "\n".join(re.findall(r"(?ms)^ *```(?:python|py)\n(.*?)^ *```", text))
+    for script in sorted((ROOT / "docs" / "gallery").glob("*.py")):
+        yield script, script.read_text(encoding="utf-8")
+
+
+def test_no_snippet_imports_anything_deeper():
+    found = dict(snippets())
+    assert sum("from relcore import" in code for code in found.values()) > 12
+    deeper = {
+        str(path): re.findall(r"(?:from|import) +relcore\.[\w.]+", code) for path, code in found.items()
+    }
+    assert {path: names for path, names in deeper.items() if names} == {}
 
 
 def test_until_a_command_listens_for_ctrl_c_nothing_is_imported_that_is_not_built_in():
     script = "import sys; before = set(sys.modules); import relcore.base.stopping; print(*set(sys.modules) - before)"
     ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    own = {"relcore", "relcore.base", "relcore.base.stopping"}
+    own = {*LIGHT, "relcore.base.stopping"}
     assert own <= set(ran.stdout.split()) <= own | set(sys.builtin_module_names)
 
 

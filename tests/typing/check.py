@@ -89,7 +89,8 @@ def public() -> set[str]:
     modules = {
         one.module: [alias.name for alias in one.names] for one in imports if "relcore" in str(one.module)
     }
-    seen = {getattr(import_module(str(name)), each) for name, names in modules.items() for each in names}
+    found = [getattr(import_module(str(name)), each) for name, names in modules.items() for each in names]
+    seen = {one for one in found if hasattr(one, "__qualname__")}  # a table and a module have none
     seen |= {base for each in seen if isinstance(each, type) for base in each.__mro__}
     named = {f"{one.__module__}.{one.__qualname__}" for one in seen}
     return {name for name in named if name.startswith("relcore.")}

@@ -2,36 +2,92 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 from pandas import DataFrame
 
 from relcore import (
+    METRICS,
+    Affine,
+    AlignedPair,
+    BootstrapSpec,
+    DriftChart,
+    DriftCheck,
+    DriftLines,
+    DriftSeries,
     InverseRelativeProjection,
+    InversionSpec,
     LatentSpace,
+    LeastSquares,
+    Line,
+    Lines,
+    Matrices,
+    MatrixPanel,
+    Migration,
+    MigrationChart,
+    Passport,
     Procrustes,
+    ProjectionSpec,
     RelativeProjection,
+    Score,
+    SpaceError,
+    SpaceSpec,
+    Split,
+    StitchMatrix,
+    StitchSpec,
+    Thresholds,
     Universe,
+    UniverseChart,
+    UniverseSpec,
+    adapters,
+    angular_cka,
+    angular_shape,
     bootstrap_anchors,
+    bundled_results,
+    chart_exportable,
+    cknna,
+    cycle_knn,
+    drift,
+    example_spaces,
+    gulp,
+    histogram_exportable,
+    invert,
     jaccard,
+    kernel_cka,
     linear_cka,
     link,
     load_space,
     load_words,
     match,
+    mean_cosine,
+    migrate,
     mrr,
+    mutual_knn,
+    panes_of,
+    procrustes_similarity,
+    pwcca,
     read_selection,
     read_selections,
+    rsa,
+    second_order_cosine,
     select_anchors,
     show,
+    starting_models,
     stitch_matrix,
+    svcca,
 )
+from relcore.base.names import MetricName
+from relcore.drift.check import Drift, SeriesDrift
+from relcore.figures.export import Exportable
+from relcore.invert.inversion import Inversion
 from relcore.linking.bootstrap import BootstrapResult
 from relcore.linking.link import Linked
+from relcore.migrate.migration import MigrationResult
 from relcore.panes.widget import PanesWidget
-from relcore.represent.translation import Affine
-from relcore.scores.score import ChanceLevel, Score
+from relcore.passport.passport import Change
+from relcore.runs.entries import BundledResults
+from relcore.scores.score import ChanceLevel
 from relcore.spaces.selections import Selection
 from relcore.spaces.space import Match
 from relcore.stitch.stitching import StitchResult
@@ -71,3 +127,55 @@ assert_type(read_selection("session.json"), Selection)
 assert_type(read_selections(["{}"]), Iterator[Selection])
 panes = assert_type(show(space, X, anchors=30), PanesWidget)
 panes.selection = ["a"]
+
+assert_type(
+    [
+        angular_cka(X, space),
+        angular_shape(X, space),
+        cknna(X, space),
+        cycle_knn(X, space),
+        gulp(X, space),
+        kernel_cka(X, space),
+        mutual_knn(X, space),
+        procrustes_similarity(X, space),
+        pwcca(X, space),
+        rsa(X, space),
+        second_order_cosine(X, space),
+        svcca(X, space),
+    ],
+    list[Score],
+)
+assert_type(mean_cosine(X, X), Score)
+assert_type(METRICS["mrr"].load()().score(AlignedPair.of(X, X, Split.held_out(["a", "b"]))), Any)
+assert_type(METRICS["mrr"], MetricName)
+assert_type((LeastSquares().fit(X, rows), Affine().fit(X, rows)), tuple[LeastSquares, Affine])
+
+change = assert_type(drift(space, X, DriftCheck(k=5)), Drift)
+assert_type(change.headline(change.judged(Thresholds())), str)
+assert_type(DriftSeries().run([space, space]), SeriesDrift)
+assert_type(invert(space, X, ["a"], InversionSpec(method="ridge")), Inversion)
+assert_type(migrate(space, X, spec=Migration(adapter="ridge")), MigrationResult)
+assert_type(adapters.load("bridge").transform(X), np.ndarray)
+assert_type(Passport.of(space).check(X), Change)
+specs = assert_type(example_spaces("digits", bundled_results())[0], list[SpaceSpec])
+assert_type((bundled_results(), specs[0].load()), tuple[BundledResults, LatentSpace])
+assert_type(starting_models(bundled_results()), tuple[SpaceSpec, SpaceSpec] | None)
+assert_type([ProjectionSpec(center=False)], list[ProjectionSpec])
+assert_type([BootstrapSpec(n_anchors=3)], list[BootstrapSpec])
+assert_type([StitchSpec(n_anchors=3), StitchSpec()], list[StitchSpec])
+assert_type([UniverseSpec()], list[UniverseSpec])
+
+figures = [panes_of(pair, ["a"]), histogram_exportable({"a": X[0]}, "norm")]
+figures += [chart_exportable(Lines((Line("a", [1, 2], [0.1, 0.2]),), "x", "y"))]
+figures += [chart_exportable(Matrices((MatrixPanel("a", ("b",), ("c",), X),), (0, 1), "score", "alt"))]
+figures += [DriftChart(old=specs[0], new=specs[1]).draw(change), DriftLines(spaces=tuple(specs)).draw()]
+figures += [
+    UniverseChart(spaces=tuple(specs)).draw(universe),
+    StitchMatrix(spaces=tuple(specs)).draw(stitched),
+]
+figures += [MigrationChart(spaces=tuple(specs), migration=Migration()).draw()]
+assert_type(figures, list[Exportable])
+try:
+    load_space("none.npy")
+except SpaceError as error:
+    assert_type(str(error), str)

@@ -13,7 +13,7 @@ from scipy.stats import ortho_group
 from relcore import LatentSpace
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.drift.check import QUANTITIES, BrokenRows, Drift, DriftCheck, Thresholds, headline
+from relcore.drift.check import QUANTITIES, BrokenRows, Drift, DriftCheck, Thresholds
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, jittered
 
 N, D = 400, 12
@@ -151,10 +151,10 @@ def test_broken_rows_are_an_alarm(old, vectors, labels, name):
     assert quantity in {check.measure.quantity for check in verdict.alarms(EVERYTHING_NEW)}
     if quantity in vars(BrokenRows()):
         assert verdict.alarmed([NEW_QUERIES])
-        assert headline(drift, verdict).startswith(f"Drift: 'v2' has more {QUANTITIES[quantity].title}")
+        assert drift.headline(verdict).startswith(f"Drift: 'v2' has more {QUANTITIES[quantity].title}")
         assert verdict.alarms(NEW_QUERIES)[0].measure.quantity == quantity
     else:
-        assert headline(drift, verdict)[:5] == "Drift" or drift.unrelated
+        assert drift.headline(verdict)[:5] == "Drift" or drift.unrelated
     if name.startswith("one class"):
         assert drift.of(ROWS, quantity, "class 3").value == 1
 
