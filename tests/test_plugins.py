@@ -300,7 +300,7 @@ def test_what_is_kept_of_a_mapped_file_is_that_of_the_version(tmp_path, monkeypa
         OnDisk, "_rows", lambda *parts: keys.append((rows := whole(*parts)).origin.key) or rows
     )
     for version in ("1.0", "1.1"):
-        entry = names.Named("Two", f"{__name__}:Mapped", plugin=f"toy {version}", family="formats")
+        entry = names.FormatName("Two", f"{__name__}:Mapped", plugin=f"toy {version}", family="formats")
         monkeypatch.setitem(names.FORMATS, ".two", entry)
         space = load_space(tmp_path / "x.two", map_from=1)
         np.testing.assert_array_equal(np.asarray(space.vectors), np.arange(8).reshape(4, 2))

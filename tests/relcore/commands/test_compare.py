@@ -150,3 +150,16 @@ def test_a_recipe_keeps_the_metrics(run, files, options):
     assert again.score.tolist() == pytest.approx([row["score"] for row in rows], abs=1e-12)
     assert len(again) == len(rows) == 3 * len({row["form"] for row in rows})
     run("figure", "r.json", "-o", "again.svg")
+
+
+def test_numbers_beside_a_numbered_run_are_no_dimensions_and_both_sizes_come_first(capsys, tmp_path):
+    vectors, names = np.random.default_rng(0).normal(size=(60, 5)), [f"v{place}" for place in range(5)]
+    frame = pd.DataFrame(vectors, columns=names).assign(price=range(60), id=[f"r{row}" for row in range(60)])
+    for name, table in (("a", frame), ("b", frame.drop(columns="price"))):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    places = [str(tmp_path / f"{name}.csv") for name in "ab"]
+    for options in ([], ["--json"]):
+        assert main(["compare", *places, "--anchors", "10", "-k", "3", *options]) == 0
+        out, err = capsys.readouterr()
+        assert err == "relscope: a.csv: 'price' left out, numbers beside v0 … v4\n"
+        assert json.loads(out)["d"] == [5, 5] if options else out.startswith("a (60 × 5) and b (60 × 5)")
