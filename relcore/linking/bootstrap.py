@@ -605,53 +605,11 @@ def bootstrap_anchors(
     need_one_of("method", method, METHODS)
     source, target = as_space(source, "source"), as_space(target, "target")
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
-    wanted = task.wanted(anchors, n_anchors, method)
-    if method == "self-learning":
-        chosen, history, vectors = task.self_learning(wanted, after)
-    else:
-        chosen, history, vectors = task.paper(wanted, after, steps, learning_rate)
-    if task.refused:
-        verdict, reason, held_out = task.refused
-        return BootstrapResult(
-            (), 0, (), history, held_out.mean, held_out.null, verdict, reason, promised=precision
-        )
-    rows, others = np.hstack([chosen, task.seeds])
-    rotation = rotation_between(task.X[rows], task.Y[others])
-    matching = match_csls(unit_rows(task.X @ rotation), task.Y, k)
-    if method == "self-learning" and anchors is not None:
-        others = matching.partner[wanted]
-        others[: len(task.seeds[0])] = task.seeds[1]
-        chosen = np.stack([wanted, others])
-    links, right = rank_links(task.X, task.Y, matching, task.seeds, k=k, random_state=random_state)
-    if task.linked and np.count_nonzero(right >= _CERTAIN) < _FEWEST_UNSEEDED * min(len(task.X), len(task.Y)):
-        right = np.zeros_like(right)
-    verdict, reason, held_out = task.judge(links[:, right >= _CERTAIN])
-    if verdict == "not found" and task.seeds.shape[1] >= PAIRED:
-        rotation = map_from_pairs(task.X, task.Y, task.seeds, random_state)
-    certain = np.r_[np.ones(len(task.seeds[0])), right * (verdict == "fits")]
-    pairs, n_kept = np.hstack([task.seeds, links]), np.count_nonzero(certain >= precision)
-    if task.linked and not n_kept:
-        reason += f" But no links are {100 * precision:g} % right: most rows may have no partner."
-    elif verdict == "fits" and n_kept == len(task.seeds[0]):
-        verdict, reason = "cannot tell", f"{reason} But no links are {100 * precision:g} % right."
-    if method == "self-learning" and anchors is None:
-        own, rng = len(task.seeds[0]), np.random.default_rng(random_state)
-        drawn = rng.permutation(np.arange(own, n_kept))[: max(n_anchors - own, 0)]
-        chosen = np.hstack([task.seeds, pairs[:, drawn]])
-    return BootstrapResult(
-        anchors=task.ids(chosen),
-        n_seeds=len(task.seeds[0]),
-        pairs=task.ids(pairs),
-        history=history,
-        held_out=held_out.mean,
-        null=held_out.null,
-        verdict=verdict,
-        reason=reason,
-        vectors=vectors,
-        precision=certain,
-        promised=precision,
-        rotation=rotation,
-    )
+    wanted, learns = task.wanted(anchors, n_anchors, method), method == "self-learning"
+    fit = task.self_learning(wanted, after) if learns else task.paper(wanted, after, steps, learning_rate)
+    partners_of = wanted if learns and anchors is not None else None
+    drawn = n_anchors if learns and anchors is None else None
+    return task.result(*fit, precision, partners_of, drawn)
 
 
 class _Bootstrap:
@@ -756,6 +714,61 @@ class _Bootstrap:
             history.append(Round(len(X), len(wanted), step.error, found))
             after(history)
         return np.stack([wanted, step.nearest]), tuple(history), step.anchors
+
+    def result(
+        self,
+        chosen: np.ndarray,
+        history: tuple[Round, ...],
+        vectors: np.ndarray | None,
+        precision: float,
+        partners_of: np.ndarray | None,
+        n_anchors: int | None,
+    ) -> BootstrapResult:
+        """The anchors and the verdict on a fit that chose these pairs (2, p): the partners of given rows, or
+        as many anchors, drawn among the links that are kept, or the chosen pairs.
+        """
+        if self.refused:
+            verdict, reason, held_out = self.refused
+            return BootstrapResult(
+                (), 0, (), history, held_out.mean, held_out.null, verdict, reason, promised=precision
+            )
+        X, Y, seeds, n_seeds = self.X, self.Y, self.seeds, self.seeds.shape[1]
+        rows, others = np.hstack([chosen, seeds])
+        rotation = rotation_between(X[rows], Y[others])
+        matching = match_csls(unit_rows(X @ rotation), Y, self.settings["k"])
+        if partners_of is not None:
+            others = matching.partner[partners_of]
+            others[:n_seeds] = seeds[1]
+            chosen = np.stack([partners_of, others])
+        links, right = rank_links(X, Y, matching, seeds, **self.settings)
+        if self.linked and np.count_nonzero(right >= _CERTAIN) < _FEWEST_UNSEEDED * min(len(X), len(Y)):
+            right = np.zeros_like(right)
+        verdict, reason, held_out = self.judge(links[:, right >= _CERTAIN])
+        if verdict == "not found" and n_seeds >= PAIRED:
+            rotation = map_from_pairs(X, Y, seeds, self.random_state)
+        certain = np.r_[np.ones(n_seeds), right * (verdict == "fits")]
+        pairs, n_kept = np.hstack([seeds, links]), np.count_nonzero(certain >= precision)
+        if self.linked and not n_kept:
+            reason += f" But no links are {100 * precision:g} % right: most rows may have no partner."
+        elif verdict == "fits" and n_kept == n_seeds:
+            verdict, reason = "cannot tell", f"{reason} But no links are {100 * precision:g} % right."
+        if n_anchors is not None:
+            drawn = np.random.default_rng(self.random_state).permutation(np.arange(n_seeds, n_kept))
+            chosen = np.hstack([seeds, pairs[:, drawn[: max(n_anchors - n_seeds, 0)]]])
+        return BootstrapResult(
+            self.ids(chosen),
+            n_seeds,
+            self.ids(pairs),
+            history,
+            held_out.mean,
+            held_out.null,
+            verdict,
+            reason,
+            vectors,
+            precision=certain,
+            promised=precision,
+            rotation=rotation,
+        )
 
     def judge(self, links: np.ndarray) -> tuple[str, str, HeldOut]:
         """Whether the spaces fit each other, as held-out rows do that find `links` again (`fit_held_out`):

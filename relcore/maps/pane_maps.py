@@ -14,23 +14,22 @@ from typing import Any, Self
 import numpy as np
 
 from relcore.base.errors import need_one_of, need_strings
-from relcore.base.magnitude import brought, scaled
 from relcore.base.names import REDUCTIONS, SIMILARITIES
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.recipe import need_same_content
-from relcore.engine.engine import Engine
-from relcore.engine.rows import DerivedRows, row_blocks, unit_rows
+from relcore.engine.engine import Engine, Moments
+from relcore.engine.nearest import nearest
+from relcore.engine.rows import DerivedRows, Rows, row_blocks, unit_rows
 from relcore.maps.reduction import (
     SAMPLED_ROWS,
-    Moments,
     ReductionSpec,
     aligned,
-    blocks_of,
     facing,
     fitted_rows,
     n_fitted,
     need_drawable,
+    principal_axes,
     reduce_spaces,
 )
 from relcore.maps.views import ViewSpec
@@ -59,11 +58,11 @@ class Directions:
     def of(cls, space: LatentSpace, rows: np.ndarray, center: bool, random_state: int = 0) -> Directions:
         mean, few = mean_of(space), None
         origin = mean if center else None
+        units = DerivedRows(space.vectors, lambda X: unit_rows(X, origin), rows)
         if len(rows) * space.dimension <= _FEW:
-            few = np.concatenate([unit_rows(block, origin) for block in blocks_of(space.vectors, rows)])
-        fitted = rows[fitted_rows(len(rows), space.dimension, random_state)]
-        moments = Moments.of(unit_rows(block, origin) for block in blocks_of(space.vectors, fitted))
-        return cls(mean, moments, few)
+            few = units[:]
+        fitted = fitted_rows(len(rows), space.dimension, random_state)
+        return cls(mean, Engine().moments(units.of(fitted)), few)
 
 
 DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
@@ -117,7 +116,11 @@ def pane_blocks(
 ) -> list[Iterator[np.ndarray]]:
     """`pane_matrices` in blocks of rows, without forming either matrix."""
     spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, spec)
-    return [map(bring, blocks_of(space.vectors, rows)) for bring, space in zip(maps, spaces, strict=True)]
+
+    def in_blocks(derived: DerivedRows) -> Iterator[np.ndarray]:
+        return (derived[block] for block in row_blocks(len(derived)))
+
+    return [in_blocks(DerivedRows(space.vectors, m, rows)) for m, space in zip(maps, spaces, strict=True)]
 
 
 def pca_pair(
@@ -148,10 +151,10 @@ def pca_pair(
         if linear:
             known = directions_of(space, rows, projection.center, spec.random_state)
             fitted.fit(space.vectors, anchors=anchor_rows, mean=known.mean)
-            forms.append(_Linear(space.vectors, rows, fitted, known))
+            forms.append(_Drawn.by_directions(space, rows, fitted, known))
         else:
             fitted.fit(space.vectors, anchors=anchor_rows, mean=mean_of(space))
-            forms.append(_Blocked(space.vectors, rows, fitted, spec.random_state))
+            forms.append(_Drawn.by_rows(space, rows, fitted, spec.random_state))
     pictures, axes, signs = [], None, None
     for form in forms:
         axes = axes if axes and spec.fit == "first" else form.axes(spec.n_components)
@@ -184,14 +187,13 @@ def placed_on(
         if not affine:
             known = bring(space.vectors[rows])
             origin = known.mean(axis=0)
-            cosines = unit_rows(new.astype(np.float32), origin) @ unit_rows(known, origin).T
-            near = np.argsort(-cosines, axis=1, kind="stable")[:, :_NEAR]
+            near = nearest(unit_rows(new, origin), unit_rows(known, origin), _NEAR).rows
             found.append(coordinates[near].mean(axis=1).astype(np.float32))
             continue
         few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 2 * new.shape[1] + 50)).astype(int))
         known = bring(space.vectors[rows[few]]).astype(np.float64)
         middle, centre = known.mean(axis=0), coordinates[few].mean(axis=0)
-        axes, *_ = np.linalg.lstsq(known - middle, coordinates[few] - centre)
+        axes = Engine().lstsq(known - middle, coordinates[few] - centre)
         found.append(((new - middle) @ axes + centre).astype(np.float32))
     return found
 
@@ -224,58 +226,45 @@ def map_pair(
 
 
 @dataclass(frozen=True, eq=False)
-class _Linear:
-    """The drawn rows of a space, relative to anchors by directions U times a basis B."""
+class _Drawn:
+    """The drawn rows of a space in a representation that is never formed: U times a basis B, or U alone; with
+    the moments of U, or of a sample of it.
+    """
 
-    X: np.ndarray
-    rows: np.ndarray
-    fitted: RelativeProjection
-    known: Directions
+    rows: Rows
+    moments: Moments
+    basis: np.ndarray | None = None
+
+    @classmethod
+    def by_directions(
+        cls, space: LatentSpace, rows: np.ndarray, fitted: RelativeProjection, known: Directions
+    ) -> _Drawn:
+        units = known.few
+        if units is None:
+            units = DerivedRows(space.vectors, lambda X: unit_rows(X, fitted.mean_), rows)
+        return cls(units, known.moments, fitted.similarity_.basis_)
+
+    @classmethod
+    def by_rows(
+        cls, space: LatentSpace, rows: np.ndarray, fitted: RelativeProjection, random_state: int
+    ) -> _Drawn:
+        """Each row is computed twice: for the sample that the axes are fitted on, and for its coordinates."""
+        drawn = DerivedRows(space.vectors, fitted.transform, rows)
+        sample = np.sort(np.random.default_rng(random_state).choice(len(rows), SAMPLED_ROWS, replace=False))
+        return cls(drawn, Engine().moments(drawn.of(sample)))
 
     @property
     def n_sampled(self) -> int:
-        n = self.known.moments.n
-        return n if n < len(self.rows) else 0
+        return self.moments.n if self.moments.n < len(self.rows) else 0
 
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-        """The leading axes V (k, c) of the relative rows, and the scores (c,) of their mean."""
-        basis, moments = self.fitted.similarity_.basis_, self.known.moments
-        axes = moments.axes(n_components, basis)
-        return axes, moments.mean @ basis @ axes
+        """The leading axes V (k, c) of the rows, and the scores (c,) of their mean."""
+        axes, mean = principal_axes(self.moments.products, n_components, self.basis), self.moments.means[0]
+        return axes, (mean if self.basis is None else mean @ self.basis) @ axes
 
     def scores(self, axes: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        weights = (self.fitted.similarity_.basis_ @ axes).astype(np.float32)
-        if self.known.few is not None:
-            return self.known.few @ weights - offset.astype(np.float32)
-        blocks = blocks_of(self.X, self.rows)
-        parts = [Engine().map_rows(block, weights, mean=self.fitted.mean_, unit=True) for block in blocks]
-        return np.concatenate(parts) - offset.astype(np.float32)
-
-
-class _Blocked:
-    """The same by any similarity, computed by block, and twice for the sample that the axes are fitted on.
-
-    The exponent is of the power of two by which products of the similarities stay within float32.
-    """
-
-    def __init__(self, X: np.ndarray, rows: np.ndarray, fitted: RelativeProjection, state: int) -> None:
-        self.X, self.rows, self.fitted = X, rows, fitted
-        self.sample = np.sort(np.random.default_rng(state).choice(rows, SAMPLED_ROWS, replace=False))
-        self.n_sampled, self._exponent = SAMPLED_ROWS, 0
-        self._exponent = brought(next(self._blocks(rows)))[1]
-
-    def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-        moments = Moments.of(self._blocks(self.sample))
-        axes = moments.axes(n_components)
-        return axes, np.ldexp(moments.mean @ axes, self._exponent)
-
-    def scores(self, axes: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        parts = [block @ axes.astype(np.float32) for block in self._blocks(self.rows)]
-        return scaled(np.concatenate(parts), -self._exponent) - offset.astype(np.float32)
-
-    def _blocks(self, rows: np.ndarray) -> Iterator[np.ndarray]:
-        for block in blocks_of(self.X, rows):
-            yield scaled(self.fitted.transform(block), self._exponent)
+        weights = axes if self.basis is None else self.basis @ axes
+        return Engine().map_rows(self.rows, weights, shift=-offset)
 
 
 # Orientation, for display only: signs and turns of a map have no meaning, and change with one more anchor.

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
-from relcore.base.magnitude import brought, centred, lengths, scaled
+from relcore.base.magnitude import centred
 from relcore.base.names import REDUCTIONS
 from relcore.base.settings import check, setting
-from relcore.engine.rows import DerivedRows, mean_row, row_blocks
+from relcore.engine.engine import Engine
+from relcore.engine.nearest import nearest
+from relcore.engine.rows import DerivedRows, mean_row, unit_rows
 from relcore.represent.translation import align
 from relcore.runs.progress import Context, Progress, Stages, silent
 from relcore.runs.store import Store
 
-_MOST_DRAWN = 60  # exponent of numbers that figures can draw
-_SAMPLED_FOR_MAGNITUDE = 4096
 # Stages, as the progress of a job names them.
 AXES, NEIGHBOURS, GRAPH, EPOCHS = "axes", "nearest neighbours", "neighbour graph", "layout"
 COMPILING, OTHERS = "preparing UMAP (only the first time)", "placing the other rows"
@@ -70,7 +69,7 @@ def reduce_spaces(
 ) -> list[np.ndarray]:
     """Coordinates (n, c) float32 of each matrix (n, d_i), in order; deterministic for a `random_state`.
 
-    UMAP also takes `DerivedRows`, and never has them all. PCA keeps the unit of numbers between 2⁻⁶⁰ and 2⁶⁰.
+    UMAP also takes `DerivedRows`, and never has them all.
 
     Raises SpaceError: fewer than 3 rows; fewer columns than components, but for PCA; widths that differ with
     fit="first"; rows that differ with align.
@@ -80,25 +79,12 @@ def reduce_spaces(
     ]
     shapes = [matrix.shape for matrix in matrices]
     need_drawable(shapes, spec)
-    fitted = matrices[:1] if spec.fit == "first" else matrices
-    samples = (X[:_SAMPLED_FOR_MAGNITUDE] if isinstance(X, DerivedRows) else X for X in fitted)
-    exponents = [brought(sample)[1] for sample in samples]
-    matrices = [_scaled(X, exponent) for X, exponent in zip(matrices, cycle(exponents), strict=False)]
     draw = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
     stages = Stages(report or silent, _plan(shapes, spec))
     groups = [matrices] if spec.fit == "first" else [[matrix] for matrix in matrices]
     pictures = [picture for group in groups for picture in draw(group, spec, stages)]
-    if spec.method == "pca":
-        units = (exponent if abs(exponent) <= _MOST_DRAWN else 0 for exponent in cycle(exponents))
-        pictures = [scaled(picture, -unit) for picture, unit in zip(pictures, units, strict=False)]
     stages.end()
     return aligned(pictures, spec)
-
-
-def _scaled(rows: np.ndarray | DerivedRows, exponent: int) -> np.ndarray | DerivedRows:
-    if not exponent or not isinstance(rows, DerivedRows):
-        return scaled(rows, exponent)
-    return DerivedRows(rows.vectors, lambda X: scaled(rows.made(X), exponent), rows.numbers)
 
 
 def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
@@ -172,46 +158,19 @@ _RANK = 1e-5  # of the longest axis: a shorter one is rounding
 SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10
 
 
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Of n rows the mean (d,) and the scatter Σ (x − mean)(x − mean)ᵀ (d, d), both float64."""
-
-    n: int
-    mean: np.ndarray
-    scatter: np.ndarray
-
-    @classmethod
-    def of(cls, blocks: Iterable[np.ndarray], origin: np.ndarray | None = None) -> Moments:
-        """Of blocks (m, d) of rows, less `origin` (default: the first block's mean) to keep digits."""
-        n, total, scatter = 0, 0.0, 0.0
-        for block in blocks:
-            origin = mean_row(block) if origin is None else origin
-            moved = centred(block, origin)
-            n += len(moved)
-            total = total + moved.sum(axis=0, dtype=np.float64)
-            scatter = scatter + (moved.T @ moved).astype(np.float64)
-        offset = total / n
-        return cls(n, origin + offset, scatter - n * np.outer(offset, offset))
-
-    def axes(self, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
-        """The leading axes of the rows (d, c), of length 1; zero beyond the columns or the rank. With a
-        `basis` B (d, k) those of the rows times B, (k, c).
-        """
-        if basis is None:
-            return _leading_axes(self.scatter, n_components)
-        basis = np.asarray(basis, dtype=np.float64)
-        if basis.shape[1] <= basis.shape[0]:
-            return _leading_axes(basis.T @ self.scatter @ basis, n_components)
-        # The same eigenvalues by a matrix (d, d): those of Lᵀ B Bᵀ L, where the scatter is L Lᵀ.
-        values, vectors = np.linalg.eigh(self.scatter)
-        mixed = basis.T @ (vectors * np.sqrt(np.maximum(values, 0)))
-        return _unit_axes(mixed @ _leading_axes(mixed.T @ mixed, n_components))
-
-
-def _leading_axes(scatter: np.ndarray, n_components: int) -> np.ndarray:
-    """Leading eigenvectors (d, c) of a symmetric matrix, by NumPy, because SciPy takes longer to import."""
-    leading = np.linalg.eigh(scatter)[1][:, : -n_components - 1 : -1]
-    return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
+def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
+    """The leading axes (d, c) of rows with this scatter (d, d), of length 1 and largest first; zero beyond
+    the columns or the rank. With a `basis` B (d, k) those of the rows times B, (k, c).
+    """
+    if basis is not None and basis.shape[1] <= basis.shape[0]:
+        scatter, basis = Engine().product(basis.T, Engine().product(scatter, basis)), None
+    if basis is None:
+        leading = Engine().eigh(scatter)[1][:, : -n_components - 1 : -1]
+        return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
+    # Of a wide basis by a smaller matrix (d, d) with the same eigenvalues: Lᵀ B Bᵀ L, the scatter being L Lᵀ.
+    values, vectors = Engine().eigh(scatter)
+    mixed = Engine().product(basis.T, vectors * np.sqrt(np.maximum(values, 0)))
+    return _unit_axes(mixed @ principal_axes(Engine().product(mixed.T, mixed), n_components))
 
 
 def _unit_axes(axes: np.ndarray) -> np.ndarray:
@@ -238,33 +197,24 @@ def _sample(n: int, most: int, random_state: int) -> np.ndarray:
     return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
 
 
-def blocks_of(X: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """These rows of X (n, d) in blocks (m, d); the blocks are views if all rows are taken."""
-    for block in row_blocks(len(rows)):
-        yield X[block] if len(rows) == len(X) else X[rows[block]]
-
-
 def _pca(
     matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages | None = None
 ) -> list[np.ndarray]:
     """Scores on the leading eigenvectors of the first matrix's covariance, with the signs of `facing`."""
     if stages:
         stages.begin(AXES)
-    first, mean = matrices[0], mean_row(matrices[0])
+    first, mean, engine = matrices[0], mean_row(matrices[0]), Engine()
     n, d = first.shape
     if d <= n:
         fitted = fitted_rows(n, d, spec.random_state)
-        axes = Moments.of(blocks_of(first, fitted), mean).axes(spec.n_components)
+        rows = first if len(fitted) == n else DerivedRows(first, np.asarray, fitted)
+        axes = principal_axes(engine.moments(rows).products, spec.n_components)
     else:
+        # Fewer rows than columns: the axes follow from the products of the rows, (n, n).
         moved = centred(first, mean)
-        leading = _leading_axes((moved @ moved.T).astype(np.float64), spec.n_components)
+        leading = principal_axes(engine.product(moved, moved.T, np.float32), spec.n_components)
         axes = _unit_axes(moved.T.astype(np.float64) @ leading)
-    pictures, axes = [], axes.astype(np.float32)
-    for matrix in matrices:
-        scores = np.empty((len(matrix), spec.n_components), dtype=np.float32)
-        for block in row_blocks(len(matrix)):
-            np.matmul(centred(matrix[block], mean), axes, out=scores[block])
-        pictures.append(scores)
+    pictures = [engine.map_rows(matrix, axes, mean=mean) for matrix in matrices]
     signs = facing(pictures[0])
     return [picture * signs for picture in pictures]
 
@@ -275,24 +225,27 @@ class NeighbourIndex:
     _angular_trees = False
 
     def __init__(self, X: np.ndarray, metric: str) -> None:
-        import faiss
-
-        self._cosine = metric == "cosine"
-        self._index = faiss.IndexFlatIP(X.shape[1]) if self._cosine else faiss.IndexFlatL2(X.shape[1])
-        self._index.add(self._prepared(X))
+        self._mean = None if metric == "cosine" else mean_row(X)
+        self._base = self._prepared(X)
+        if self._mean is not None:
+            # ‖x − y‖² = ‖x‖² − 2 (x·y − ‖y‖² / 2): with one more column the nearest has the largest product.
+            self._base = np.column_stack([self._base, np.vecdot(self._base, self._base) / -2])
 
     def query(self, X: np.ndarray, k: int, epsilon: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Indices (n, k) and distances (n, k), nearest first; an exact search ignores `epsilon`."""
-        products, rows = self._index.search(self._prepared(X), k)
-        distances = 1 - products if self._cosine else np.sqrt(np.maximum(products, 0))
+        queries = self._prepared(X)
+        if self._mean is None:
+            products, rows = nearest(queries, self._base, k, unit=False)
+            distances = 1 - products
+        else:
+            ones = np.ones((len(queries), 1), np.float32)
+            products, rows = nearest(np.hstack([queries, ones]), self._base, k, unit=False)
+            distances = np.sqrt(np.maximum(np.vecdot(queries, queries)[:, None] - 2 * products, 0))
         return rows.astype(np.int32), np.maximum(distances, 0).astype(np.float32)
 
     def _prepared(self, X: np.ndarray) -> np.ndarray:
         X = np.ascontiguousarray(X, dtype=np.float32)
-        if not self._cosine:
-            return X
-        norms = lengths(X)[:, None]
-        return (X / np.where(norms > 0, norms, 1)).astype(np.float32, copy=False)
+        return unit_rows(X) if self._mean is None else centred(X, self._mean)
 
 
 # UMAP with exact neighbours: umap-learn's own search takes long to compile. Of many rows a sample is fitted.
