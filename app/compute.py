@@ -40,15 +40,9 @@ from relcore.scores.comparison import (
     score_forms,
 )
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import (
-    GuessedIds,
-    LatentSpace,
-    Match,
-    match,
-    n_equal_rows,
-    scored_rows,
-    without_scores,
-)
+from relcore.spaces.ids import GuessedIds, scored_rows, without_scores
+from relcore.spaces.matching import Match, match
+from relcore.spaces.space import LatentSpace, n_equal_rows
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]

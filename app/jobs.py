@@ -39,7 +39,7 @@ from relcore.runs.progress import Expected, expect
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.score import Score
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention

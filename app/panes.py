@@ -22,7 +22,7 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
 from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 _MOST_MAPS = 8  # finished ones that a session remembers; of 20,000 rows they take 3 MB
 _MOST_FOUND = 200  # selected rows that the view lacks and the panes draw

@@ -21,7 +21,7 @@ from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.maps.views import ViewSpec, default_view
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import JobQueueError
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 _HISTORY = "relscope.history"
 _SELECTION = "relscope.selection"

@@ -19,7 +19,8 @@ from relcore.represent.anchors import coinciding_anchors
 from relcore.runs.digest import digest_of
 from relcore.scores.comparison import circumstances, long_rows, score_notes
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 
 _ONE, _SEVERAL = ("single-row", "single-cell"), ("multi-row", "single-cell")  # a click on a cell counts, too
 

@@ -29,7 +29,8 @@ from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
 from relcore.catalog.catalog import unscored_ids
 from relcore.spaces import selections
-from relcore.spaces.space import GuessedIds, Match
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match
 
 _DRAWN = "relscope.drawn-page"
 _ON_THE_PAIR = ("Invert", "Link")  # the other tabs of Connect choose their own spaces

@@ -20,7 +20,7 @@ from relcore.catalog.catalog import SpaceSpec, unscored_ids
 from relcore.compare.scoring import ExactScores
 from relcore.files.formats import suffix_of
 from relcore.scores.comparison import ProjectionSpec
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 
 def bound(

@@ -74,7 +74,9 @@ if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equ
         procrustes_similarity as procrustes_similarity,
     )
     from relcore.spaces.selections import read_selection as read_selection, read_selections as read_selections
-    from relcore.spaces.space import LatentSpace as LatentSpace, Split as Split, match as match
+    from relcore.spaces.matching import match as match
+    from relcore.spaces.space import LatentSpace as LatentSpace
+    from relcore.spaces.split import Split as Split
     from relcore.stitch.stitching import (
         StitchMatrix as StitchMatrix,
         StitchSpec as StitchSpec,
@@ -109,7 +111,7 @@ _MODULES = {
     "Score": "scores.score",
     "SpaceError": "base.errors",
     "SpaceSpec": "catalog.catalog",
-    "Split": "spaces.space",
+    "Split": "spaces.split",
     "StitchMatrix": "stitch.stitching",
     "StitchSpec": "stitch.stitching",
     "Thresholds": "drift.check",
@@ -135,7 +137,7 @@ _MODULES = {
     "link": "linking.link",
     "load_space": "files.reading",
     "load_words": "encoders.words",
-    "match": "spaces.space",
+    "match": "spaces.matching",
     "mean_cosine": "scores.cka",
     "migrate": "migrate.migration",
     "mrr": "scores.neighbours",

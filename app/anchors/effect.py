@@ -12,7 +12,7 @@ from relcore.base.names import METRICS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import with_unscored
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 
 def _scored_by(workspace: Workspace) -> tuple:

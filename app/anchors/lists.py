@@ -19,7 +19,7 @@ from relcore.base.names import METRICS, STRATEGIES
 from relcore.base.numbers import MINUS, counted, short, signed
 from relcore.base.text import lines_of
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 
 def pickers(workspace: Workspace, pair: Match) -> None:

@@ -21,7 +21,7 @@ from relcore.compare.columns import centred_neighbours
 from relcore.compare.scene import Spectrum
 from relcore.represent.anchors import FEWEST, AnchorDiagnostics
 from relcore.runs.digest import digest_of
-from relcore.spaces.space import Match, distinct_names
+from relcore.spaces.matching import Match, distinct_names
 
 _SHOWN_NEIGHBOURS = 6
 _STARTS_ITSELF = 5.0  # seconds

@@ -20,7 +20,7 @@ from relcore.base.numbers import counted
 from relcore.compare.scene import AXES, LOWER, RIGHT
 from relcore.maps.pane_maps import OWN, drawn_panes
 from relcore.maps.views import COLUMN, MOST_PIVOTS
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 EXAMPLES = "Examples"  # for people; in links, recipes and code they are pivots
 _HELP = (

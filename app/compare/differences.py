@@ -26,7 +26,7 @@ from relcore.compare.differences import (
     with_anchors,
 )
 from relcore.maps.views import View
-from relcore.spaces.space import Match, distinct_names
+from relcore.spaces.matching import Match, distinct_names
 
 _LISTED = 200  # rows that changed most, and as many that changed least
 _JOB_SECONDS = 60.0  # jobs up to this cost start without a click

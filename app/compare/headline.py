@@ -11,7 +11,8 @@ from app.workspace import Workspace
 from relcore.base.numbers import band, counted, percent, short
 from relcore.catalog.row_tables import pairs_in_order
 from relcore.scores.score import Score
-from relcore.spaces.space import GuessedIds, Match
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match
 
 _FORMS = ("absolute", "relative", "whitened")
 

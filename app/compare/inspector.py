@@ -21,7 +21,7 @@ from relcore.base.numbers import counted, short
 from relcore.compare import columns
 from relcore.maps.views import MOST_PIVOTS
 from relcore.scores.comparison import ProjectionSpec
-from relcore.spaces.space import Match, distinct_names
+from relcore.spaces.matching import Match, distinct_names
 
 SHOWN = 12
 _NOTE = 120  # characters of a text in the list

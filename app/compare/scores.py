@@ -15,7 +15,8 @@ from relcore.compare.scene import Scores
 from relcore.compare.scoring import MANY_ROWS
 from relcore.scores.comparison import REPRESENTATIONS, class_labels
 from relcore.scores.score import Score
-from relcore.spaces.space import GuessedIds, Match
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match
 
 
 def draw(workspace: Workspace, pair: Match) -> None:

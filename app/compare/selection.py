@@ -21,7 +21,8 @@ from app.workspace import MOST_ANCHORS
 from relcore.base.access import shared
 from relcore.base.writing import NotWritten, temporary_prefix, write
 from relcore.spaces.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection, to_line
-from relcore.spaces.space import LatentSpace, row_keys
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import row_keys
 
 LIMIT_HELP = (
     f"The app takes at most {MOST_ANCHORS:,} anchors. These are drawn at random, the same ones each time."

@@ -38,7 +38,8 @@ from relcore.invert.inversion import (
 )
 from relcore.maps.views import View, ViewSpec
 from relcore.panes.payload import PaneEvent
-from relcore.spaces.space import GuessedIds, Match
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match
 
 _SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}

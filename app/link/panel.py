@@ -39,7 +39,8 @@ from relcore.linking.spec import (
     rounds_chart,
 )
 from relcore.runs.jobs import Job
-from relcore.spaces.space import LatentSpace, shared_ids
+from relcore.spaces.matching import shared_ids
+from relcore.spaces.space import LatentSpace
 
 _HAVE = {"none": "No pair", "few": "A few pairs", "shared": "Test: hide the shared ids"}
 _TOLD = {

@@ -26,7 +26,7 @@ from relcore.compare import lesson
 from relcore.maps.pane_maps import OWN
 from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.score import Score
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 _IDEAS = {
     OWN: "Same shape,",

@@ -14,7 +14,7 @@ from relcore.base.numbers import percent
 from relcore.maps.pane_maps import OWN, orient_pairs
 from relcore.maps.views import View, default_view
 from relcore.scores.score import Score
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 MODELS = "Word2Vec", "FastText"
 N_ANCHORS = int(DEFAULT_ANCHORS.split(" ")[1])

@@ -28,7 +28,7 @@ from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.runs.digest import digest_of
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 from relcore.stitch.languages import (
     CrossLingual,
     Pairs,

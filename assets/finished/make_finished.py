@@ -35,7 +35,8 @@ from relcore.migrate.migration import ThresholdChange
 from relcore.runs.entries import FOLDER, bundled_results
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, share_rows
 from relcore.studies.paper_runs import commit_of
 from relcore.studies.study import StudyRuns, StudySpec, finished_run, study_of

@@ -17,7 +17,8 @@ from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import AlignedPair
 from relcore.scores.neighbours import jaccard, mrr
 from relcore.scores.score import RANGES, Score
-from relcore.spaces.space import LatentSpace, Split
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 DOCS = Path(__file__).parents[2] / "docs"
 _FUNCTIONS = {

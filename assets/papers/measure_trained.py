@@ -30,7 +30,8 @@ from relcore.encoders.datasets import load_dataset
 from relcore.engine.rows import mean_row, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, Split, row_keys
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.paper_rows import SHIPPED, Ours, grouped
 from relcore.studies.paper_runs import RUNS, commit_of

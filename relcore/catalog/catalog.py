@@ -37,7 +37,8 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Summary
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
-from relcore.spaces.space import GuessedIds, LatentSpace, RowNumbers, without_scores
+from relcore.spaces.ids import GuessedIds, RowNumbers, without_scores
+from relcore.spaces.space import LatentSpace
 from relcore.stores.index import StorePlace, load_rows
 
 

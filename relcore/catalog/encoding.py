@@ -17,13 +17,15 @@ from relcore.base.names import ENCODERS
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
+from relcore.engine.rows import MappedRows, Origin
 from relcore.files.on_disk import MAP_FROM
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Progress, silent
 from relcore.runs.store import Store, in_use
 from relcore.spaces import space as spaces
-from relcore.spaces.space import AuditedIds, GuessedIds, LatentSpace, MappedRows, Origin, digest_of_columns
+from relcore.spaces.ids import AuditedIds, GuessedIds, digest_of_columns
+from relcore.spaces.space import LatentSpace
 
 BLOCK_ROWS = 256
 _MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}

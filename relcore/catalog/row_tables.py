@@ -28,7 +28,8 @@ from relcore.files.items import (
 )
 from relcore.files.reading import column_roles, description_of, shape_of
 from relcore.files.tables import MISSING
-from relcore.spaces.space import LatentSpace, RowNumbers, ids_of
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.space import LatentSpace, ids_of
 
 Texts = Callable[[Sequence[str]], list[str]]
 _MOST = 200  # columns on offer

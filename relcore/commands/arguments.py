@@ -37,7 +37,8 @@ from relcore.linking.bootstrap import Pairs
 from relcore.linking.link import CONFIRMED, known_pairs, pairs_in, read_links
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 from relcore.stores.index import parse_place
 
 SPACE_HELP = (

@@ -23,7 +23,7 @@ from relcore.commands.output import need_suffix
 from relcore.commands.running import computed
 from relcore.compare.audit import AnchorAudit, PairAudit
 from relcore.linking.link import LINK_FILES, known_pairs, write_links
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 
 @dataclass

@@ -40,7 +40,7 @@ from relcore.scores.comparison import (
     score_forms,
 )
 from relcore.scores.reports import scores_report
-from relcore.spaces.space import distinct_names, match
+from relcore.spaces.matching import distinct_names, match
 
 if TYPE_CHECKING:
     from relcore.sharded.passes import Runner

@@ -27,7 +27,8 @@ from relcore.commands.arguments import (
 )
 from relcore.commands.output import need_suffix, write_space
 from relcore.invert.inversion import InversionSpec, invert_pair, recovery_report, side_names
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 if TYPE_CHECKING:
     from relcore.sharded.passes import Runner

@@ -16,7 +16,8 @@ from relcore.commands.running import computed, samples
 from relcore.linking.bootstrap import Pairs
 from relcore.linking.link import LINK_FILES, known_pairs, links_table, write_links
 from relcore.linking.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec
-from relcore.spaces.space import LatentSpace, shared_ids
+from relcore.spaces.matching import shared_ids
+from relcore.spaces.space import LatentSpace
 
 _USUAL_SEEDS = 15
 

@@ -34,7 +34,7 @@ from relcore.migrate.migration import (
     MigrationResult,
     ThresholdChange,
 )
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 from relcore.stores.index import parse_place
 
 if TYPE_CHECKING:

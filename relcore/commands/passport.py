@@ -35,7 +35,9 @@ from relcore.passport.passport import (
     picture_anchors,
 )
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, RowNumbers, ids_of, match
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace, ids_of
 from relcore.stores.index import find_rows, parse_place
 
 BUNDLED = "bundled"  # the anchor texts that come with Relscope

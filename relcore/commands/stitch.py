@@ -27,7 +27,8 @@ from relcore.commands.arguments import (
     values_of,
 )
 from relcore.commands.running import computed, samples
-from relcore.spaces.space import TEST_FRACTION, LatentSpace
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import TEST_FRACTION
 from relcore.stitch.stitching import (
     SharedRows,
     StitchSpec,

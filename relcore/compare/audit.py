@@ -26,7 +26,9 @@ from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Difference, Score
-from relcore.spaces.space import LatentSpace, Split, known_ids, match
+from relcore.spaces.matching import known_ids, match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 ALL, KEPT = "all anchors", "without the suspects"
 _FEWEST_SCORED = 5

@@ -20,7 +20,9 @@ from relcore.figures.scene import EDGES, Clusters, ColorScale, number_text
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec
 from relcore.represent.similarity import mean_of
 from relcore.scores.neighbours import jaccard_rows
-from relcore.spaces.space import LatentSpace, Match, row_keys
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import row_keys
 
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarray]:

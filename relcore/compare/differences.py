@@ -27,7 +27,8 @@ from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, held_out
 from relcore.scores.neighbours import find_neighbours, jaccard_rows
-from relcore.spaces.space import LatentSpace, Match, match
+from relcore.spaces.matching import Match, match
+from relcore.spaces.space import LatentSpace
 
 # Dense rows lose their neighbours to a little noise, so agreement differs by class even if none has moved.
 # Noise that lowers the mean agreement to what was measured tells how much each group would keep, and its

@@ -11,7 +11,8 @@ from relcore.engine.rows import directions
 from relcore.represent.similarity import mean_of
 from relcore.scores.comparison import ProjectionSpec, represent
 from relcore.scores.neighbours import without_fixed_points
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 
 # Words as a model of two dimensions might place them, and those that are anchors.
 _FIRST = [2.3, 2.9, 1.4, -2.4, -1.1, -2.8, -1.3, 0.6, 1.2]

@@ -21,7 +21,8 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, default_view, make_view
 from relcore.represent.anchors import select_anchors
 from relcore.scores.comparison import ProjectionSpec
-from relcore.spaces.space import LatentSpace, Match, MatrixLike, as_pair, match
+from relcore.spaces.matching import Match, as_pair, match
+from relcore.spaces.space import LatentSpace, MatrixLike
 
 if TYPE_CHECKING:
     from relcore.panes.widget import PanesWidget

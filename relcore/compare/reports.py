@@ -8,7 +8,8 @@ from typing import Any
 from relcore.base.numbers import counted, percent
 from relcore.base.report import Report
 from relcore.scores.reports import Scores, scores_report
-from relcore.spaces.space import Match, RowNumbers, distinct_names
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.matching import Match, distinct_names
 
 
 def comparison_report(

@@ -62,7 +62,8 @@ from relcore.scores.comparison import (
 )
 from relcore.scores.pair_scores import PairScores
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, Match, distinct_names
+from relcore.spaces.matching import Match, distinct_names
+from relcore.spaces.space import LatentSpace
 
 RIGHT, LOWER = "right", "lower"
 AXES = {OWN: "own axes", "absolute": "shared axes"}  # what panes of absolute spaces are called

@@ -42,7 +42,9 @@ from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
 from relcore.scores.pair_scores import PairScores, best_by_chance
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.space import LatentSpace, Match, Split, distinct_names, known_rows, marked, match
+from relcore.spaces.matching import Match, distinct_names, known_rows, marked, match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 if TYPE_CHECKING:
     from relcore.scores.lists import Parts

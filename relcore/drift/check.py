@@ -43,17 +43,9 @@ from relcore.drift.measures import (
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels
-from relcore.spaces.space import (
-    LatentSpace,
-    Match,
-    MatrixLike,
-    Split,
-    as_space,
-    distinct_names,
-    known_ids,
-    known_rows,
-    match,
-)
+from relcore.spaces.matching import Match, distinct_names, known_ids, known_rows, match
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.split import Split
 
 # How much may change beyond the noise level before the drift gate alarms.
 

@@ -27,7 +27,8 @@ from relcore.base.magnitude import lengths
 from relcore.engine.engine import thin_svd
 from relcore.engine.nearest import nearest, nearest_within, without_itself
 from relcore.engine.rows import mean_row, row_blocks, unit_rows
-from relcore.spaces.space import LatentSpace, Match, row_hashes
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")
 _ROWS = 2048  # in float64 at once

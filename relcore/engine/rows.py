@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol, Self
+import mmap
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from relcore.base.magnitude import NO_LENGTH, centred, spread_and_offset
+from relcore.base.errors import SpaceError
+from relcore.base.magnitude import NO_LENGTH, centred, lengths, spread_and_offset
 
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
 _IN_CACHE = 2**17  # numbers: half a megabyte
@@ -109,3 +116,263 @@ class DerivedRows:
 def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
     """The rows of X, less a mean row if one is given, scaled to length 1 when they are used."""
     return DerivedRows(X, lambda rows: unit_rows(rows, mean))
+
+
+# Matrices on disk: their rows are read, and become float32, when they are used, block by block.
+
+BLOCK_ROWS = 4096
+_BLOCK_BYTES = 1 << 22  # as float32: a block stays in cache between its passes
+_TO_FLOAT32, _SIGN_AND_DIGITS = np.float32(2.0**112), np.array(0x8FFFE000, np.uint32).view(np.int32)[()]
+_HIGHEST_HALF = 65504
+
+
+class FileStamp(NamedTuple):
+    """A file as it was: its absolute path, its number on the disk, when it was written (ns), its bytes."""
+
+    path: str
+    inode: int
+    written: int
+    size: int
+
+    @classmethod
+    def of(cls, path: Path, opened: int | None = None) -> FileStamp:
+        """Of the file at a path, or of the one that was opened there, by its descriptor."""
+        now = path.stat() if opened is None else os.fstat(opened)
+        return cls(str(path.absolute()), now.st_ino, now.st_mtime_ns, now.st_size)
+
+    def need_unchanged(self) -> None:
+        """Raise a SpaceError where the file was written again or cut since.
+
+        One that was removed or replaced is no harm to a map, which keeps what was there.
+        """
+        with suppress(OSError):
+            if Path(self.path).stat().st_ino == self.inode:
+                self.need_same()
+
+    def need_same(self, opened: int | None = None) -> None:
+        """As `need_unchanged`, also where another file is at the path now, or was `opened` there."""
+        now, path = None, Path(self.path)
+        with suppress(OSError):
+            now = FileStamp.of(path, opened)
+        if now != self:
+            raise SpaceError(
+                f"{path.name}: expected a file that stays as it was when it was opened, got one that was"
+                " changed since; load it again"
+            )
+
+
+class Origin:
+    """Where mapped rows come from, and what is known of them; `relcore.files.on_disk` keeps more."""
+
+    stamp: FileStamp | None = None
+
+    def need_unchanged(self) -> None:
+        """Raise a SpaceError where the rows are no longer those that were mapped."""
+        if self.stamp:
+            self.stamp.need_unchanged()
+
+    def known_lengths(self) -> np.ndarray | None:
+        """The Euclidean lengths (n,) of the rows, all finite, where they were kept."""
+
+    def known_digest(self, columns: str) -> str | None:
+        """The digest of a space of these rows and of columns of this digest, where it was kept."""
+
+    def keep_lengths(self, lengths: np.ndarray) -> None: ...
+
+    def keep_digest(self, columns: str, digest: str) -> None: ...
+
+
+class MappedRows(NDArrayOperatorsMixin):
+    """A matrix (n, d) whose rows lie in files, in one part or several; what is read of it is float32.
+
+    Rows, slices and masks read only those rows; NumPy's functions take the whole matrix as float32, which
+    needs its memory.
+
+    Parameters
+    ----------
+    parts : matrices (n₁, d), (n₂, d), …
+        Rows one after the other: float16, float32, float64, or bfloat16 as uint16; read-only maps, or kept in
+        memory.
+    origin : Origin, optional
+        Where they come from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore.engine.rows import MappedRows
+    >>> rows = MappedRows([np.eye(2, dtype=np.float16), np.ones((1, 2), np.float16)])
+    >>> rows.shape, rows[1:].tolist(), rows[[2, 0]].dtype
+    ((3, 2), [[0.0, 1.0], [1.0, 1.0]], dtype('float32'))
+    """
+
+    ndim: int = 2
+    dtype: np.dtype = np.dtype(np.float32)
+    origin: Origin
+    shape: tuple[int, int]
+    size: int
+
+    def __init__(self, parts: Sequence[np.ndarray], origin: Origin | None = None) -> None:
+        self.origin = origin or Origin()
+        self._parts = [part for part in parts if len(part)] or list(parts[:1])
+        self._ends = np.cumsum([len(part) for part in self._parts])
+        self.shape = (int(self._ends[-1]), self._parts[0].shape[1])
+        self.size = self.shape[0] * self.shape[1]
+
+    @classmethod
+    def joined(cls, rows: Sequence[MappedRows], origin: Origin) -> MappedRows:
+        return cls([part for one in rows for part in one._parts], origin)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def plain(self) -> np.ndarray | None:
+        """The map itself where it is one part of float32, which NumPy takes as it is; else None."""
+        return self._parts[0] if len(self._parts) == 1 and self._parts[0].dtype == np.float32 else None
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        if isinstance(rows, tuple):
+            return self[rows[0]][:, *rows[1:]] if isinstance(rows[0], slice) else np.asarray(self)[rows]
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(len(self))
+            if step == 1:
+                return self._slice(start, max(start, stop))
+            return self._some(np.arange(start, stop, step))
+        rows = np.asarray(rows)
+        if rows.dtype != bool:
+            return self._some(rows.ravel()).reshape(*rows.shape, self.shape[1])
+        if rows.shape != (len(self),):
+            raise IndexError(f"expected a mask of {len(self)} rows, got one of shape {rows.shape}")
+        return self._some(np.flatnonzero(rows))
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Euclidean lengths (n,) of the rows, from one pass; finite where, and only where, a row is."""
+        norms = self.origin.known_lengths()
+        if norms is None or norms.shape != (len(self),):
+            norms = np.concatenate([lengths(block) for _, block in self.blocks()])
+            if np.isfinite(np.sum(norms, dtype=np.float64)):
+                self.origin.keep_lengths(norms)
+        norms.flags.writeable = False
+        return norms
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Slices that cut the rows into blocks, each with its rows as float32 (m, d)."""
+        size = max(1, min(BLOCK_ROWS, _BLOCK_BYTES // (4 * self.shape[1])))
+        for start in range(0, len(self), size):
+            block = slice(start, min(start + size, len(self)))
+            yield block, self[block]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        whole = self.plain
+        if whole is None:
+            if copy is False:
+                raise ValueError("these rows lie in a file in another form than float32, which takes a copy")
+            whole = self._slice(0, len(self))
+        elif copy:
+            whole = whole.copy()
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
+        whole = (np.asarray(part) if isinstance(part, MappedRows) else part for part in inputs)
+        return getattr(ufunc, method)(*whole, **settings)
+
+    @property
+    def T(self) -> np.ndarray:
+        return np.asarray(self).T
+
+    def astype(self, dtype: Any, **settings: Any) -> np.ndarray:
+        return np.asarray(self).astype(dtype, **settings)
+
+    def mean(self, axis: int | None = None, dtype: Any = None, **settings: Any) -> Any:
+        """As NumPy's; block by block along rows in float64, with the digits of NumPy's sum of one row
+        after another.
+        """
+        if axis != 0 or dtype != np.float64:
+            return np.asarray(self).mean(axis=axis, dtype=dtype, **settings)
+        total = np.zeros((1, self.shape[1]))
+        for _, rows in self.blocks():
+            total = np.add.reduce(np.concatenate([total, rows]), axis=0, keepdims=True)
+        return total[0] / len(self)
+
+    def max(self, axis: None = None) -> np.float32:
+        return np.max([rows.max() for _, rows in self.blocks()])
+
+    def min(self, axis: None = None) -> np.float32:
+        return np.min([rows.min() for _, rows in self.blocks()])
+
+    def _slice(self, start: int, stop: int) -> np.ndarray:
+        """Rows start … stop − 1: of one part of float32 the map itself, else a matrix of their own."""
+        first, last = np.searchsorted(self._ends, (start, max(start, stop - 1)), side="right")
+        first = min(first, len(self._parts) - 1)
+        if first < last < len(self._parts):
+            return self._some(np.arange(start, stop))
+        self.origin.need_unchanged()
+        begin = self._begin(first)
+        return as_float32(self._parts[first][start - begin : stop - begin])
+
+    def _some(self, rows: np.ndarray) -> np.ndarray:
+        self.origin.need_unchanged()
+        n = len(self)
+        if rows.size and not (-n <= rows.min() and rows.max() < n):
+            raise IndexError(f"expected rows 0 … {n - 1}, got {rows.min()} … {rows.max()}")
+        rows = np.where(rows < 0, rows + n, rows).astype(np.intp)
+        if len(self._parts) == 1:
+            return as_float32(self._parts[0][rows])
+        out = np.empty((len(rows), self.shape[1]), np.float32)
+        owner = np.searchsorted(self._ends, rows, side="right")
+        for part in np.unique(owner):
+            own = np.flatnonzero(owner == part)
+            out[own] = as_float32(self._parts[part][rows[own] - self._begin(part)])
+        return out
+
+    def _begin(self, part: int) -> int:
+        return int(self._ends[part]) - len(self._parts[part])
+
+
+def mapped(vectors: Any) -> MappedRows | None:
+    """The rows of a matrix on disk that no copy has to be made of: `MappedRows`, or a read-only map of
+    float16 or float32.
+    """
+    if isinstance(vectors, MappedRows):
+        return vectors
+    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or 0 in vectors.shape:
+        return None
+    fits = vectors.dtype in (np.float16, np.float32) and vectors.flags.c_contiguous and vectors.dtype.isnative
+    if not fits or vectors.flags.writeable:
+        return None
+    origin, base = Origin(), vectors
+    while isinstance(base, np.ndarray | memoryview):  # what it is a view of, until what owns the memory
+        if isinstance(base, np.memmap) and base.filename and origin.stamp is None:
+            with suppress(OSError):
+                origin.stamp = FileStamp.of(Path(base.filename))
+        base = base.obj if isinstance(base, memoryview) else base.base
+    if not isinstance(base, mmap.mmap) or not memoryview(base).readonly:
+        return None
+    return MappedRows([vectors.view(np.ndarray)], origin)
+
+
+def as_float32(rows: np.ndarray) -> np.ndarray:
+    """Rows (m, d) of float16, float32, float64, or bfloat16 as uint16, as float32; float32 as it is.
+
+    float16 by shifts of its bits, to the same numbers as NumPy's cast, which takes five times as long.
+    """
+    if rows.dtype == np.float32:
+        return rows
+    out = np.empty(rows.shape, np.float32)
+    if rows.dtype == np.uint16:
+        bits = out.view(np.uint32)
+        bits[...] = rows
+        np.left_shift(bits, 16, out=bits)
+        return out
+    if rows.dtype == np.float16 and rows.flags.c_contiguous:
+        bits = out.view(np.int32)
+        bits[...] = rows.view(np.int16)
+        np.left_shift(bits, 13, out=bits)  # the sign, which the wider integer repeats, stays in front
+        np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
+        np.multiply(out, _TO_FLOAT32, out=out)  # the exponents of float32 begin 112 lower
+        if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # NaN and infinity look like numbers
+            return out
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported later
+        out[...] = rows
+    return out

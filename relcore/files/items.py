@@ -16,7 +16,7 @@ from relcore.files import confined, tables
 from relcore.files.columns import NO_CHOICES, Choices, Columns
 from relcore.files.formats import ARROW, checked_counts, checked_ids, checked_labels, readable
 from relcore.files.tables import MISSING, ColumnKind, table_of
-from relcore.spaces.space import need_distinct_ids
+from relcore.spaces.ids import need_distinct_ids
 
 SUFFIXES = (".parquet", ".csv", ".tsv")
 OF_TEXTS = (

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from relcore.base.errors import SpaceError
+from relcore.engine.rows import FileStamp, MappedRows, Origin
 from relcore.files.formats import Regions
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
-from relcore.spaces.space import FileStamp, MappedRows, Origin
 
 MAP_FROM = 64 << 20  # bytes of a file
 _SETTLED_NS = 2 * 10**9  # a newer file may change without another time stamp

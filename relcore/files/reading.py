@@ -30,6 +30,7 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMATS
 from relcore.base.records import read_file
 from relcore.base.text import lines_of, read_lines
+from relcore.engine.rows import FileStamp, MappedRows
 from relcore.files import confined
 from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns
 from relcore.files.formats import (
@@ -51,7 +52,8 @@ from relcore.files.formats import (
 from relcore.files.items import read_metadata
 from relcore.files.on_disk import MAP_FROM, JoinedOrigin, OnDisk
 from relcore.runs.store import Store
-from relcore.spaces.space import FileStamp, LatentSpace, MappedRows, RowNumbers
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.space import LatentSpace
 
 # Folders
 

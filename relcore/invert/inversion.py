@@ -47,17 +47,9 @@ from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import long_rows
 from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import Score
-from relcore.spaces.space import (
-    LatentSpace,
-    Match,
-    MatrixLike,
-    Split,
-    agreed_labels,
-    distinct_names,
-    marked,
-    match,
-    shared_ids,
-)
+from relcore.spaces.matching import Match, agreed_labels, distinct_names, marked, match, shared_ids
+from relcore.spaces.space import LatentSpace, MatrixLike
+from relcore.spaces.split import Split
 
 DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 OMEGAS = (1, 4, 8, 16)

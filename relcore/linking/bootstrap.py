@@ -25,7 +25,8 @@ from relcore.linking.clusters import (
     map_from_pairs,
     rotation_between,
 )
-from relcore.spaces.space import LatentSpace, MatrixLike, Split, as_space, row_keys
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.split import Split, row_keys
 
 _ASSIGNED_BYTES = 64 * 2**20  # of a block of distances
 Stage = tuple[np.ndarray, np.ndarray]

@@ -20,7 +20,9 @@ from relcore.engine.rows import mean_row
 from relcore.files.formats import checked_labels
 from relcore.linking.bootstrap import PROMISED, BootstrapResult, Pairs, Round, bootstrap_anchors
 from relcore.represent.translation import Affine, Procrustes
-from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, match
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match, match
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 
 CONFIRMED = "confirmed"  # what a user writes as the kind of a link that was checked
 KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds start another run

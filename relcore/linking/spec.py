@@ -39,7 +39,9 @@ from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair, score_table
 from relcore.scores.reports import score_cells
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, Split, known_ids
+from relcore.spaces.matching import known_ids
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
 FEWEST_SHARED = 20  # with fewer ids in common there is nothing to hide

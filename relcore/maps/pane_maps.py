@@ -36,7 +36,8 @@ from relcore.maps.views import ViewSpec
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import RelativeProjection, mean_of
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
-from relcore.spaces.space import LatentSpace, Match, match
+from relcore.spaces.matching import Match, match
+from relcore.spaces.space import LatentSpace
 
 _FEW = 2**23  # numbers in the directions that are kept: 32 MB
 Picture = tuple[list[np.ndarray], str]

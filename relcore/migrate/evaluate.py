@@ -25,15 +25,10 @@ from relcore.migrate.adapters import Adapter, WhitenedRelativeAdapter
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import rows_among
 from relcore.runs.progress import Progress, silent
-from relcore.spaces.space import (
-    TEST_FRACTION,
-    LatentSpace,
-    Match,
-    match,
-    row_keys,
-    scored_rows,
-    smallest_keys,
-)
+from relcore.spaces.ids import scored_rows
+from relcore.spaces.matching import Match, match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import TEST_FRACTION, row_keys, smallest_keys
 
 K = 10
 MOST_JUDGEMENTS = 2_000_000

@@ -21,7 +21,7 @@ from relcore.migrate.migration import (
     MigrationResult,
     Verdict,
 )
-from relcore.spaces.space import row_keys
+from relcore.spaces.split import row_keys
 
 SHOWN, MOST, DEPTH = 5, 50, 10
 EARLY, LEVEL = 0.0045, 0.05

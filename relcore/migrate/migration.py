@@ -56,7 +56,9 @@ from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
 from relcore.scores.score import Difference, mean_difference
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space, match, row_keys
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.split import row_keys
 
 TITLES = {"keep": "keep", "bridge": "bridge", "twice": "query both models", "re-embed": "re-embed"}
 

@@ -28,7 +28,9 @@ from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.engine.rows import unit_rows
 from relcore.runs.progress import silent
-from relcore.spaces.space import LatentSpace, RowNumbers, as_space, ids_of, shared_ids
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.matching import shared_ids
+from relcore.spaces.space import LatentSpace, as_space, ids_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -51,7 +51,10 @@ from relcore.scores.score import (
     mean_difference,
     sampling_interval,
 )
-from relcore.spaces.space import AuditedIds, LatentSpace, Match, Split, scored_rows
+from relcore.spaces.ids import AuditedIds, scored_rows
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 # A rotation or reflection, a factor, an offset; an invertible linear map.
 CHANGES = ("rotation", "scale", "shift", "affine")

@@ -16,7 +16,8 @@ from relcore.represent.similarity import need_finite
 from relcore.scores.comparison import AlignedPair, Metric
 from relcore.scores.neighbours import PERMUTATIONS
 from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
-from relcore.spaces.space import MatrixLike, Split, ids_of, matrix, need_paired
+from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
+from relcore.spaces.split import Split
 
 FEATURE_ROWS = 5000  # of measures whose cost is linear in the rows
 MATRIX_ROWS = 1000  # of measures that need a matrix of rows × rows

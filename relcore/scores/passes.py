@@ -34,7 +34,8 @@ from relcore.scores.cka import (
 )
 from relcore.scores.neighbours import CONVENTIONS, Neighbours, widths_differ
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.space import Match, Split
+from relcore.spaces.matching import Match
+from relcore.spaces.split import Split
 
 NO_ROWS = np.empty(0, dtype=np.int64)
 

@@ -11,7 +11,7 @@ from relcore.base.numbers import band, short
 from relcore.base.report import Report, Table
 from relcore.scores.comparison import circumstances, score_notes, score_table
 from relcore.scores.score import Score
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 Scores = Mapping[str, Mapping[str, Score]]
 

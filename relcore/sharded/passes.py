@@ -39,7 +39,8 @@ from relcore.sharded.space import (
     is_sharded,
     need_same_ids,
 )
-from relcore.spaces.space import LatentSpace, row_keys
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import row_keys
 
 if TYPE_CHECKING:
     from relcore.runs.jobs import JobQueue

@@ -23,7 +23,9 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation, representation
 from relcore.scores.neighbours import find_neighbours
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.space import LatentSpace, Match, Split, match
+from relcore.spaces.matching import Match, match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 METRICS = {"first": "found first", "mrr": "MRR", "jaccard": "Jaccard"}
 _PERMUTATIONS = 50

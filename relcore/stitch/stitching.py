@@ -27,17 +27,9 @@ from relcore.represent.heads import Head, fit_head
 from relcore.represent.methods import FittedSpace, MethodSettings, Rows, fit_translation, representation
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.spaces.space import (
-    TEST_FRACTION,
-    LatentSpace,
-    MatrixLike,
-    Split,
-    agreed_labels,
-    as_space,
-    distinct_names,
-    marked,
-    shared_ids,
-)
+from relcore.spaces.matching import agreed_labels, distinct_names, marked, shared_ids
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.split import TEST_FRACTION, Split
 
 # Seconds: per row, column and class of a logistic head; per row, epoch and weight of a network.
 _LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3

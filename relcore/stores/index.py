@@ -26,12 +26,13 @@ from relcore.base.names import INDEXES, PLUGIN_STORES
 from relcore.base.records import parse
 from relcore.base.text import as_lines
 from relcore.base.writing import NotWritten, discard, disk_errors, replacing, sweep, write
+from relcore.engine.rows import FileStamp
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes
 from relcore.files.tables import ParquetTable, is_vectors, vectors_of
 from relcore.runs.progress import Progress, silent
-from relcore.spaces.space import FileStamp, LatentSpace
+from relcore.spaces.space import LatentSpace
 
 BLOCK = 4096
 

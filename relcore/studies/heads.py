@@ -27,7 +27,8 @@ from relcore.represent.methods import FittedSpace, MethodSettings, fit_translati
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.score import ChanceLevel
-from relcore.spaces.space import LatentSpace, Split
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.study import (
     Estimate,

@@ -21,7 +21,9 @@ from relcore.represent.translation import InverseRelativeProjection, Procrustes,
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.score import ChanceLevel
-from relcore.spaces.space import LatentSpace, Match, Split, match, row_keys
+from relcore.spaces.matching import Match, match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import share_rows
 from relcore.studies.study import (
     DATA,

@@ -21,7 +21,8 @@ from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.measures import fewer_permutations
-from relcore.spaces.space import LatentSpace, Split
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 from relcore.studies.study import (
     Chart,
     Estimate,

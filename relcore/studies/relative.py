@@ -30,7 +30,10 @@ from relcore.scores.comparison import (
     score_pair,
 )
 from relcore.scores.neighbours import find_neighbours
-from relcore.spaces.space import LatentSpace, Match, Split, row_keys, scored_rows
+from relcore.spaces.ids import scored_rows
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
 from relcore.studies.study import (
     BASELINES,

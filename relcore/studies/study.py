@@ -41,7 +41,9 @@ from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context, Expected, Progress, expect, note_pace
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
-from relcore.spaces.space import LatentSpace, Match, Split, match, row_keys
+from relcore.spaces.matching import Match, match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 NAMES = {"pearson": "Pearson", "spearman": "Spearman"}

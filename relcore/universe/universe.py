@@ -38,7 +38,10 @@ from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space, distinct_names, row_keys, scored_rows
+from relcore.spaces.ids import scored_rows
+from relcore.spaces.matching import distinct_names
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"
 FEWEST_ROWS = 20  # of which a fifth is held out

@@ -17,7 +17,7 @@ from app.workspace import (
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
 from relcore.invert.inversion import InversionSpec, invert_pair
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 from tests.app.conftest import Session
 
 

@@ -22,7 +22,8 @@ from relcore.encoders.pixels import PixelComponents
 from relcore.encoders.sentences import TfidfSvd
 from relcore.maps.views import default_view
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from tests.app.conftest import save_space
 
 DIGITS = DatasetSpec("digits", limit=120)

@@ -7,7 +7,8 @@ import pytest
 
 from app import compute
 from relcore.scores.comparison import ProjectionSpec, held_out, sample_pair
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 900
 ANCHORS = tuple(f"r{row}" for row in range(30))

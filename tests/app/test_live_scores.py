@@ -5,7 +5,8 @@ import pytest
 
 from app import compute
 from relcore.scores.comparison import ProjectionSpec, held_out, represent, score_pair
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 ANCHORS = tuple(f"r{row}" for row in range(12))
 

@@ -16,7 +16,9 @@ from relcore.linking.spec import BootstrapSpec, relative_scores
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, represent, score_pair
 from relcore.scores.score import Z95
-from relcore.spaces.space import LatentSpace, Split, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 # Rows, dimensions, draws.
 SLOW = pytest.mark.slow

@@ -17,7 +17,8 @@ from relcore.scores.comparison import (
     score_notes,
     score_pair,
 )
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N, D = 400, 20
 IDS = [f"w{row}" for row in range(N)]

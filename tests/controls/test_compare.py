@@ -16,7 +16,9 @@ from relcore.scores.comparison import (
     score_differences,
     score_pair,
 )
-from relcore.spaces.space import LatentSpace, Split, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 # Draws, and how many of them may lie above their band. 2.5 % do: 4 or more of 10 come once in 12,000 times, 6 or more
 # of 30 once in 7,000. On rows with the anchors among them it is all.

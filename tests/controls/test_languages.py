@@ -7,7 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.spaces.space import LatentSpace, Split
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 from relcore.stitch.languages import RetrievalSpec, pair_up, retrieve
 from relcore.studies.heads import zero_shot
 

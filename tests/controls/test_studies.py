@@ -10,7 +10,8 @@ from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.studies import (
     inversion,
     isometry,

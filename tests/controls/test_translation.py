@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from relcore.invert.inversion import TranslationSpec, translate_all
-from relcore.spaces.space import LatentSpace, Split
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 from relcore.studies.heads import Part, cross_domain_matrices
 
 METHODS = ("irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")

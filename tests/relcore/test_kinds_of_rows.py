@@ -10,9 +10,9 @@ from scipy import sparse
 import relcore
 from relcore import LatentSpace, RelativeProjection
 from relcore.base.errors import SpaceError
+from relcore.engine.rows import MappedRows
 from relcore.migrate.adapters import RidgeAdapter
 from relcore.represent.translation import Affine, LeastSquares
-from relcore.spaces.space import MappedRows
 from relcore.stitch.stitching import StitchSpec
 
 N, D = 40, 4

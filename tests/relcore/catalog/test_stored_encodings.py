@@ -6,8 +6,9 @@ import pytest
 from relcore.catalog import catalog
 from relcore.catalog.catalog import load_encoding, put_space
 from relcore.catalog.encoding import put_encoding
+from relcore.engine.rows import MappedRows
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, MappedRows
+from relcore.spaces.space import LatentSpace
 
 X = np.random.default_rng(0).standard_normal((9000, 3), dtype=np.float32)
 KEY = "a" * 32

@@ -20,7 +20,7 @@ from relcore.scores.comparison import (
     score_pair,
     score_table,
 )
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 ROUNDING = 1e-6  # float32 products of other blocks of rows
 

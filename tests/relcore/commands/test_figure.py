@@ -16,7 +16,7 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.represent.anchors import diagnose_anchors
 from relcore.scores.comparison import REPRESENTATIONS, score_forms
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 KINDS = ("comparison", "scores", "spectrum")
 

@@ -9,7 +9,7 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.files.reading import load_space
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.anchors import select_anchors
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.linking.link import known_pairs, link, write_links
 from relcore.linking.spec import BootstrapSpec
-from relcore.spaces.space import LatentSpace, scored_rows
+from relcore.spaces.ids import scored_rows
+from relcore.spaces.space import LatentSpace
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from relcore.compare.scoring import AllPairs, metrics_among_spaces
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import AlignedPair, ProjectionSpec, held_out, represent
 from relcore.scores.neighbours import jaccard
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 ANCHORS = tuple(f"r{row}" for row in range(0, 150, 10))
 N, D = 150, 12

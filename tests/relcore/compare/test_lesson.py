@@ -6,7 +6,8 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.compare import lesson
 from relcore.scores.comparison import ProjectionSpec, held_out, represent, score_pair
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 
 ANCHORS = tuple(f"r{row}" for row in range(60))
 

@@ -14,7 +14,7 @@ from relcore.maps.pane_maps import ComparisonRecipe, load_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.scores.comparison import ProjectionSpec
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 A, B = SpaceSpec("bundled", "a"), SpaceSpec("bundled", "b")
 BARE = {

@@ -9,7 +9,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.compare.columns import colored, neighbour_agreement, values_of
 from relcore.maps.views import View, ViewSpec
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from relcore.commands.output import write_space
 from relcore.files.columns import Choices
 from relcore.files.items import metadata_columns
 from relcore.files.reading import load_space
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 40
 META = "doc_id,topic,body,freq,year\n" + "".join(

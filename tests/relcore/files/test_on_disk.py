@@ -12,9 +12,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
+from relcore.engine.rows import MappedRows
 from relcore.files.reading import load_space
 from relcore.runs.store import Store
-from relcore.spaces.space import MappedRows, match
+from relcore.spaces.matching import match
 
 N, D = 700, 6
 X = np.random.default_rng(0).standard_normal((N, D)).astype(np.float16)

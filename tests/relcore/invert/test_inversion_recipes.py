@@ -16,7 +16,8 @@ from relcore.compare.scene import exportable
 from relcore.invert.inversion import InversionSpec, RecoveredRows, RecoveryErrors, invert_pair, sides
 from relcore.maps.pane_maps import ComparisonRecipe
 from relcore.represent.translation import InverseRelativeProjection, recovered
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N, D, K = 300, 8, 30
 

@@ -20,7 +20,8 @@ from relcore.invert.inversion import (
     invert_pair,
     recovered_rows,
 )
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 METHODS = ("pruned", "ridge", "whitened")
 

@@ -22,7 +22,9 @@ from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.scores.comparison import ProjectionSpec, represent, score_pair
-from relcore.spaces.space import LatentSpace, Split, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 SPEC = BootstrapSpec(n_anchors=60)
 KEY = digest_of("a job")

@@ -14,7 +14,9 @@ from relcore.invert.inversion import InversionSpec, Translation, invert_pair
 from relcore.linking.spec import BootstrapSpec
 from relcore.migrate.evaluate import parts_of
 from relcore.scores.comparison import ProjectionSpec
-from relcore.spaces.space import GuessedIds, LatentSpace, match, without_scores
+from relcore.spaces.ids import GuessedIds, without_scores
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.stitch.languages import RetrievalSpec, retrieve
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.relative import halves

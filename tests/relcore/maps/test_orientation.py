@@ -8,7 +8,8 @@ import pytest
 from relcore.maps.pane_maps import OWN, drawn_panes, map_pair, orient_pairs, turn_onto
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.scores.comparison import ProjectionSpec, represent
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 RNG = np.random.default_rng(0)
 REFERENCE = (RNG.normal(size=(200, 2)) * [3, 1]).astype(np.float32)

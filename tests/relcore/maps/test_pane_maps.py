@@ -14,7 +14,8 @@ from relcore.maps import pane_maps, reduction
 from relcore.maps.pane_maps import Directions, pane_matrices, pca_pair, placed_on, reduce_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.scores.comparison import ProjectionSpec
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 400
 IDS = [f"r{row}" for row in range(N)]

@@ -9,7 +9,9 @@ from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.migrate.evaluate import parts_of
 from relcore.migrate.migration import Migration, MigrationResult
-from relcore.spaces.space import LatentSpace, match, row_keys
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import row_keys
 from tests.relcore.migrate.planted import migration_spaces
 
 QUICK = {"sizes": (50,), "draws": 1, "compared": ("procrustes",)}

@@ -7,7 +7,7 @@ from relcore.encoders.words import load_words
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import RelativeProjection
 from relcore.scores.neighbours import find_neighbours
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 QUERIES = 4000
 

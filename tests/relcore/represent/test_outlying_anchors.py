@@ -7,7 +7,7 @@ from relcore.base.errors import SpaceError
 from relcore.encoders.words import load_words
 from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.anchors import audit_pairs, select_anchors
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,9 @@ from relcore.scores.comparison import (
     represent,
     score_pair,
 )
-from relcore.spaces.space import LatentSpace, Split, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 
 def agreement(source, target, labels, k=5, convention="paper"):

@@ -19,7 +19,8 @@ from relcore.scores.comparison import (
     score_pair,
 )
 from relcore.scores.neighbours import jaccard, mrr
-from relcore.spaces.space import Split, match
+from relcore.spaces.matching import match
+from relcore.spaces.split import Split
 
 D = 6
 TURN = ortho_group.rvs(D, random_state=2)

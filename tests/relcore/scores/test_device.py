@@ -8,7 +8,8 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.engine.device import TorchDevice, device_of
 from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, score_forms
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 600
 ROUNDING = 1e-5

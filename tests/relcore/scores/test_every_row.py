@@ -11,7 +11,8 @@ from relcore.runs.store import Store
 from relcore.scores import lists
 from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
 from relcore.scores.lists import ExactSearch
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N, D = 1200, 12
 

@@ -20,7 +20,8 @@ from relcore.scores.comparison import (
 )
 from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 N, D, K = 200, 16, 30

@@ -19,7 +19,8 @@ from relcore.scores.comparison import CHANGES, AlignedPair, circumstances
 from relcore.scores.kernels import kernel_cka
 from relcore.scores.measures import SampledMetric, paired_rows
 from relcore.scores.shapes import angular_shape, procrustes_similarity
-from relcore.spaces.space import LatentSpace, Split
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 EXACT = 1e-6
 MEASURES = {name: entry.load() for name, entry in METRICS.items() if "more" in entry.of}

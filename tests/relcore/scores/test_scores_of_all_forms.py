@@ -16,7 +16,9 @@ from relcore.scores.comparison import (
     score_forms,
     score_pair,
 )
-from relcore.spaces.space import GuessedIds, LatentSpace, match, without_scores
+from relcore.spaces.ids import GuessedIds, without_scores
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from tests.relcore.scores.pairs import N, pair_of
 
 SPEC = ProjectionSpec()

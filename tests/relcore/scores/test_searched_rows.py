@@ -7,7 +7,7 @@ import pytest
 
 from relcore.scores.comparison import score_differences
 from relcore.scores.neighbours import effects_of_rows, find_neighbours
-from relcore.spaces.space import Split
+from relcore.spaces.split import Split
 
 D, N_ANCHORS = 8, 24
 

@@ -19,7 +19,7 @@ from relcore.scores.score import Score
 from relcore.sharded.operations import compare_shards, invert_shards
 from relcore.sharded.passes import Runner
 from relcore.sharded.space import ShardedSpace
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
 N, SIZES = 1500, (400, 700, 300, 100)

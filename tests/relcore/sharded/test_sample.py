@@ -7,7 +7,7 @@ from relcore.base.errors import SpaceError
 from relcore.runs.store import Store
 from relcore.sharded.passes import Runner, sample_shards
 from relcore.sharded.space import ShardedSpace
-from relcore.spaces.space import row_keys
+from relcore.spaces.split import row_keys
 from tests.relcore.sharded.folders import X, write_npy
 
 IDS = np.array([f"row-{row}" for row in range(100)])

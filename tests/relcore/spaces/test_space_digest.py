@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from relcore.engine.rows import MappedRows
 from relcore.spaces import space
-from relcore.spaces.space import MappedRows, n_equal_rows
+from relcore.spaces.space import n_equal_rows
 
 
 @pytest.mark.parametrize("of", [lambda rows: rows, lambda rows: MappedRows([rows[:7], rows[7:]])])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.spaces.space import Split, row_keys
+from relcore.spaces.split import Split, row_keys
 
 IDS = np.array([f"row {number}" for number in range(2000)], dtype=object)
 

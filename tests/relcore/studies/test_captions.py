@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import ortho_group
 
 from relcore.base.errors import SpaceError
-from relcore.spaces.space import LatentSpace, Split
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 from relcore.studies import heads
 from relcore.studies.heads import zero_shot, zero_shot_similarities
 

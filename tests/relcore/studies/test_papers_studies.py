@@ -10,7 +10,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.studies import inversion, networks, relative, study
 from relcore.studies.study import StudySpec, study_of
 

@@ -7,7 +7,8 @@ from relcore.base.names import ROUTES
 from relcore.engine.rows import unit_rows
 from relcore.invert.inversion import sides
 from relcore.represent.translation import InverseRelativeProjection, recovered
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.studies.inversion import BestCellChance, cells_of, inversion_sweep
 
 N, D, K = 300, 8, 30

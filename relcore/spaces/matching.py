@@ -1,0 +1,192 @@
+"""Two spaces or more over the same rows: paired by id, and which of their pairs may be scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import NoCommonId, SpaceError, quote
+from relcore.spaces.ids import AuditedIds, GuessedIds, MarkedIds, scored_rows, without_scores
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of
+
+
+def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
+    """Both sides as spaces; rows without ids are paired by row, so they take the ids of the other side.
+
+    Raises
+    ------
+    SpaceError
+        Numbers of rows that differ where one side has no ids; what `matrix` refuses.
+    """
+    sides = [as_space(source, "source"), as_space(target, "target")]
+    named = [ids_of(source) is not None, ids_of(target) is not None]
+    for side, other in ((0, 1), (1, 0)):
+        if not named[side] and len(sides[side]) != len(sides[other]):
+            raise SpaceError(
+                f"{sides[side].name}: an array is paired by row, expected {len(sides[other]):,} rows, got"
+                f" {len(sides[side]):,}; make both a LatentSpace with ids to pair them by id"
+            )
+        if not named[side] and named[other]:
+            sides[side] = sides[side].with_columns(ids=sides[other]._row_numbers or sides[other].ids)
+    return sides[0], sides[1]
+
+
+@dataclass(frozen=True)
+class Match:
+    """Two spaces over the same ids in the same order, and the number of rows left out."""
+
+    source: LatentSpace
+    target: LatentSpace
+    n_source_only: int
+    n_target_only: int
+    n_zero: int
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self.source.ids
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def match(source: MatrixLike, target: MatrixLike) -> Match:
+    """Pair two spaces by id, in the source's order; rows that are zero in either are left out and counted.
+
+    Arrays and tables without ids are paired by row, see `as_pair`.
+
+    Raises
+    ------
+    NoCommonId
+        No shared id; a SpaceError.
+    SpaceError
+        None left after zero vectors are taken out; different numbers of rows where one side has no ids.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, match
+    >>> first = LatentSpace(np.eye(3), ["king", "queen", "river"])
+    >>> second = LatentSpace(2 * np.eye(3), ["river", "sea", "king"])
+    >>> pair = match(first, second)
+    >>> pair.ids.tolist(), pair.n_target_only
+    (['king', 'river'], 1)
+    >>> pair.target.vectors.tolist()
+    [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
+    """
+    source, target = as_pair(source, target)
+    numbers = source._row_numbers, target._row_numbers
+    if numbers[0] == numbers[1] if None not in numbers else np.array_equal(source.ids, target.ids):
+        in_source = in_target = np.arange(len(source))
+    else:
+        rows = target.index.get_indexer(source.index)
+        in_source = np.flatnonzero(rows >= 0)
+        in_target = rows[in_source]
+    if not len(in_source):
+        raise NoCommonId(
+            f"{source.name!r} and {target.name!r} share no ids (for instance {quote(source.ids[:2])} and"
+            f" {quote(target.ids[:2])}); encode the same items with both, give both files the same id"
+            " column, or find the pairs by relcore.link"
+        )
+    alive = (source.norms[in_source] > 0) & (target.norms[in_target] > 0)
+    if not alive.any():
+        raise SpaceError(
+            f"{source.name!r} and {target.name!r} share {len(alive)} ids, but every shared row is a zero"
+            " vector; expected vectors with a direction in both"
+        )
+    taken = []
+    for space, rows in ((source, in_source[alive]), (target, in_target[alive])):
+        whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
+        taken.append(space if whole else space.take(rows))
+    n_zero = int(np.count_nonzero(~alive))
+    taken = marked(taken) if None in numbers else taken  # row numbers are no guesses
+    return Match(*taken, len(source) - len(in_source), len(target) - len(in_target), n_zero)
+
+
+def marked(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
+    """Spaces over the same ids; where those of one are guessed or audited, those of all are."""
+    named = [space.ids for space in spaces if space._row_numbers is None]
+    guessed = [ids.marks for ids in named if isinstance(ids, GuessedIds)]
+    audited = [ids.marks for ids in named if isinstance(ids, AuditedIds)]
+    if not guessed and not audited:
+        return list(spaces)
+    ids = np.asarray(spaces[0].ids)
+    ids = GuessedIds.of(ids, frozenset.intersection(*guessed)) if guessed else ids
+    ids = without_scores(ids, frozenset().union(*audited))
+    return [space.with_columns(ids=ids) for space in spaces]
+
+
+def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
+    """A distinct name for each space; equal names are numbered, ``"words (1)"``, ``"words (2)"``."""
+    names, distinct = list(map(attrgetter("name"), spaces)), []
+    for name in names:
+        if names.count(name) > 1:
+            numbered = (f"{name} ({number})" for number in count(1))
+            name = next(free for free in numbered if free not in {*names, *distinct})
+        distinct.append(name)
+    return distinct
+
+
+def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
+    """The ids that every space has, in the first one's order; empty where there are none."""
+    ids = spaces[0].index
+    for space in spaces[1:]:
+        ids = ids[ids.isin(space.index)]
+    return ids
+
+
+NONE_KNOWN = (
+    "expected known pairs to score, got links that are guesses; confirm some in Connect, Link, or write"
+    " “confirmed” as their kind in the file of --links"
+)
+
+
+def known_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
+    """The `shared_ids` of rows that may be scored in all spaces, see `scored_rows`."""
+    ids = shared_ids(spaces)
+    for space in spaces:
+        if isinstance(space.ids, MarkedIds):
+            ids = ids[ids.isin(space.ids[scored_rows(space.ids)])]
+    return ids
+
+
+def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
+    """The rows of `known_ids`, where not all rows may be scored; else the spaces themselves.
+
+    Raises
+    ------
+    SpaceError
+        None of the shared rows may be scored.
+    """
+    if not any(isinstance(space.ids, MarkedIds) for space in spaces) or not len(shared_ids(spaces)):
+        return spaces
+    ids = known_ids(spaces)
+    if not len(ids):
+        raise SpaceError(f"pairs: {NONE_KNOWN}")
+    return [space.take(space.rows(ids)) for space in spaces]
+
+
+def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
+    """The labels of spaces over the same rows, (n,), of those that have any; None where none has.
+
+    Raises
+    ------
+    SpaceError
+        Labels that differ.
+    """
+    labelled = [space for space in spaces if space.labels is not None]
+    for space in labelled[1:]:
+        differ = np.flatnonzero(space.labels != labelled[0].labels)
+        if len(differ):
+            names = f"{labelled[0].name!r} and {space.name!r}"
+            raise SpaceError(
+                f"{names} have different labels for {len(differ)} shared rows, first"
+                f" {quote(space.ids[differ[:1]])}: a head knows only the labels that it was trained on;"
+                " choose the same label column for both"
+            )
+    return labelled[0].labels if labelled else None

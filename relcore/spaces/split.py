@@ -1,0 +1,232 @@
+"""Split: which rows are anchors, which are trained on and which are scored, disjoint by construction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.caching import MadeOnce
+from relcore.base.errors import SpaceError, quote
+from relcore.spaces.ids import AuditedIds, GuessedIds, scored_rows
+from relcore.spaces.matching import NONE_KNOWN
+
+# Split. Anchors are data that a method was fitted on: a relative space reproduces its own anchors, and a map
+# fitted on pairs fits these pairs. A score on them is optimistic for every method. So everything that
+# computes a score takes a `Split` and uses its test rows only.
+
+TEST_FRACTION = 0.2
+_DRAWN_AT_ONCE = 1 << 20
+_MOST_PERMUTED = 50_000_000
+_QUERY_KEYS: MadeOnce[dict[int, np.ndarray]] = MadeOnce(lambda ids: {})
+
+
+def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarray:
+    """A number in [0, 1) for each id, (n,) float64: uniform over ids, and the same for an id wherever it
+    stands.
+
+    It depends on the id, the stream and the random state alone, so one more or one less row in one of two
+    spaces changes no other row. Two streams are independent.
+    """
+    key = hashlib.blake2b(
+        f"{stream}/{random_state}".encode(), digest_size=8
+    ).hexdigest()  # SipHash takes 16 characters
+    hashed = pd.util.hash_array(np.asarray(ids, dtype=object), hash_key=key, categorize=False)
+    return hashed / 2.0**64
+
+
+def smallest_keys(
+    n: int, m: int, stream: str, random_state: int = 0, without: np.ndarray | None = None
+) -> np.ndarray:
+    """The m of the numbers 0 … n − 1, but those in `without`, that have the smallest `row_keys` as ids,
+    ascending by number; all where there are fewer. Block by block, so that the memory does not depend on n.
+    """
+    keys, smallest = np.empty(0), np.empty(0, dtype=np.int64)
+    for start in range(0, n if m > 0 else 0, _DRAWN_AT_ONCE):
+        numbers = np.arange(start, min(start + _DRAWN_AT_ONCE, n))
+        numbers = numbers if without is None else numbers[~np.isin(numbers, without)]
+        keys = np.concatenate([keys, row_keys(numbers.astype(str), stream, random_state)])
+        order = np.argsort(keys, kind="stable")[:m]
+        keys, smallest = keys[order], np.concatenate([smallest, numbers])[order]
+    return np.sort(smallest)
+
+
+def drawn_rows(n: int, m: int, random_state: int = 0) -> np.ndarray:
+    """At most m of the numbers 0 … n − 1 at random, ascending."""
+    rng = np.random.default_rng(random_state)
+    # A permutation of more numbers takes gigabytes; what is drawn without one is as random, and other rows.
+    return np.sort(rng.permutation(n)[:m] if n <= _MOST_PERMUTED else rng.choice(n, m, replace=False))
+
+
+def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
+    """Which rows (n,) may be tested on: no anchors, and none that is not to be scored."""
+    testable = scored_rows(ids)
+    testable[anchors] = False
+    if len(anchors) < len(ids) and not testable.any() and isinstance(ids, GuessedIds):
+        raise SpaceError(f"split: {NONE_KNOWN}")
+    return testable
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Row numbers of n rows: no row is in two of the three parts, and a row may be in none.
+
+    Attributes
+    ----------
+    ids : array (n,)
+    anchors : array (k,)
+        In the order of the anchors; any map between two spaces is fitted on them.
+    train : array (m,)
+        Ascending; rows that may be learned from in addition, such as their labels.
+    test : array (t,)
+        Ascending; what is scored.
+    random_state : int
+
+    Examples
+    --------
+    >>> from relcore import Split
+    >>> split = Split.held_out([f"row {row}" for row in range(100)], anchors=range(30))
+    >>> len(split.anchors), len(split.test)
+    (30, 70)
+    """
+
+    ids: np.ndarray
+    anchors: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        n, owner = len(self.ids), np.zeros(len(self.ids), dtype=np.int64)
+        for name, rows in (("anchors", self.anchors), ("train", self.train), ("test", self.test)):
+            if len(rows) and (rows.min() < 0 or rows.max() >= n):
+                raise SpaceError(
+                    f"split: expected {name} among rows 0 … {n - 1}, got {rows.min()} … {rows.max()}"
+                )
+            owner += np.bincount(rows, minlength=n) if len(rows) else 0
+        if owner.max(initial=0) > 1:
+            twice = self.ids[owner > 1]
+            raise SpaceError(
+                f"split: expected each row in one part, got {len(twice)} in two, first {quote(twice[:3])}"
+            )
+
+    @property
+    def n(self) -> int:
+        return len(self.ids)
+
+    @property
+    def known(self) -> np.ndarray:
+        """Anchors and training rows together, ascending: what a head may be trained on, as the papers do."""
+        return np.sort(np.concatenate([self.anchors, self.train]))
+
+    @property
+    def untested(self) -> np.ndarray:
+        """The rows that are not test rows, ascending."""
+        return np.delete(np.arange(self.n), self.test)
+
+    def queries(self, n_queries: int | None = None) -> np.ndarray:
+        """The queries, ascending: all test rows, or `n_queries` of them at random, drawn by their own stream.
+
+        One more test row replaces at most one query.
+
+        Raises
+        ------
+        SpaceError
+            Fewer than one query.
+        """
+        if n_queries is not None and n_queries < 1:
+            raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
+        if n_queries is None or n_queries >= len(self.test):
+            return self.test
+        keys = self._query_keys()
+        return np.sort(self.test[np.argpartition(keys, n_queries - 1)[:n_queries]])
+
+    def _query_keys(self) -> np.ndarray:
+        """(t,). Where most rows are test rows the keys of all are kept with the ids: every step of a page
+        asks for them.
+        """
+        if 2 * len(self.test) < self.n:
+            return row_keys(self.ids[self.test], "queries", self.random_state)
+        kept = _QUERY_KEYS(self.ids)
+        if self.random_state not in kept:
+            kept.clear()  # of one random state: a study of many would fill the memory
+            kept[self.random_state] = row_keys(self.ids, "queries", self.random_state)
+        return kept[self.random_state][self.test]
+
+    @classmethod
+    def held_out(
+        cls, ids: Sequence[str] | np.ndarray, anchors: Sequence[int] | np.ndarray = (), random_state: int = 0
+    ) -> Split:
+        """Every row that is not an anchor is a test row: for scores of methods that were fitted on the
+        anchors only.
+
+        Raises
+        ------
+        SpaceError
+            No row is left, or a row is an anchor twice.
+        """
+        anchors = np.asarray(anchors, dtype=np.int64)
+        test, others = np.flatnonzero(_testable(ids, anchors)), " or suspects" * isinstance(ids, AuditedIds)
+        if not len(test):
+            raise SpaceError(
+                f"split: all {len(ids):,} rows are anchors{others}, none is held out to be scored; choose"
+                " fewer anchors"
+            )
+        ids = np.asarray(ids, dtype=object)
+        return cls(ids, anchors, np.empty(0, dtype=np.int64), test, random_state)
+
+    @classmethod
+    def draw(
+        cls,
+        ids: Sequence[str] | np.ndarray,
+        *,
+        anchors: Sequence[int] | np.ndarray = (),
+        test_fraction: float = TEST_FRACTION,
+        test_ids: Sequence[str] = (),
+        labels: Sequence[str] | np.ndarray | None = None,
+        random_state: int = 0,
+    ) -> Split:
+        """Test rows by their ids' keys, so the same in every space and every dataset; anchors are taken out
+        of them.
+
+        Parameters
+        ----------
+        test_fraction : float
+            Share of the rows to test on, above 0 and below 1; each row is drawn independently, so the share
+            is met on average.
+        test_ids : ids, optional
+            Test on these instead; unknown ids are ignored.
+        labels : n labels, optional
+            One row of each class that has no anchor always stays in the training part.
+
+        Raises
+        ------
+        SpaceError
+            A share outside 0 … 1, or no test row left.
+        """
+        anchors = np.asarray(anchors, dtype=np.int64)
+        testable, ids = _testable(ids, anchors), np.asarray(ids, dtype=object)
+        if not 0 < test_fraction < 1:
+            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {test_fraction!r}")
+        keys = row_keys(ids, "test", random_state)
+        drawn = pd.Index(ids).isin(list(test_ids)) if len(test_ids) else keys < test_fraction
+        drawn &= testable
+        rest = np.flatnonzero(testable)
+        if not (len(test_ids) or drawn.any()) and len(rest) > 1:
+            drawn[rest[np.argmin(keys[rest])]] = True  # of few rows the one whose turn would come first
+        if labels is not None and not len(test_ids):
+            labels = np.asarray(labels)
+            for label in set(labels[drawn]) - set(labels[~drawn]):
+                members = np.flatnonzero(labels == label)
+                drawn[members[np.argmax(keys[members])]] = False
+        test = np.flatnonzero(drawn)
+        if not len(test):
+            listed = f"none of the {len(test_ids):,} test ids belongs to a row that is not an anchor"
+            raise SpaceError(
+                f"split: expected a row to test on, got {len(ids):,} rows and {len(anchors):,} anchors:"
+                f" {listed if len(test_ids) else 'too few rows'}"
+            )
+        return cls(ids, anchors, np.setdiff1d(np.flatnonzero(~drawn), anchors), test, random_state)
