@@ -8,15 +8,8 @@ import numpy as np
 # refused when they are loaded, and everything below trusts its rows.
 SMALLEST, LARGEST = 1e-12, 1e12
 NO_LENGTH = 2.0**-120  # of a square, below which its digits are lost: so short a row has no direction
-LEAST, MOST = 2.0**-60, 2.0**60
-ORDINARY = 12  # exponents of numbers that are used as they are
 _SAMPLED_ROWS = 64
 _ROWS_AT_ONCE = 4096
-
-
-def within(squares: np.ndarray) -> np.ndarray:
-    """Which squared lengths of float32 rows are safe, (n,) bool; 0, infinity and NaN are not."""
-    return (squares > LEAST) & (squares < MOST)
 
 
 def out_of_range(given: np.ndarray) -> str:
@@ -52,52 +45,12 @@ def length_reason(lengths: np.ndarray, width: int) -> str:
     return "" if longest == 0 else range_reason(longest) and range_reason(longest / np.sqrt(width))
 
 
-def brought(X: np.ndarray) -> tuple[np.ndarray, int]:
-    """X · 2⁻ᵉ and e; X itself and 0 where its largest number is between 2⁻¹³ and 2¹²."""
-    exponent = exponent_of(X)
-    return (X, 0) if abs(exponent) <= ORDINARY else (scaled(X, exponent), exponent)
-
-
-def exponent_of(X: np.ndarray) -> int:
-    """e, so that the largest number of X · 2⁻ᵉ is in ½ … 1; 0 where it is not finite."""
-    largest = max(X.max(), -X.min())
-    return int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
-
-
-def scaled(X: np.ndarray, exponent: int) -> np.ndarray:
-    """X · 2⁻ᵉ; X itself where e is 0. What is too large for the type becomes infinite."""
-    if not exponent:
-        return X
-    with np.errstate(over="ignore"):
-        return np.ldexp(X, -exponent)
-
-
 def centred(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
     """X − mean (n, d) as float32, into `out` where it is given; X as it is without a mean."""
     if mean is None:
         return X
     out = np.empty(X.shape, np.float32) if out is None else out
     return np.subtract(X, mean, out=out, casting="same_kind")
-
-
-def sized(
-    X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, d) and factors (n,) whose products are the directions of X − mean; a zero row has factor 0.
-
-    The rows are X − mean, as float32 in `out` if given, but for those that float32 cannot square: they are
-    scaled.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):  # such rows are known by their squares
-        rows = centred(X, mean, out)
-        squares = np.vecdot(rows, rows)
-    odd = np.flatnonzero(~within(squares))
-    if len(odd):
-        rows = rows.copy() if mean is None else rows
-        rows[odd] = scaled_rows(X[odd], mean)[0]
-        squares[odd] = np.vecdot(rows[odd], rows[odd])
-    norms = np.sqrt(squares)
-    return rows, np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
 def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
@@ -117,14 +70,3 @@ def spread_and_offset(X: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
     sample = X[:: max(1, len(X) // _SAMPLED_ROWS)]
     mean = mean.astype(np.float64)
     return float(np.linalg.norm(sample - mean) / np.sqrt(len(sample))), float(np.linalg.norm(mean))
-
-
-def scaled_rows(X: np.ndarray, mean: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """X − mean with the largest number of each row in ½ … 1, as float32, and the exponents of the rows.
-
-    Float64 holds every difference of float32 numbers with digits to spare.
-    """
-    rows = X.astype(np.float64) if mean is None else X.astype(np.float64) - mean
-    largest = np.abs(rows).max(axis=1)
-    exponent = np.frexp(np.where(np.isfinite(largest), largest, 0))[1]
-    return np.ldexp(rows, -exponent[:, None]).astype(np.float32), exponent

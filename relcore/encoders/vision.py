@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -26,6 +27,7 @@ from relcore.encoders.transformers import (
 from relcore.engine.device import torch_name
 from relcore.engine.training import (
     load_arrays,
+    model_on,
     reproducible,
     saved_arrays,
     seeded,
@@ -242,17 +244,12 @@ class SmallVision(_Classifier):
         return Trained(saved_arrays(model) | {"pixel_mean": mean, "pixel_deviation": deviation}, metadata)
 
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
-        device = torch_name()
-        encoder = self.network(trained).to(device)["encoder"]
-
-        def forward(images: list) -> dict[str, torch.Tensor]:
-            return {"": encoder(self.pixels(trained, images, dataset.name).to(device))}
-
-        batches = TorchBatches(forward, device)
+        device, encoder = torch_name(), self.network(trained)["encoder"]
 
         def encode_batch(images: list) -> dict[str, np.ndarray]:
-            with reproducible(self.random_state):
-                return batches(images)
+            with reproducible(self.random_state), model_on(encoder, device) as there:
+                pixels_of = partial(self.pixels, trained, name=dataset.name)
+                return TorchBatches(lambda some: {"": there(pixels_of(some).to(device))}, device)(images)
 
         return encode_batch
 
@@ -467,13 +464,13 @@ class SweptVision(_Classifier):
         facts, device = trained.metadata, torch_name()
         with reproducible(self.random_state):  # building a network draws weights
             model = new_network(self, facts["size"], facts["n_classes"])
-        load_arrays(model, trained.arrays).to(device)
+        load_arrays(model, trained.arrays)
 
         def encode_batch(images: list) -> dict[str, np.ndarray]:
             pixels = _grey(images, dataset.name, tuple(facts["size"][1:]))
             pixels = torch.from_numpy((pixels - facts["pixel_mean"]) / facts["pixel_deviation"]).to(device)
-            with reproducible(self.random_state):
-                return {"": _encode(model, pixels).cpu().numpy()}
+            with reproducible(self.random_state), model_on(model, device) as there:
+                return {"": _encode(there, pixels).cpu().numpy()}
 
         return encode_batch
 

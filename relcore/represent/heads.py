@@ -11,7 +11,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.libraries import extra
-from relcore.base.magnitude import lengths, scaled, scaled_rows, sized
+from relcore.base.magnitude import lengths
 from relcore.base.names import HEADS
 from relcore.engine.device import full_precision, torch_name
 from relcore.engine.engine import Engine
@@ -70,7 +70,7 @@ class NetworkHead:
                 "the paper head normalises over all rows of a call: expected two or more, got "
                 f"{len(X)}; choose the head 'mlp' or 'logistic'"
             )
-        rows, device = torch.from_numpy(np.array(network_rows(X, self.exponent))), torch_name()
+        rows, device = torch.from_numpy(network_rows(X, self.exponent)), torch_name()
         parts = rows.split(len(rows) if self.needs_company else _READ_AT_ONCE)
         precise = full_precision(torch, device.partition(":")[0])
         with torch.inference_mode(), precise, model_on(self.model, device) as model:
@@ -160,11 +160,5 @@ def network_exponent(X: np.ndarray) -> int:
 
 
 def network_rows(X: np.ndarray, exponent: int) -> np.ndarray:
-    """Rows without this power of two; each without its own where float32 cannot hold or square them then."""
-    X = np.asarray(X, dtype=np.float32)
-    rows = scaled(X, exponent)
-    if exponent:
-        largest = np.abs(rows).max(axis=1)
-        lost = ~(largest < np.inf) | ((largest == 0) & X.any(axis=1))
-        rows[lost] = scaled_rows(X[lost])[0]
-    return sized(rows)[0]
+    """Rows without this power of two, (n, d) float32."""
+    return np.ldexp(np.asarray(X, dtype=np.float32), -exponent)

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from relcore.base.magnitude import centred, sized
+from relcore.base.magnitude import centred
 from relcore.base.names import DELTA, METHODS
 from relcore.base.settings import check, setting
 from relcore.represent.similarity import RelativeProjection, negative_distance
@@ -82,7 +82,6 @@ def product(side: FittedSpace, settings: MethodSettings, average: bool = False) 
 
 
 def _standardised(relative: np.ndarray) -> np.ndarray:
-    relative, _ = sized(relative)
     spread = relative.std(axis=1, keepdims=True)
     return (relative - relative.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
 

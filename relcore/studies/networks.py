@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.magnitude import centred, lengths, scaled
+from relcore.base.magnitude import centred, lengths
 from relcore.base.numbers import counted, general, short
 from relcore.catalog.encoding import trained_weights
 from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
@@ -32,7 +32,7 @@ from relcore.engine.engine import Engine
 from relcore.engine.rows import mean_row, unit_rows
 from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
-from relcore.represent.heads import fit_head, network_exponent
+from relcore.represent.heads import fit_head, network_exponent, network_rows
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
@@ -750,7 +750,7 @@ def fit_plain_mlp(
     exponent, n_classes = network_exponent(X), int(classes.max()) + 1
 
     def read(rows: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(np.array(scaled(np.asarray(rows, dtype=np.float32), exponent)))
+        return torch.from_numpy(network_rows(rows, exponent))
 
     rows, targets = read(X), torch.from_numpy(classes)
     with reproducible(random_state):
