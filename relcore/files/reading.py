@@ -265,7 +265,7 @@ def load_space(
     read, name = source.read(map_from, store), name or source.name
     kept, notes = _named_rows(source, *read, ids, metadata, choices, duplicates)
     if invalid == "drop" or duplicates == "first":
-        kept = _kept(kept, name, invalid, duplicates, notes)
+        kept = _without_bad_rows(kept, name, invalid, duplicates, notes)
     for note in notes:
         warnings.warn(note, stacklevel=2)
     space = LatentSpace(**kept, name=name)
@@ -458,7 +458,7 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     return confined.run(of.columns, path, Columns, of.libraries, choices=choices)
 
 
-def _kept(
+def _without_bad_rows(
     columns: dict[str, Any], name: str, invalid: str, duplicates: str, notes: list[str]
 ) -> dict[str, Any]:
     vectors = columns["vectors"]

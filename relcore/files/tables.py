@@ -97,7 +97,7 @@ class Table:
         ]
         places = [i for i, item in enumerate(values) if item.holds == "text" or item.note == _BYTES]
         for place, cells in (next(self.batches(places, _ROWS_TO_LOOK_AT), {}) if places else {}).items():
-            values[place] = _looked_at(values[place], cells)
+            values[place] = _text_values(values[place], cells)
         return values
 
     def roles(self, choices: Choices) -> Columns:
@@ -443,7 +443,7 @@ class DelimitedTable(_TextRows):
         super().__init__(path)
         self.encoding = encoding_of(path, encoding)
         usual = "\t" if path.suffix.lower() == ".tsv" else ","
-        self._delimiter, line, names, head = self._looked_at(usual)
+        self._delimiter, line, names, head = self._head(usual)
         self.names = [item.strip() for item in names]
         self._check_header(line)
         self._decimal = "," if self._delimiter == ";" and _has_decimal_commas(head) else "."
@@ -453,9 +453,9 @@ class DelimitedTable(_TextRows):
         self.n = self.rows.num_rows if whole else None
         if not self.rows.num_rows:
             raise _no_rows(path)
-        self._column = cache(self._judged)
+        self._column = cache(self._column_values)
 
-    def _looked_at(self, usual: str) -> tuple[str, int, list[str], list[list[str]]]:
+    def _head(self, usual: str) -> tuple[str, int, list[str], list[list[str]]]:
         """The delimiter, the line of the names, the names, and the first rows.
 
         The delimiter is the usual one, unless the line of names has none of it, and the most of another one.
@@ -557,7 +557,7 @@ class DelimitedTable(_TextRows):
     def values(self) -> list[ColumnValues]:
         return [self._column(place)[1] for place in range(len(self.names))]
 
-    def _judged(self, place: int) -> tuple[Any, ColumnValues]:
+    def _column_values(self, place: int) -> tuple[Any, ColumnValues]:
         """The cells of a column as what they are, and what the column holds."""
 
         name, cells = self.names[place], self.rows.column(place)
@@ -813,7 +813,7 @@ def _held(kind: Any) -> tuple[str, str]:
     return "other", _BYTES if any(test(kind) for test in binary) else f"of type {kind!s:.40}"
 
 
-def _looked_at(values: ColumnValues, cells: Any) -> ColumnValues:
+def _text_values(values: ColumnValues, cells: Any) -> ColumnValues:
     # Older writers do not mark text: bytes that are UTF-8 are text. A fraction makes a column unclear; whole
     # numbers as text may be ids.
 

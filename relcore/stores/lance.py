@@ -40,7 +40,7 @@ class LanceRows:
         import pyarrow as pa
 
         self._where = where
-        with _told(where):
+        with _clear_errors(where):
             base = _connected(folder)
             tables = _tables(base)
             if table not in tables:
@@ -62,7 +62,7 @@ class LanceRows:
         return {"n": self._n, "width": self._width}
 
     def read(self, start: int, stop: int) -> dict[str, Any]:
-        with _told(self._where):
+        with _clear_errors(self._where):
             rows = self._table.take_offsets(list(range(start, stop))).to_arrow()
             (batch,) = rows.combine_chunks().to_batches()
         return vars(block_of(self._where, batch, start, self._vectors, self._ids, self._width))
@@ -76,7 +76,7 @@ class LanceRows:
         names = [item for item in ids if item.isascii() and item.isdigit()] or ["NULL"]
         if not pa.types.is_integer(self._table.schema.field(self._ids).type):
             names = [f"'{quoted}'" for quoted in (item.replace("'", "''") for item in ids)]
-        with _told(self._where):
+        with _clear_errors(self._where):
             found = self._table.search().where(f"`{self._ids}` IN ({', '.join(names)})").limit(self._n)
             batches = found.select([self._ids, self._vectors]).to_arrow().combine_chunks().to_batches()
         asked = self._vectors, self._ids, self._width
@@ -85,7 +85,7 @@ class LanceRows:
     def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
         """By the index of the table and its distance; without an index by cosine, exactly."""
         found = []
-        with _told(self._where):
+        with _clear_errors(self._where):
             for query in queries:
                 asked = self._table.search(query, vector_column_name=self._vectors).limit(k)
                 asked = asked if self._table.list_indices() else asked.distance_type("cosine")
@@ -132,7 +132,7 @@ class LanceIndex(VectorIndex):
         with extra("lancedb"):
             import lancedb  # noqa: F401
         if place.path.is_dir():
-            with _told(place.text):
+            with _clear_errors(place.text):
                 _table(_connected(place.path), place, target)
 
     @classmethod
@@ -143,7 +143,7 @@ class LanceIndex(VectorIndex):
     def n_before(cls, place: StorePlace) -> int:
         if not (place.path / f"{place.table}.lance").exists():
             return 0
-        with _told(place.text):
+        with _clear_errors(place.text):
             return _connected(place.path).open_table(place.table).count_rows()
 
     @classmethod
@@ -152,13 +152,13 @@ class LanceIndex(VectorIndex):
     ) -> None:
         """Rows are added in one step, behind those that are there; a new table appears when it is whole."""
         table, folder = None, place.path
-        with _told(place.text):
+        with _clear_errors(place.text):
             if folder.is_dir():
                 table = _table(_connected(place.path), place, target)
             if table is not None:
                 table.add(_reader(place, blocks, target, report, table.schema))
                 return
-        with new_folder(folder) as made, _told(place.text):
+        with new_folder(folder) as made, _clear_errors(place.text):
             rows = _reader(place, blocks, target, report)
             _connected(made).create_table(place.table, rows)
 
@@ -206,7 +206,7 @@ def _tables(base: Any) -> list[str]:
 
 
 @contextmanager
-def _told(where: str) -> Iterator[None]:
+def _clear_errors(where: str) -> Iterator[None]:
     """Whatever the library raises, as one sentence with the place."""
     import pyarrow as pa
 

@@ -26,7 +26,7 @@ class Database(VectorIndex):
         if not place.address and not place.path.exists():  # the library would make it
             raise SpaceError(f"{place.text}: expected a folder, got nothing there; check the path")
         try:
-            with told(place):
+            with clear_errors(place):
                 index.connect()
                 facts = index.facts()
             if facts is None or min(facts) < 1:
@@ -62,7 +62,7 @@ class Database(VectorIndex):
         """Make what was written count."""
 
     def read(self, size: int, start: int) -> Iterator[StoredRows]:
-        with told(self.place):
+        with clear_errors(self.place):
             yield from self.rows(size, start)
 
     @classmethod
@@ -82,7 +82,7 @@ class Database(VectorIndex):
         """The open database, and whether the collection is there."""
         index = cls(place)
         try:
-            with told(place):
+            with clear_errors(place):
                 index.connect()
                 facts = index.facts()
                 need_new(place.text, facts is not None, target)
@@ -114,7 +114,7 @@ class Database(VectorIndex):
 
 
 @contextmanager
-def told(place: StorePlace) -> Iterator[None]:
+def clear_errors(place: StorePlace) -> Iterator[None]:
     """Whatever a library raises as one sentence, without the credentials of an address."""
     try:
         yield

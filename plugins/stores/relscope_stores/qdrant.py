@@ -12,7 +12,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, quote
 from relcore.stores.index import StoredRows, StorePlace
-from relscope_stores.database import Database, told
+from relscope_stores.database import Database, clear_errors
 
 KEY = "QDRANT_API_KEY"
 TIMEOUT_SECONDS = 20
@@ -93,7 +93,7 @@ class QdrantIndex(Database):
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
         keys = [_key_of(item) for item in ids]
-        with told(self.place):
+        with clear_errors(self.place):
             for first in range(0, len(keys), _AT_ONCE):
                 some = keys[first : first + _AT_ONCE]
                 found = self._client.retrieve(self.name, some, with_payload=[_ID], with_vectors=self._wanted)
