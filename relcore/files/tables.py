@@ -86,10 +86,6 @@ class Table:
         """
         return {name: _arrow_kind(field.type) for name, field in zip(self.names, self.schema, strict=True)}
 
-    @property
-    def has_vectors(self) -> bool:
-        return any(is_vectors(field.type) for field in self.schema)
-
     def values(self) -> list[ColumnValues]:
         """What the columns hold; text and bytes are judged by the first rows."""
         values = [
@@ -258,7 +254,7 @@ def peek(path: Path, encoding: str = "") -> tuple[dict[str, ColumnKind], bool]:
     numbers = [name for name, kind in table.kinds.items() if kind == "number"]
     series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
     many = len(numbers) >= _MANY_NUMBERS or max(series.values(), default=0) >= _SERIES
-    return table.kinds, many or table.has_vectors
+    return table.kinds, many or any(is_vectors(field.type) for field in table.schema)
 
 
 def first_cells(path: Path, n: int, encoding: str = "") -> dict[str, list[str]]:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
 
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
@@ -201,8 +203,6 @@ def _batch(lines: Iterator[Line], most: int) -> list[Line]:
 
 def _parsed(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray]:
     """Words and numbers (m, d) of lines, which are split from the right: a word may hold spaces."""
-    import pyarrow as pa
-    import pyarrow.compute as compute
 
     def wrong(
         row: int, expected: str = f"a word and {d:,} number{'s' * (d > 1)}", remedy: str = ""

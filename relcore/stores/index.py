@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
@@ -367,8 +368,6 @@ def vector_column(name: str, schema: Any, chosen: str) -> str:
 
 def id_column(schema: Any) -> str:
     """The column of ids, of text or whole numbers; "" where there is none."""
-    import pyarrow as pa
-
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
     fit = {item.name for item in schema if any(kind(item.type) for kind in kinds)}
     return next((name for name in (ID, "ids", "_id", "key") if name in fit), "")
@@ -390,8 +389,6 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
     SpaceError
         A payload whose columns change their type on the way, or have the names of ours.
     """
-    import pyarrow as pa
-
     for block in blocks:
         keys = {key for item in block.payload for key in item}
         if taken := {ID, VECTOR} & keys:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
@@ -37,8 +38,6 @@ class LanceRows:
     """
 
     def __init__(self, folder: Path, where: str, table: str, column: str) -> None:
-        import pyarrow as pa
-
         self._where = where
         with _clear_errors(where):
             base = _connected(folder)
@@ -69,8 +68,6 @@ class LanceRows:
 
     def holding(self, ids: list[str]) -> list[dict[str, Any]] | None:
         """The rows of these ids, by the table's own index if it has one; None without a column of ids."""
-        import pyarrow as pa
-
         if not self._ids:
             return None
         names = [item for item in ids if item.isascii() and item.isdigit()] or ["NULL"]
@@ -179,8 +176,6 @@ def _reader(
     place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress, schema: Any = None
 ) -> Any:
     """The rows as a stream of Arrow's batches."""
-    import pyarrow as pa
-
     tables = tables_of(place.text, blocks, schema)
     first = next(tables)
 
@@ -208,8 +203,6 @@ def _tables(base: Any) -> list[str]:
 @contextmanager
 def _clear_errors(where: str) -> Iterator[None]:
     """Whatever the library raises, as one sentence with the place."""
-    import pyarrow as pa
-
     try:
         yield
     except SpaceError:
