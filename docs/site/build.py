@@ -130,7 +130,10 @@ def write_gallery(source: Path) -> None:
 def api() -> str:
     parts = []
     for name in relcore.__all__:
-        directive = "autoclass" if isinstance(getattr(relcore, name), type) else "autofunction"
+        public = getattr(relcore, name)
+        if inspect.ismodule(public) or not callable(public):  # `adapters` and `METRICS`
+            continue
+        directive = "autoclass" if isinstance(public, type) else "autofunction"
         parts.append(f"## {name}\n\n```{{eval-rst}}\n.. {directive}:: relcore.{name}\n```\n")
     return "\n".join(parts)
 

@@ -56,7 +56,7 @@ def pwcca(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None =
     """PWCCA: canonical correlations, each weighted by how much of the first space it accounts for, 0 … 1; 1:
     the narrower space is a linear combination of the other.
 
-    Σ αᵢ ρᵢ / Σ αᵢ with αᵢ = Σⱼ |⟨hᵢ, xⱼ⟩| over the columns xⱼ of the centred rows, hᵢ the canonical variates
+    Σ αᵢ ρᵢ / Σ αᵢ with αᵢ = Σⱼ abs⟨hᵢ, xⱼ⟩ over the columns xⱼ of the centred rows, hᵢ the canonical variates
     of length 1 (Morcos et al. 2018), here of the space with fewer axes, the first where they have as
     many. The weights depend on the coordinates, so a rotation of that space changes them. The authors' code
     leaves out the whitening in hᵢ; this is the formula. Chance level: rows of one space permuted. Cost per

@@ -24,9 +24,9 @@ def mutual_knn(
     """k-NN recall, 0 … 1: the share of a row's k nearest neighbours in one space that are among its k nearest
     in the other; 1: the same neighbours.
 
-    Mean of |Nₓ(i) ∩ Nᵧ(i)| / k (Huh et al. 2024, who call it mutual kNN). It is J' of the Jaccard overlap J =
-    J' / (2 − J') of each row, as `relcore.jaccard` has it. Chance level: rows of one space permuted; its mean
-    is k / (n − 1). Cost per row: n d and 50 k², on at most 5,000 rows.
+    Mean of #(Nₓ(i) ∩ Nᵧ(i)) / k (Huh et al. 2024, who call it mutual kNN). It is J' of the Jaccard overlap
+    J = J' / (2 − J') of each row, as `relcore.jaccard` has it. Chance level: rows of one space permuted; its
+    mean is k / (n − 1). Cost per row: n d and 50 k², on at most 5,000 rows.
 
     Raises
     ------
