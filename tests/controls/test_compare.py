@@ -61,6 +61,9 @@ def test_scores_of_unrelated_spaces_lie_inside_their_bands(n, d, n_anchors, shar
             spaces, labels = represent(pair, form, anchors, ProjectionSpec()), class_labels(pair)
             scores = score_pair(*spaces, split, k=5, convention=convention, labels=labels)
             for metric, score in scores.items():
+                if score.null is None:  # in one dimension many rows are equal in both spaces
+                    assert d == 1
+                    continue
                 above[form, metric] += score > score.null.high + 1e-9
                 counted[form, metric] += 1
     # The rare class may be among the anchors, and then has no agreement of classes.
