@@ -8,15 +8,28 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.engine.engine import thin_svd
-from relcore.scores.measures import FEATURE_ROWS, SampledMetric, about_mean, by_permutation, paired_rows
+from relcore.scores.measures import (
+    FEATURE_ROWS,
+    SampledMetric,
+    about_mean,
+    by_permutation,
+    notes_sample,
+    paired_rows,
+)
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
 
 _REAL = 1e-10  # of the largest variance: below it a direction is rounding of float32
 
 
+@notes_sample
 def svcca(
-    source: MatrixLike, target: MatrixLike, *, share: float = 0.99, ids: Sequence[str] | None = None
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    share: float = 0.99,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
 ) -> Score:
     """SVCCA: the mean canonical correlation of the principal axes with 99 % of the variance, 0 … 1; 1: the
     axes of either space are linear combinations of the other's.
@@ -24,7 +37,7 @@ def svcca(
     With Uₓ (n, r) and Uᵧ (n, s) the orthonormal principal components of the centred rows that hold `share` of
     the variance, it is Σ ρᵢ / min(r, s) over the singular values ρ of UₓᵀUᵧ (Raghu et al. 2017).
     It needs many more rows than axes: with n near r + s it is near 1 for any data, as its chance level shows.
-    Chance level: rows of one space permuted. Cost per row: d² and 50 r s, on at most 5,000 rows.
+    Chance level: rows of one space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
 
     Raises
     ------
@@ -42,7 +55,7 @@ def svcca(
     """
     if not 0 < share <= 1:
         raise SpaceError(f"share: expected above 0 and at most 1, got {share}")
-    X, Y = paired_rows(source, target, FEATURE_ROWS, ids)
+    X, Y = paired_rows(source, target, most_rows, ids)
     (U, _), (V, _) = (_components(about_mean(side), share) for side in (X, Y))
 
     def value(order: np.ndarray | slice = slice(None)) -> float:
@@ -52,7 +65,14 @@ def svcca(
     return Score(value(), metric="svcca", n=len(U), null=null, note=_few_rows(U, V))
 
 
-def pwcca(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
+@notes_sample
+def pwcca(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
     """PWCCA: canonical correlations, each weighted by how much of the first space it accounts for, 0 … 1; 1:
     the narrower space is a linear combination of the other.
 
@@ -60,7 +80,7 @@ def pwcca(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None =
     of length 1 (Morcos et al. 2018), here of the space with fewer axes, the first where they have as
     many. The weights depend on the coordinates, so a rotation of that space changes them. The authors' code
     leaves out the whitening in hᵢ; this is the formula. Chance level: rows of one space permuted. Cost per
-    row: d² and 50 r s, on at most 5,000 rows.
+    row: d² and 50 r s, on at most `most_rows`.
 
     Raises
     ------
@@ -76,7 +96,7 @@ def pwcca(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None =
     >>> round(pwcca(X, 3 * X @ rotation), 3)
     1.0
     """
-    X, Y = (about_mean(side) for side in paired_rows(source, target, FEATURE_ROWS, ids))
+    X, Y = (about_mean(side) for side in paired_rows(source, target, most_rows, ids))
     (U, _), (V, _) = _components(X), _components(Y)
     if V.shape[1] < U.shape[1]:
         U, V, X = V, U, Y
@@ -90,8 +110,14 @@ def pwcca(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None =
     return Score(value(), metric="pwcca", n=len(U), null=null, note=_few_rows(U, V))
 
 
+@notes_sample
 def gulp(
-    source: MatrixLike, target: MatrixLike, *, ridge: float = 0.01, ids: Sequence[str] | None = None
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    ridge: float = 0.01,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
 ) -> Score:
     """GULP as a similarity, 0 … 1: how alike the predictions of ridge regressions on the two spaces are, for
     any target; 1: the same.
@@ -100,7 +126,7 @@ def gulp(
     Σ^−λ = (Σ + λ)⁻¹ (Boix-Adserà et al. 2022), each space centred and scaled so that tr Σ = 1; λ is
     `ridge`. Without a ridge it compares subspaces as CCA does, with a large one it is near linear CKA with
     the arithmetic mean below the fraction: axes of little variance count less and less. Chance level: rows of
-    one space permuted. Cost per row: d² and 50 r s, on at most 5,000 rows.
+    one space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
 
     Raises
     ------
@@ -118,7 +144,7 @@ def gulp(
     """
     if not ridge >= 0:
         raise SpaceError(f"ridge: expected 0 or more, got {ridge}")
-    X, Y = paired_rows(source, target, FEATURE_ROWS, ids)
+    X, Y = paired_rows(source, target, most_rows, ids)
     sides, own = [], []
     for side in (X, Y):
         U, variances = _components(about_mean(side))  # they add up to 1

@@ -9,19 +9,26 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import AlignedPair, LinearCKA
-from relcore.scores.measures import MATRIX_ROWS, SampledMetric, matrix_agreement, paired_rows
+from relcore.scores.measures import MATRIX_ROWS, SampledMetric, matrix_agreement, notes_sample, paired_rows
 from relcore.scores.score import ChanceLevel, Score
 from relcore.scores.shapes import angular
 from relcore.spaces.space import MatrixLike
 
 
-def rsa(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
+@notes_sample
+def rsa(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = MATRIX_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
     """RSA: Spearman's rank correlation of the distances between rows in either space, −1 … 1; 1: the same
     order of all pairs of rows.
 
     The distance of two rows is 1 − their Pearson correlation over the coordinates (Kriegeskorte et al. 2008),
     so a constant in every coordinate of a row changes nothing, but a rotation does, a little. Chance level:
-    rows of one space permuted; its mean is 0. Cost per row: n (d + 50), on at most 1,000 rows.
+    rows of one space permuted; its mean is 0. Cost per row: n (d + 50), on at most `most_rows`.
 
     Raises
     ------
@@ -39,7 +46,7 @@ def rsa(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = N
     from scipy.stats import rankdata
 
     matrices = []
-    for side in paired_rows(source, target, MATRIX_ROWS, ids):
+    for side in paired_rows(source, target, most_rows, ids):
         if side.shape[1] < 3:
             raise SpaceError(f"RSA: expected 3 or more coordinates to correlate, got {side.shape[1]}")
         rows = side - side.mean(axis=1, keepdims=True)
@@ -55,8 +62,14 @@ def rsa(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = N
     return matrix_agreement(*matrices, "rsa")
 
 
+@notes_sample
 def kernel_cka(
-    source: MatrixLike, target: MatrixLike, *, bandwidth: float = 0.8, ids: Sequence[str] | None = None
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    bandwidth: float = 0.8,
+    most_rows: int | None = MATRIX_ROWS,
+    ids: Sequence[str] | None = None,
 ) -> Score:
     """CKA with Gaussian (RBF) kernels, 0 … 1; 1: the same distances between rows up to a factor.
 
@@ -64,7 +77,7 @@ def kernel_cka(
     median distance of two rows of that space (Kornblith et al. 2019). The smaller the
     bandwidth, the more it looks at near rows; like linear CKA without the debiased form it rises as n falls
     towards d, as its chance level shows. Chance level: rows of one space permuted. Cost per row: n (d + 50),
-    on at most 1,000 rows.
+    on at most `most_rows`.
 
     Raises
     ------
@@ -83,7 +96,7 @@ def kernel_cka(
     if not bandwidth > 0:
         raise SpaceError(f"bandwidth: expected above 0, got {bandwidth}")
     kernels = []
-    for side in paired_rows(source, target, MATRIX_ROWS, ids):
+    for side in paired_rows(source, target, most_rows, ids):
         squares = squared_distances(side)
         kernel = np.exp(-squares / (2 * bandwidth**2 * _median(squares)))
         kernel -= kernel.mean(axis=0)

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import ClassVar
+from functools import wraps
+from typing import Any, ClassVar, ParamSpec
 
 import numpy as np
 
@@ -34,16 +35,37 @@ class SampledMetric(Metric):
     def score(self, pair: AlignedPair) -> Score | None:
         settings = {"k": pair.k} if self.uses_k else {}
         ids = pair.split.ids[pair.split.test]
-        score = type(self).function(pair.source, pair.target, ids=ids, **settings)
+        function = type(self).function  # without the note: a table names its samples below all scores
+        score = getattr(function, "__wrapped__", function)(pair.source, pair.target, ids=ids, **settings)
         if score.n < len(ids):
             score.drawn_from = len(ids)
         return score
 
 
+_Given = ParamSpec("_Given")
+
+
+def notes_sample(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
+    """A measure whose score has a note where it read a sample of the rows only."""
+
+    @wraps(function)
+    def noted(*given: _Given.args, **settings: _Given.kwargs) -> Score:
+        score = function(*given, **settings)
+        rows: Any = given[0] if given else settings["source"]
+        n = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        if score.n < n:
+            score.drawn_from = n
+            sample = f"{score.n:,} of {n:,} rows, drawn by their ids; most_rows=None takes all."
+            score.note = f"{sample} {score.note}".rstrip()
+        return score
+
+    return noted
+
+
 def paired_rows(
-    source: MatrixLike, target: MatrixLike, n_most: int, ids: Sequence[str] | None = None
+    source: MatrixLike, target: MatrixLike, most_rows: int | None, ids: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same rows of both spaces, (m, d_source) and (m, d_target) in float64: all n, or `n_most` of them,
+    """The same rows of both spaces, (m, d_source) and (m, d_target) in float64: all n, or `most_rows`,
     drawn by a hash of their ids (default: their numbers), so that one more row replaces at most one.
 
     Raises
@@ -61,9 +83,11 @@ def paired_rows(
     if len(source) < 4:
         raise SpaceError(f"expected at least 4 rows, got {len(source)}")
     rows = slice(None)
-    if len(source) > n_most:
+    if most_rows is not None and most_rows < 4:
+        raise SpaceError(f"most_rows: expected 4 or more rows, or None for all, got {most_rows!r:.40}")
+    if most_rows is not None and len(source) > most_rows:
         names = np.arange(len(source)).astype(str) if ids is None else np.asarray(ids)
-        rows = Split.held_out(names).queries(n_most)
+        rows = Split.held_out(names).queries(most_rows)
     sides = tuple(np.asarray(side[rows], dtype=np.float64) for side in (source, target))
     for side, name in zip(sides, ("source", "target"), strict=True):
         need_finite(side, name)

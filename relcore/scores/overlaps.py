@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.scores.measures import FEATURE_ROWS, SampledMetric, by_permutation, paired_rows
+from relcore.scores.measures import FEATURE_ROWS, SampledMetric, by_permutation, notes_sample, paired_rows
 from relcore.scores.neighbours import Neighbours, find_neighbours, jaccard_rows
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
@@ -18,15 +18,21 @@ from relcore.spaces.space import MatrixLike
 COSINE_ROWS = 2000  # of second-order similarity, which keeps the cosines of all pairs of rows
 
 
+@notes_sample
 def mutual_knn(
-    source: MatrixLike, target: MatrixLike, *, k: int = 10, ids: Sequence[str] | None = None
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    k: int = 10,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
 ) -> Score:
     """k-NN recall, 0 … 1: the share of a row's k nearest neighbours in one space that are among its k nearest
     in the other; 1: the same neighbours.
 
     Mean of #(Nₓ(i) ∩ Nᵧ(i)) / k (Huh et al. 2024, who call it mutual kNN). It is J' of the Jaccard overlap
     J = J' / (2 − J') of each row, as `relcore.jaccard` has it. Chance level: rows of one space permuted; its
-    mean is k / (n − 1). Cost per row: n d and 50 k², on at most 5,000 rows.
+    mean is k / (n − 1). Cost per row: n d and 50 k², on at most `most_rows`.
 
     Raises
     ------
@@ -47,18 +53,24 @@ def mutual_knn(
         overlap = jaccard_rows(own, other)
         return float((2 * overlap / (1 + overlap)).mean())
 
-    return _score(_found(source, target, k, ids), "knn recall", value)
+    return _score(_found(source, target, k, ids, most_rows), "knn recall", value)
 
 
+@notes_sample
 def cycle_knn(
-    source: MatrixLike, target: MatrixLike, *, k: int = 10, ids: Sequence[str] | None = None
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    k: int = 10,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
 ) -> Score:
     """Cycle-kNN, 0 … 1: the share of rows that are a neighbour in the first space of one of their neighbours
     in the second; 1: all come back to themselves.
 
     Mean of [∃ j ∈ Nᵧ(i): i ∈ Nₓ(j)] (Huh et al. 2024, their code). Equal spaces are below 1 where a row is
     nobody's neighbour. Chance level: rows of one space permuted; about 1 − (1 − k / n)ᵏ. Cost per row: n d
-    and 50 k², on at most 5,000 rows.
+    and 50 k², on at most `most_rows`.
 
     Raises
     ------
@@ -78,10 +90,18 @@ def cycle_knn(
     def value(own: np.ndarray, other: np.ndarray, order: np.ndarray) -> float:
         return float((own[other] == np.arange(len(own))[:, None, None]).any(axis=(1, 2)).mean())
 
-    return _score(_found(source, target, k, ids), "cycle knn", value)
+    return _score(_found(source, target, k, ids, most_rows), "cycle knn", value)
 
 
-def cknna(source: MatrixLike, target: MatrixLike, *, k: int = 10, ids: Sequence[str] | None = None) -> Score:
+@notes_sample
+def cknna(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    k: int = 10,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
     """CKNNA, about 0 … 1: debiased CKA of the cosines between neighbours that both spaces have; 1: the same
     neighbours at the same cosines.
 
@@ -89,7 +109,7 @@ def cknna(source: MatrixLike, target: MatrixLike, *, k: int = 10, ids: Sequence[
     zeros but for pairs i, j with j ∈ Nₓ(i) ∩ Nᵧ(i); K and L are the rows' cosines (Huh et al. 2024, appendix
     A, as their code computes it, without the 10⁻⁶ it adds below the fraction). It is no inner product, so a
     score may leave 0 … 1 a little. Chance level: rows of one space permuted; its mean is about 0. Cost per
-    row: n d and 50 k d, on at most 5,000 rows.
+    row: n d and 50 k d, on at most `most_rows`.
 
     Raises
     ------
@@ -106,7 +126,7 @@ def cknna(source: MatrixLike, target: MatrixLike, *, k: int = 10, ids: Sequence[
     >>> round(cknna(X, 3 * X @ rotation), 3)
     1.0
     """
-    found = _found(source, target, k, ids)
+    found = _found(source, target, k, ids, most_rows)
     n, X, Y = len(found.own), found.source.astype(np.float64), found.target.astype(np.float64)
 
     def align(lists: np.ndarray, others: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
@@ -133,8 +153,14 @@ def cknna(source: MatrixLike, target: MatrixLike, *, k: int = 10, ids: Sequence[
     return _score(found, "cknna", value)
 
 
+@notes_sample
 def second_order_cosine(
-    source: MatrixLike, target: MatrixLike, *, k: int = 10, ids: Sequence[str] | None = None
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    k: int = 10,
+    most_rows: int | None = COSINE_ROWS,
+    ids: Sequence[str] | None = None,
 ) -> Score:
     """Second-order cosine similarity, −1 … 1: how alike a row's cosines to its neighbours are in both spaces;
     1: the same up to a factor.
@@ -142,7 +168,7 @@ def second_order_cosine(
     Mean of cos(sₓ(i), sᵧ(i)) with s(i) the cosines of row i to the rows of Nₓ(i) ∪ Nᵧ(i) in that space
     (Hamilton et al. 2016, eq. 4 and after; ReSi's code takes 1 − cosine in place of cosines). Where all rows
     point in nearly one direction it is near 1 for any data, as its chance level shows. Chance level: rows of
-    one space permuted. Cost per row: n d and 50 k, on at most 2,000 rows.
+    one space permuted. Cost per row: n d and 50 k, on at most `most_rows`.
 
     Raises
     ------
@@ -158,7 +184,7 @@ def second_order_cosine(
     >>> round(second_order_cosine(X, 3 * X @ rotation), 3)
     1.0
     """
-    found = _found(source, target, k, ids, COSINE_ROWS)
+    found = _found(source, target, k, ids, most_rows)
     first, second = found.source @ found.source.T, found.target @ found.target.T
     rows = np.arange(len(first))[:, None]
 
@@ -174,9 +200,9 @@ def second_order_cosine(
 
 
 def _found(
-    source: MatrixLike, target: MatrixLike, k: int, ids: Sequence[str] | None, n_most: int = 0
+    source: MatrixLike, target: MatrixLike, k: int, ids: Sequence[str] | None, most_rows: int | None
 ) -> Neighbours:
-    X, Y = paired_rows(source, target, n_most or FEATURE_ROWS, ids)
+    X, Y = paired_rows(source, target, most_rows, ids)
     return find_neighbours(X.astype(np.float32), Y.astype(np.float32), k, "mutual", device="cpu")
 
 

@@ -6,19 +6,31 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from relcore.scores.measures import FEATURE_ROWS, SampledMetric, about_mean, by_permutation, paired_rows
+from relcore.scores.measures import (
+    FEATURE_ROWS,
+    SampledMetric,
+    about_mean,
+    by_permutation,
+    notes_sample,
+    paired_rows,
+)
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
 
 
+@notes_sample
 def procrustes_similarity(
-    source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
 ) -> Score:
     """Procrustes similarity, 0 … 1; 1: the spaces differ by a rotation, a factor and a shift only.
 
     ‖XᵀY‖_* (the sum of the singular values) of the centred rows, each space scaled so that its squares add up
     to 1. The Procrustes distance is d = √(2 − 2 s) of this score s (Schönemann 1966; Ding et al. 2021, who
-    give d²). Chance level: rows of one space permuted. Cost per row: 50 d², on at most 5,000 rows.
+    give d²). Chance level: rows of one space permuted. Cost per row: 50 d², on at most `most_rows`.
 
     Raises
     ------
@@ -34,15 +46,22 @@ def procrustes_similarity(
     >>> round(procrustes_similarity(X, 3 * X @ rotation), 3)
     1.0
     """
-    return _shape_score(source, target, "procrustes", ids, lambda cosine: cosine)
+    return _shape_score(source, target, "procrustes", most_rows, ids, lambda cosine: cosine)
 
 
-def angular_shape(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
+@notes_sample
+def angular_shape(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
     """Angular shape similarity, 0 … 1: 1 − 2 θ / π; 1: the spaces differ by a rotation, a factor and a shift.
 
     θ = arccos ‖XᵀY‖_* of the centred rows, each space scaled so that its squares add up to 1, is a distance
     that keeps the triangle inequality (Williams et al. 2021): θ = (1 − s) π / 2 of this score s.
-    Chance level: rows of one space permuted. Cost per row: 50 d², on at most 5,000 rows.
+    Chance level: rows of one space permuted. Cost per row: 50 d², on at most `most_rows`.
 
     Raises
     ------
@@ -58,7 +77,7 @@ def angular_shape(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] 
     >>> round(angular_shape(X, 3 * X @ rotation), 3)
     1.0
     """
-    return _shape_score(source, target, "angular shape", ids, angular)
+    return _shape_score(source, target, "angular shape", most_rows, ids, angular)
 
 
 def angular(cosine: float) -> float:
@@ -70,10 +89,11 @@ def _shape_score(
     source: MatrixLike,
     target: MatrixLike,
     metric: str,
+    most_rows: int | None,
     ids: Sequence[str] | None,
     of: Callable[[float], float],
 ) -> Score:
-    X, Y = (about_mean(side) for side in paired_rows(source, target, FEATURE_ROWS, ids))
+    X, Y = (about_mean(side) for side in paired_rows(source, target, most_rows, ids))
 
     def value(order: np.ndarray | slice = slice(None)) -> float:
         return of(float(np.linalg.svd(X.T @ Y[order], compute_uv=False).sum()))

@@ -9,7 +9,7 @@ import numpy as np
 from relcore.base.libraries import extra
 from relcore.engine.nearest import need_k
 from relcore.scores.kernels import squared_distances
-from relcore.scores.measures import MATRIX_ROWS, SampledMetric, by_permutation, paired_rows
+from relcore.scores.measures import MATRIX_ROWS, SampledMetric, by_permutation, notes_sample, paired_rows
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
 
@@ -18,7 +18,14 @@ COUPLED_ROWS = 200  # of Gromov–Wasserstein, whose every step takes n³
 _TIMES = np.logspace(-1, 1, 256)  # of heat, as in the authors' code
 
 
-def rtd_lite(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
+@notes_sample
+def rtd_lite(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = TREE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
     """RTD-Lite as a similarity, 0 … 1: how alike the merging of clusters is, as the distance grows; 1: the
     same minimum spanning tree of distances.
 
@@ -26,14 +33,14 @@ def rtd_lite(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | Non
     and B, each over its 90 % quantile. The divergence of Tulchinskii et al. 2025, (T(A) + T(B)) / 2 −
     T(min(A, B)), over its largest value and from 1. It is the part of dimension 0 of representation topology
     divergence (RTD, Barannikov et al. 2022); RTD itself looks at loops and needs a library for barcodes.
-    Chance level: rows of one space permuted. Cost per row: n (d + 50), on at most 500 rows.
+    Chance level: rows of one space permuted. Cost per row: n (d + 50), on at most `most_rows`.
 
     Raises
     ------
     SpaceError
         Row counts that differ, fewer than four rows, or equal rows.
     """
-    A, B = (np.sqrt(squared_distances(side)) for side in paired_rows(source, target, TREE_ROWS, ids))
+    A, B = (np.sqrt(squared_distances(side)) for side in paired_rows(source, target, most_rows, ids))
     A, B = (side / (np.quantile(side, 0.9) or side.max()) for side in (A, B))
     own = (_tree_length(A) + _tree_length(B)) / 2
 
@@ -56,14 +63,22 @@ def _tree_length(distances: np.ndarray) -> float:
     return float(length)
 
 
-def imd(source: MatrixLike, target: MatrixLike, *, k: int = 5, ids: Sequence[str] | None = None) -> Score:
+@notes_sample
+def imd(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    k: int = 5,
+    most_rows: int | None = MATRIX_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
     """IMD as a similarity, 0 … 1: how alike heat spreads over the k-NN graphs of two clouds of rows; 1: the
     same heat trace at all times.
 
     1 − e⁴ max_t e^(−2(t + 1/t)) |hₓ(t) − hᵧ(t)|, where the maximum is the multi-scale intrinsic distance of
     Tsitsulin et al. 2020 (1 over e⁴ is the most it can be), with h(t) = Σ e^(−t λ) / n over all eigenvalues λ
     of the graph's normalised Laplacian; their code estimates the sum. Chance level: none, as it does not use
-    which row belongs to which. Cost per row: n², on at most 1,000 rows.
+    which row belongs to which. Cost per row: n², on at most `most_rows`.
 
     Raises
     ------
@@ -71,7 +86,7 @@ def imd(source: MatrixLike, target: MatrixLike, *, k: int = 5, ids: Sequence[str
         Row counts that differ, fewer than four rows, equal rows, k above n − 1.
     """
     traces = []
-    for side in paired_rows(source, target, MATRIX_ROWS, ids):
+    for side in paired_rows(source, target, most_rows, ids):
         n = len(side)
         need_k(k, n, n - 1)
         squares = squared_distances(side)
@@ -86,7 +101,14 @@ def imd(source: MatrixLike, target: MatrixLike, *, k: int = 5, ids: Sequence[str
     return Score(1 - float(distance), metric="imd", n=n, null=None)
 
 
-def gromov_wasserstein(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
+@notes_sample
+def gromov_wasserstein(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = COUPLED_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
     """Gromov–Wasserstein as a similarity, 0 … 1: how well some pairing of the rows keeps their distances; 1:
     one keeps them all.
 
@@ -94,7 +116,7 @@ def gromov_wasserstein(source: MatrixLike, target: MatrixLike, *, ids: Sequence[
     and B the rows' Euclidean distances, each with a mean square of 1, and GW₀ the sum of the coupling that
     tells nothing. POT finds a local minimum, here the better one of two starts: the rows as they are paired,
     and that coupling. Chance level: none, as it looks for a pairing itself. Cost per row: n² for each step,
-    on at most 200 rows. Needs ``pip install "relscope[measures]"``.
+    on at most `most_rows`. Needs ``pip install "relscope[measures]"``.
 
     Raises
     ------
@@ -103,7 +125,7 @@ def gromov_wasserstein(source: MatrixLike, target: MatrixLike, *, ids: Sequence[
     """
     with extra():
         import ot
-    A, B = (squared_distances(side) for side in paired_rows(source, target, COUPLED_ROWS, ids))
+    A, B = (squared_distances(side) for side in paired_rows(source, target, most_rows, ids))
     A, B = (np.sqrt(side / side.mean()) for side in (A, B))
     n = len(A)
     even, nothing = np.full(n, 1 / n), 2 - 2 * A.mean() * B.mean()

@@ -283,10 +283,8 @@ def test_its_chance_level_is_that_of_the_function_on_permuted_rows(name):
 def test_many_rows_are_sampled_by_their_ids_and_the_score_says_so(name, monkeypatch):
     X, Y = related(n=300)
     ids = np.array([f"item {row}" for row in range(300)])
-    module = inspect.getmodule(MEASURES[name].function)
-    for size in ("FEATURE_ROWS", "MATRIX_ROWS", "COSINE_ROWS", "TREE_ROWS", "COUPLED_ROWS"):
-        if hasattr(module, size):
-            monkeypatch.setattr(module, size, 100)
+    if name != "angular cka":  # which takes all rows
+        monkeypatch.setitem(MEASURES[name].function.__wrapped__.__kwdefaults__, "most_rows", 100)
     score = MEASURES[name].function(X, Y, ids=ids)
     order = np.random.default_rng(1).permutation(300)
     assert float(MEASURES[name].function(X[order], Y[order], ids=ids[order])) == pytest.approx(
@@ -369,3 +367,15 @@ def test_the_page_is_what_the_program_says_and_the_figure_has_every_metric():
     drawn = (DOCS / "measures.svg").read_text(encoding="utf-8")
     assert all(f">{entry.title}</text>" in drawn for entry in METRICS.values())
     assert drawn.count("<polyline") == 6 * len(METRICS)
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURES if name != "angular cka"])  # it takes all rows
+def test_a_sample_is_named_in_the_note_and_an_argument_turns_it_off(name):
+    X, Y = related(n=60)
+    function = MEASURES[name].function
+    sampled, whole = function(X, Y, most_rows=40), function(X, Y, most_rows=None)
+    assert sampled.note.startswith("40 of 60 rows, drawn by their ids; most_rows=None takes all.")
+    assert (sampled.n, sampled.drawn_from, whole.n, whole.drawn_from) == (40, 60, 60, None)
+    assert "drawn by" not in whole.note
+    with pytest.raises(SpaceError, match="most_rows: expected 4 or more rows"):
+        function(X, Y, most_rows=3)
