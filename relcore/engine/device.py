@@ -86,15 +86,16 @@ def _checked(name: str, what: str) -> str:
 
 
 def resolve(name: str | None = None) -> str:
-    """The device that a name means on this machine, by default the chosen one: "cpu", "torch", "cuda" or
-    "cuda:1".
+    """The device that a name means on this machine, by default and for "auto" the chosen one: "cpu", "torch",
+    "cuda" or "cuda:1".
 
     Raises
     ------
     SpaceError
         An unknown name; a GPU that this machine lacks.
     """
-    name = chosen() if name is None else _checked(name, "device")
+    # "auto" is the default of public functions: it follows --device and RELSCOPE_DEVICE, too.
+    name = chosen() if name in (None, "auto") else _checked(name, "device")
     if name == "auto":
         return "cuda" if has_gpu() else "cpu"
     if name.startswith("cuda"):

@@ -701,7 +701,7 @@ class _Translator:
         rows = carry(source.train[self.rest])
         units, true = unit_rows(rows, target.mean), self.true[j]
         near = nearest(units[self.queries], true, spec.k).rows
-        neighbours = Neighbours(units, true, self.queries, self.near[j], near, "paper", "cpu")
+        neighbours = Neighbours(units, true, self.queries, self.near[j], near, "paper", "auto")
         scores = {
             "cosine": mean_cosine(units, true, of_unit_length=True),
             "raw cosine": mean_cosine(rows, target.train[self.rest]),

@@ -141,7 +141,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
         rows = _comparable(method, sides, rest, spec)
         if rows is None:
             continue
-        near = find_neighbours(*rows, spec.k, device="cpu")
+        near = find_neighbours(*rows, spec.k)
         first = float((near.other[:, 0] == near.queries).mean())
         # Exact: of a random permutation the number of fixed points has mean 1 and variance 1.
         null = ChanceLevel.from_moments(1 / len(rest), 1 / len(rest) ** 2)

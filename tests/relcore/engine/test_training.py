@@ -5,7 +5,7 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
-from relcore.engine.device import use_device
+from relcore.engine.device import resolve, use_device
 from relcore.engine.training import model_on, one_thread, reproducible, seeded, train_epoch
 from relcore.represent.heads import fit_head
 from tests.lazily import Lazily
@@ -92,3 +92,11 @@ def test_a_head_on_the_path_of_a_gpu_gives_the_same_numbers(kind):
     expected = fit_head(X, classes, 3, kind).probabilities(X)
     with use_device("torch"):
         np.testing.assert_array_equal(fit_head(X, classes, 3, kind).probabilities(X), expected)
+
+
+def test_the_default_of_public_functions_follows_the_chosen_device():
+    with use_device("torch"):
+        assert resolve("auto") == resolve() == "torch"
+        assert resolve("cpu") == "cpu"
+    with use_device("cpu"):
+        assert resolve("auto") == "cpu"
