@@ -24,7 +24,8 @@ import numpy as np
 
 from benchmarks.steps import processor
 from relcore.base.names import ADAPTERS
-from relcore.migrate.adapters import Adapter, adapt
+from relcore.migrate.adapters import adapt
+from relcore.migrate.estimators import Adapter
 from relcore.stores.index import BLOCK, StorePlace
 
 RESULTS = Path(__file__).parent / "million.md"

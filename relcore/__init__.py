@@ -42,9 +42,9 @@ if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equ
     from relcore.linking.link import link as link
     from relcore.linking.spec import BootstrapSpec as BootstrapSpec
     from relcore.migrate import adapters as adapters
+    from relcore.migrate.charts import MigrationChart as MigrationChart
     from relcore.migrate.migration import (
         Migration as Migration,
-        MigrationChart as MigrationChart,
         migrate as migrate,
         starting_models as starting_models,
     )
@@ -103,7 +103,7 @@ _MODULES = {
     "Matrices": "figures.charts",
     "MatrixPanel": "figures.charts",
     "Migration": "migrate.migration",
-    "MigrationChart": "migrate.migration",
+    "MigrationChart": "migrate.charts",
     "Passport": "passport.passport",
     "Procrustes": "represent.translation",
     "ProjectionSpec": "scores.passes",

@@ -74,7 +74,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
 
 def _more_measures(workspace: Workspace, pair: Match, forms: tuple[str, ...]) -> None:
     """Draw the further measures that the user chose, in an expander that is closed at first."""
-    others = {name: entry for name, entry in METRICS.items() if "more" in entry.of and entry.installed}
+    others = {name: entry for name, entry in METRICS.items() if "more" in entry.of}
     with st.expander("More measures", icon=":material/straighten:", key="scores.more"):
         chosen = st.multiselect(
             "Measures of the literature",

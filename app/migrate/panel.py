@@ -33,24 +33,21 @@ from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.adapters import GRAPHS, SNIPPET
+from relcore.migrate.charts import MigrationChart, ThresholdScores, printed
 from relcore.migrate.evaluate import JudgedQuery, read_qrels
 from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
 from relcore.migrate.migration import (
-    AFTER,
     NEIGHBOURS,
     TITLES,
     Migration,
-    MigrationChart,
     MigrationResult,
-    ThresholdChange,
-    ThresholdScores,
     clusters_of,
     export_result,
     losses_by_group,
-    printed,
     starting_models,
 )
 from relcore.migrate.migration import TASK as EXAMPLE
+from relcore.migrate.thresholds import AFTER, ThresholdChange
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
 from relcore.studies.paper_runs import commit_of

@@ -37,7 +37,7 @@ def choose_study() -> Study:
         "Study",
         kinds,
         index=kinds.index(opening) if opening else 0,
-        format_func=lambda kind: STUDIES[kind].title,
+        format_func=lambda kind: study_of(kind).title,
         key="studies.kind",
     )
     return study_of(kind)
@@ -76,9 +76,9 @@ def _described(spec: SpaceSpec) -> str:
 
 
 def introduce(study: Study) -> None:
-    st.subheader(STUDIES[study.kind].help, anchor=False)
+    st.subheader(study.question, anchor=False)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"Asked by: {plain(STUDIES[study.kind].paper)}.", width="content")
+        st.caption(f"Asked by: {plain(study.paper)}.", width="content")
         for row in rows_of_study(study.kind):
             st.button(
                 row.name,

@@ -55,10 +55,7 @@ OPENS = "relscope.universe-opens"
 def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     """Draw scores of these spaces that need no common space, such as CKA."""
     spaces = [compute.load_space(spec) for spec in specs]
-    known, keep = (
-        {name for name in METRICS.working() if METRICS[name].installed},
-        {"persist_state": "session"},
-    )
+    known, keep = set(METRICS.working()), {"persist_state": "session"}
     titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     picture = st.container()

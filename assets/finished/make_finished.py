@@ -31,7 +31,7 @@ from relcore.encoders.encoder import TrainedEncoder
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.linking.spec import BootstrapSpec
 from relcore.migrate import migration
-from relcore.migrate.migration import ThresholdChange
+from relcore.migrate.thresholds import ThresholdChange
 from relcore.runs.entries import FOLDER, bundled_results
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
@@ -153,14 +153,15 @@ def with_findings(text: str) -> str:
     """The text of docs/places.md with the conclusion of each study that its table names."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder, finished=True)
-        return re.sub(r"(?m)^\| `([a-z-]+)`: .*$", lambda row: finding(row[1], store), text)
+        known = lambda row: finding(row[1], store) if row[1] in STUDIES else row[0]  # noqa: E731
+        return re.sub(r"(?m)^\| `([a-z-]+)`: .*$", known, text)
 
 
 def finding(kind: str, store: Store) -> str:
     study = study_of(kind)
     spec = StudySpec.of(study)
     conclusion = study.conclusion(spec.settings, StudyRuns(study, spec).table(store))
-    return f"| `{kind}`: {STUDIES[kind].help} | {conclusion.replace('(95 %: ', '(')} |"
+    return f"| `{kind}`: {study.question} | {conclusion.replace('(95 %: ', '(')} |"
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ EXTRAS = {
     "mcp": "mcp",
     "onnx": "onnx",
     "openTSNE": "app",
-    "ot": "measures",
     "plotly": "app",
     "streamlit": "app",
     "torch": "vision",

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Generic, Literal, TypeVar
 
 from relcore.base.errors import SpaceError
@@ -70,17 +69,10 @@ class MetricName(Named):
         with each other. "more": both, where it is chosen by name.
     needs : some of "anchors", "projection", "k", "n_queries", "labels"
         The settings that a comparison of many spaces depends on; "labels": what a pair must have.
-    library : str
-        What must be installed; where it is not, choosers and "all" are without this metric.
     """
 
     of: tuple[str, ...] = ("pair", "spaces")
     needs: tuple[str, ...] = ()
-    library: str = ""
-
-    @property
-    def installed(self) -> bool:
-        return not self.library or find_spec(self.library) is not None
 
 
 Entry = TypeVar("Entry", bound=Named)
@@ -170,7 +162,6 @@ SIMILARITIES = {
     "euclidean": Named("Euclidean", ".represent.similarity:Euclidean"),
     "l1": Named("L1", ".represent.similarity:L1"),
     "quantised": Named("Quantised", ".represent.similarity:Quantised"),
-    "whitened-product": Named("Whitened product", ".represent.similarity:WhitenedProduct"),
 }
 
 STRATEGIES = {
@@ -186,9 +177,6 @@ STRATEGIES = {
     ),
     "class-balanced": Named(
         "Class-balanced", ".represent.anchors:class_balanced", "the same number from each label"
-    ),
-    "learned": Named(
-        "Learned", ".represent.anchors:learned", "the rows nearest to anchors that are learned as mixtures"
     ),
 }
 
@@ -326,19 +314,6 @@ _METRICS = {
         of=("more",),
         needs=("k",),
     ),
-    "rtd lite": MetricName(
-        "RTD-Lite", ".scores.topology:RTDLite", "how alike clusters merge as distances grow", of=("more",)
-    ),
-    "imd": MetricName(
-        "IMD", ".scores.topology:IMD", "how alike heat spreads over the k-NN graphs", of=("more",)
-    ),
-    "gromov-wasserstein": MetricName(
-        "Gromov–Wasserstein",
-        ".scores.topology:GromovWasserstein",
-        "how well the best pairing of rows keeps their distances",
-        of=("more",),
-        library="ot",
-    ),
 }
 METRICS = Family("metrics", MetricName, _METRICS, of=("more",))
 
@@ -358,43 +333,30 @@ DELTA = (
     0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 for stitching, .8 across domains
 )
 
-# Maps from a new model's queries to an old model's vectors, each a `migrate.adapters.Adapter`.
+# Maps from a new model's queries to an old model's vectors, each a `migrate.estimators.Adapter`.
 ADAPTERS = {
-    "procrustes": Named(
-        "Procrustes",
-        ".migrate.adapters:ProcrustesAdapter",
-        "a rotation, between any two widths; the old vectors are centred once",
+    "whitened": Named(
+        "Whitened relative",
+        ".migrate.estimators:WhitenedRelativeAdapter",
+        "whitened similarities to the pairs; the old vectors are projected once",
+    ),
+    "inverse": Named(
+        "Whitened inverse",
+        ".migrate.estimators:WhitenedInverseAdapter",
+        "through whitened relative coordinates into the old space",
     ),
     "in-place": Named(
         "Procrustes, in place",
-        ".migrate.adapters:InPlaceProcrustesAdapter",
-        "the same rotation, for old vectors that are searched as they are",
+        ".migrate.estimators:ProcrustesAdapter",
+        "a rotation, between any two widths, for old vectors that are searched as they are",
     ),
-    "diagonal": Named(
-        "Procrustes with diagonal scaling",
-        ".migrate.adapters:DiagonalAdapter",
-        "a rotation, then a factor for each coordinate",
-    ),
-    "ridge": Named("Ridge", ".migrate.adapters:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
-    "affine": Named(
-        "Affine", ".migrate.adapters:AffineAdapter", "least squares with an offset, without a penalty"
-    ),
-    "low-rank": Named("Low rank", ".migrate.adapters:LowRankAdapter", "a linear map through 64 directions"),
-    "inverse": Named(
-        "Whitened inverse",
-        ".migrate.adapters:WhitenedInverseAdapter",
-        "through whitened relative coordinates into the old space",
-    ),
-    "whitened": Named(
-        "Whitened relative",
-        ".migrate.adapters:WhitenedRelativeAdapter",
-        "whitened similarities to the pairs; the old vectors are projected once",
-    ),
-    "relative": Named(
-        "Relative",
-        ".migrate.adapters:RelativeAdapter",
-        "similarities to the pairs, as published; the old vectors are projected once",
-    ),
+    "ridge": Named("Ridge", ".migrate.estimators:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
+}
+# What settings of version 0.2.0 could be, by the setting's name: none of these led on any of six collections.
+FORMER_CHOICES = {
+    "adapter": ("procrustes", "diagonal", "affine", "low-rank", "relative"),
+    "similarity": ("whitened-product",),
+    "strategy": ("learned",),
 }
 
 
@@ -539,8 +501,8 @@ FIGURES = {
     "inversion": Named("", ".invert.inversion:RecoveredRows"),
     "inversion-errors": Named("", ".invert.inversion:RecoveryErrors"),
     "translation-table": Named("", ".invert.inversion:TranslationTable"),
-    "migration-options": Named("", ".migrate.migration:MigrationChart"),
-    "threshold-change": Named("", ".migrate.migration:ThresholdScores"),
+    "migration-options": Named("", ".migrate.charts:MigrationChart"),
+    "threshold-change": Named("", ".migrate.charts:ThresholdScores"),
     "passport": Named("", ".passport.charts:PassportChart"),
     "bootstrap": Named("", ".linking.spec:BootstrapRounds"),
     "bootstrap-scores": Named("", ".linking.spec:BootstrapScores"),
@@ -574,6 +536,11 @@ FORMER_STUDIES = {
     "quasi-isometry": "quantisation",
     "robustness": "method-map",
 }
+# Those of the package relscope-studies, in plugins/studies: files of them name it where it is not installed.
+PLUGIN_STUDIES = (
+    *("anchor-choice", "anchor-dimension", "anchor-influence", "anchor-optimisation", "common-mean"),
+    *("isometry", "layers", "measures", "method-map", "migration", "seed-count", "zero-shot"),
+)
 
 
 @dataclass(frozen=True)
@@ -590,12 +557,6 @@ _STUDIES = {
         "Do networks that resemble a good one perform well?",
         "Moschella et al. 2023, Figs. 3 and 8",
     ),
-    "measures": StudyName(
-        "Measures of similarity",
-        ".studies.measures:MeasuresTested",
-        "Which measure of similarity tells networks apart whose likeness is known?",
-        "Klabunde et al. 2025 (ReSi)",
-    ),
     "anchor-count": StudyName(
         "Number of anchors",
         ".studies.relative:AnchorCount",
@@ -608,29 +569,11 @@ _STUDIES = {
         "How many anchors does a network trained on relative rows need?",
         "Moschella et al. 2023, Fig. 6, left",
     ),
-    "anchor-choice": StudyName(
-        "Which anchors",
-        ".studies.relative:AnchorChoice",
-        "Which anchors work best?",
-        "Moschella et al. 2023, left open in section 6",
-    ),
-    "anchor-influence": StudyName(
-        "Influence of each anchor",
-        ".studies.relative:AnchorInfluence",
-        "What does each anchor add, and does it help to drop those that harm?",
-        "ours; Moschella et al. 2023 choose anchors at random",
-    ),
     "training": StudyName(
         "Training on relative rows",
         ".studies.networks:TrainingRelative",
         "Does training on relative representations cost accuracy?",
         "Moschella et al. 2023, Table 2",
-    ),
-    "method-map": StudyName(
-        "Where each method wins",
-        ".studies.relative:MethodMap",
-        "Relative rows, whitened ones, a rotation or least squares: which finds the right row, and where?",
-        "ours, with the whitened product and the learned anchors of Svendsen et al. 2026",
     ),
     "quantisation": StudyName(
         "Quantisation: bound and cost",
@@ -638,59 +581,11 @@ _STUDIES = {
         "At which thresholds does quantisation bring two spaces closer, and what does it cost?",
         "Moschella et al. 2023, left open in A.3",
     ),
-    "isometry": StudyName(
-        "Isometry of training runs",
-        ".studies.isometry:Isometry",
-        "How often do two training runs differ only by an isometry, and what does the rest cost?",
-        "Moschella et al. 2023, Fig. 1 and section 3",
-    ),
-    "anchor-dimension": StudyName(
-        "Anchors and dimension",
-        ".studies.isometry:AnchorDimension",
-        "How many anchors does a space need for its intrinsic dimension and its condition number?",
-        "Moschella et al. 2023, left open in section 6",
-    ),
-    "seed-count": StudyName(
-        "Number of seeds",
-        ".studies.pairs:SeedCount",
-        "How many seeds does bootstrapping need?",
-        "Cannistraci et al. 2023, section 4: “remove the need for initial parallel seeds”",
-    ),
-    "anchor-optimisation": StudyName(
-        "Phases of the anchor optimisation",
-        ".studies.pairs:AnchorOptimisation",
-        "With how many seeds and rows, on which spaces, does the published optimisation find anchors?",
-        "Cannistraci et al. 2023, Algorithm 1 and section 4",
-    ),
-    "common-mean": StudyName(
-        "The common mean",
-        ".studies.inversion:CommonMean",
-        "Does the .97 in Table 1 of the inverse projection come mostly from the common mean?",
-        "Maiorca et al. 2024, Table 1 and § 4.1",
-    ),
-    "layers": StudyName(
-        "Layer by layer",
-        ".studies.heads:Layers",
-        "Which layers of a model are alike, and which heads read them?",
-        "ours; heads as in Moschella et al. 2023, Table 5",
-    ),
     "across-languages": StudyName(
         "Heads through everyday sentences",
         ".studies.heads:HeadAcross",
         "How many pairs of sentences that do not concern the task does a head need to change encoders?",
         "Moschella et al. 2023, Table 14",
-    ),
-    "zero-shot": StudyName(
-        "Pictures and words",
-        ".studies.heads:PicturesAndWords",
-        "How many pictures with captions does it take to classify pictures by sentences?",
-        "Norelli et al. 2023 (ASIF)",
-    ),
-    "migration": StudyName(
-        "Migration: pairs and methods",
-        ".studies.pairs:MigrationQuality",
-        "How many pairs does an adapter between two models need, and which method is best?",
-        "ours; Vejendla 2025 (Drift-Adapter) reports recall after 20,000 pairs",
     ),
     "rescaled-rows": StudyName(
         "Rows at other lengths",

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from relcore.base.errors import SpaceError, did_you_mean
+from relcore.base.names import FORMER_CHOICES
 
 UNSET: Any = ...
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # within 64 bits
@@ -114,6 +115,9 @@ class Setting:
                 expected += "whole numbers, such as (4, 8, 12)" if inner is int else "names"
         elif self.choices:
             allowed = tuple(self.choices)
+            if value in FORMER_CHOICES.get(self.name, ()):
+                got = f"{value!r}, which version 0.2.0 of Relscope has; choose another"
+                raise SpaceError(f"{self.name}: expected one of {', '.join(map(str, allowed))}, got {got}")
             if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
                 near = did_you_mean(str(value), map(str, allowed))
                 expected = f"one of {', '.join(map(str, allowed))}"

@@ -132,7 +132,7 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
     every = metrics_of_a_pair(more=True)
     asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
     if asked == ("all",):
-        asked = [name for name in METRICS.working() if name in every and METRICS[name].installed]
+        asked = [name for name in METRICS.working() if name in every]
     names = tuple(spelt.get(name.replace("-", " ").lower(), name) for name in asked)
     for name in names:
         need_one_of("--metrics", name, ["all", *every])

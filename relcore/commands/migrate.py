@@ -24,16 +24,11 @@ from relcore.commands.arguments import (
 )
 from relcore.commands.output import need_suffix
 from relcore.commands.running import all_computed, computed, samples
+from relcore.migrate.charts import MigrationChart
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.judging import BlindAnswers, with_answers
-from relcore.migrate.migration import (
-    AFTER,
-    FEWEST_QUERIES,
-    Migration,
-    MigrationChart,
-    MigrationResult,
-    ThresholdChange,
-)
+from relcore.migrate.migration import Migration, MigrationResult
+from relcore.migrate.thresholds import AFTER, FEWEST_QUERIES, ThresholdChange
 from relcore.spaces.matching import match
 from relcore.stores.index import parse_place
 

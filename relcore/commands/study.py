@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from relcore.base.errors import SpaceError, did_you_mean, quote
-from relcore.base.names import STUDIES
+from relcore.base.names import FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
 from relcore.base.report import Report, Table, json_lines
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
@@ -70,7 +70,7 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
         given, kind = spec.settings, spec.kind
     if kind is None:
         return None
-    if kind not in STUDIES:
+    if kind not in (*STUDIES, *PLUGIN_STUDIES, *FORMER_STUDIES):
         near = did_you_mean(kind, STUDIES)
         raise SpaceError(f"study: expected one of {', '.join(STUDIES)}, got {kind!r}{near}")
     study = study_of(kind)
@@ -108,11 +108,12 @@ def _finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
 
 def studies_report() -> Report:
     """All studies with their options."""
-    rows = [{"study": kind, "question": name.help, "paper": name.paper} for kind, name in STUDIES.items()]
-    texts = []
-    for kind, name in STUDIES.items():
-        options = map(_described, study_of(kind).options)
-        texts.append("\n".join([f"{kind}: {name.help}", f"  {name.paper}", *options]))
+    studies = {kind: study_of(kind) for kind in STUDIES.working()}
+    rows = [{"study": kind, "question": one.question, "paper": one.paper} for kind, one in studies.items()]
+    texts = [
+        "\n".join([f"{kind}: {one.question}", f"  {one.paper}", *map(_described, one.options)])
+        for kind, one in studies.items()
+    ]
     return Report("\n\n".join(texts), [Table("rows", pd.DataFrame(rows))])
 
 

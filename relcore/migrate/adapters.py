@@ -1,18 +1,15 @@
-"""Adapters: maps from a new model's queries to an old model's vectors, as steps that NumPy, ONNX and faiss
-can do.
-"""
+"""Adapters as files that work without Relscope: safetensors, a NumPy script, ONNX, and a map for faiss."""
 
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,21 +17,17 @@ import pandas as pd
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
-from relcore.base.magnitude import lengths
 from relcore.base.names import INDEXES
 from relcore.base.numbers import band, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.version import __version__
 from relcore.base.writing import disk_errors, new_folder, write
-from relcore.engine.rows import row_blocks, unit_rows
 from relcore.files.formats import checked_ids
-from relcore.represent.similarity import Estimator, need_finite
-from relcore.represent.translation import Affine, Procrustes
+from relcore.migrate.estimators import Adapter, AffineStep, Step, Steps, Unit, apply_steps
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.spaces.space import MatrixLike
 from relcore.stores.index import (
     BLOCK,
     StagedRows,
@@ -45,312 +38,6 @@ from relcore.stores.index import (
     open_index,
     write_index,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Unit:
-    """Rows to length 1; a zero row stays zero."""
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        return unit_rows(X)
-
-
-@dataclass(frozen=True, eq=False)
-class AffineStep:
-    """x·matrix + offset, float32: matrix (d_in, d_out), offset (d_out,)."""
-
-    matrix: np.ndarray
-    offset: np.ndarray
-
-    @classmethod
-    def between(cls, matrix: np.ndarray, start: np.ndarray, end: np.ndarray | float = 0.0) -> AffineStep:
-        """(x − start)·matrix + end, computed in float64."""
-        return cls(
-            np.ascontiguousarray(matrix, dtype=np.float32), np.asarray(end - start @ matrix, dtype=np.float32)
-        )
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(X, dtype=np.float32) @ self.matrix + self.offset
-
-
-Step = Unit | AffineStep
-Steps = tuple[Step, ...]
-
-
-def apply_steps(steps: Steps, X: np.ndarray) -> np.ndarray:
-    """Rows after all steps, (n, d_in) → (n, d_out) float32, block by block."""
-    out = None
-    for block in row_blocks(len(X)):
-        rows = X[block]
-        for step in steps:
-            rows = step(rows)
-        if out is None:
-            out = np.empty((len(X), rows.shape[1]), dtype=np.float32)
-        out[block] = rows
-    return out
-
-
-class Adapter(Estimator):
-    """New queries and old vectors in one space that is searched by cosine, learned from m paired rows.
-
-    Rows are brought to length 1 first: retrieval is by cosine, and lengths break every centred method.
-    `query_steps_` map a new model's row to that space, `corpus_steps_` an old model's; only `Unit()` where
-    these are searched as they are.
-    """
-
-    _needs_target: ClassVar[bool] = True
-
-    @abstractmethod
-    def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        """Steps of queries and of the corpus between the two `Unit()`, from float32 rows of length 1."""
-
-    def fit(self, new: MatrixLike, old: MatrixLike) -> Self:
-        """Learn from paired rows (m, d_new), (m, d_old); raises a SpaceError for fewer than two, or not
-        finite ones.
-        """
-        given = new
-        new, old = self._paired(("new", "old"), new, old)
-        if len(new) != len(old) or len(new) < 2:
-            raise SpaceError(
-                f"pairs: expected as many new rows as old ones, two or more, got {len(new):,} and"
-                f" {len(old):,}"
-            )
-        need_finite(new.sum(axis=0), "new")
-        need_finite(old.sum(axis=0), "old")
-        queries, corpus = self._solve(unit_rows(new), unit_rows(old))
-        self.query_steps_ = (Unit(), *queries, Unit())
-        self.corpus_steps_ = (Unit(), *corpus, Unit()) if corpus else (Unit(),)
-        self._sees(given, new.shape[1], apply_steps(self.query_steps_, new[:1]).shape[1])
-        self.n_features_old_ = old.shape[1]
-        return self
-
-    def transform(self, X: MatrixLike) -> np.ndarray:
-        """New queries in the space that is searched, (n, d_new) → (n, d) float32 of length 1."""
-        rows = self._check_width(X)
-        return self._framed(self._mapped(self.query_steps_, rows), X)
-
-    def corpus(self, X: MatrixLike) -> np.ndarray:
-        """Old vectors in the space that is searched, (n, d_old) → (n, d) float32 of length 1."""
-        self._need_fitted()
-        return self._mapped(self.corpus_steps_, self._check_width(X, self.n_features_old_))
-
-    def _mapped(self, steps: Steps, X: np.ndarray) -> np.ndarray:
-        rows = apply_steps(steps, X)
-        need_finite(rows[:, 0])
-        return rows
-
-
-def around_the_mean(matrix: np.ndarray, new: np.ndarray, old: np.ndarray) -> Steps:
-    """The steps x → ‖y‖ u + mean_y, with u the direction of (x − mean_x)·matrix, (d_new, d_old).
-
-    ‖y‖ is the mean length of centred old rows (m, d_old). A fitted map shrinks rows towards the mean. Without
-    their length restored, documents near the mean would answer every query (Cranfield, ridge, 300 pairs:
-    nDCG@10 .276 → .305).
-    """
-    start, end = new.mean(axis=0, dtype=np.float64), old.mean(axis=0, dtype=np.float64)
-    length = float(lengths(old, end).mean(dtype=np.float64))
-    towards = AffineStep(length * np.eye(old.shape[1], dtype=np.float32), end.astype(np.float32))
-    return AffineStep.between(matrix, start), Unit(), towards
-
-
-class ProcrustesAdapter(Adapter):
-    """Centred orthogonal Procrustes (Schönemann 1966) between unit rows of any two widths.
-
-    The corpus is centred, too, which matters where old vectors have a large common mean (Cranfield, 1,000
-    pairs: nDCG@10 .395, and .375 with the old vectors as they are).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from relcore.migrate.adapters import ProcrustesAdapter
-    >>> old = np.random.default_rng(0).normal(size=(60, 4))
-    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))
-    >>> adapter = ProcrustesAdapter().fit(old @ rotation, old)
-    >>> bool(np.allclose(adapter.transform(old @ rotation), adapter.corpus(old), atol=1e-4))
-    True
-    """
-
-    def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        fitted = Procrustes(scale=False).fit(new, old)
-        queries = AffineStep.between(fitted.matrix_, fitted.source_mean_)
-        return (queries,), (AffineStep.between(np.eye(old.shape[1]), fitted.target_mean_),)
-
-
-class InPlaceAdapter(Adapter):
-    """A linear map between centred rows, for old vectors that are searched as they are."""
-
-    @abstractmethod
-    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        """(d_new, d_old), from unit rows."""
-
-    def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        return around_the_mean(self._matrix(new, old), new, old), ()
-
-
-class InPlaceProcrustesAdapter(InPlaceAdapter):
-    """Centred orthogonal Procrustes, for old vectors that are searched as they are."""
-
-    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        return Procrustes(scale=False).fit(new, old).matrix_
-
-
-class DiagonalAdapter(InPlaceAdapter):
-    """Centred Procrustes with diagonal scaling, as in Drift-Adapter (EMNLP 2025).
-
-    Factors are by least squares and at least 0: a coordinate that the new model lacks adds only noise.
-    """
-
-    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        fitted = Procrustes(scale=False).fit(new, old)
-        rotated, wanted = (new - fitted.source_mean_) @ fitted.matrix_, old - fitted.target_mean_
-        spread = np.vecdot(rotated.T, rotated.T)
-        products = np.maximum(np.vecdot(rotated.T, wanted.T), 0)
-        self.factors_ = np.divide(products, spread, out=np.zeros_like(spread), where=spread > 0)
-        return fitted.matrix_ * self.factors_
-
-
-class AffineAdapter(InPlaceAdapter):
-    """Least squares with an offset, of smallest norm.
-
-    With about as many pairs as dimensions it fits their noise; `RidgeAdapter` does not.
-    """
-
-    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        return Affine().fit(new, old).matrix_
-
-
-PENALTIES = tuple(np.geomspace(1e-3, 1e2, 16).tolist())
-
-
-def ridge_by_press(
-    new: np.ndarray, old: np.ndarray, penalties: Sequence[float] = PENALTIES
-) -> tuple[np.ndarray, float]:
-    """The ridge map (d_new, d_old) between centred rows, float64, and its penalty λ.
-
-    λ has the smallest leave-one-out error (Allen's PRESS): residuals (y − ŷ)ᵢ / (1 − hᵢ), with h the diagonal
-    of the hat matrix. Rows have length 1, so λ = 1 counts as much as one pair.
-    """
-    if not len(penalties) or not min(penalties) > 0:
-        raise SpaceError(f"penalties: expected numbers above 0, got {penalties!r:.80}")
-    X, Y = (Z - Z.mean(axis=0, dtype=np.float64) for Z in (new, old))
-    left, values, right = np.linalg.svd(X, full_matrices=False)
-    onto = left.T @ Y
-
-    def press(penalty: float) -> float:
-        shrunk = values**2 / (values**2 + penalty)
-        leverage = 1 / len(Y) + (left**2) @ shrunk
-        residual = Y - (left * shrunk) @ onto
-        return float(np.sum((residual / np.maximum(1 - leverage, 1e-12)[:, None]) ** 2))
-
-    penalty = float(min(penalties, key=press))
-    return (right.T * (values / (values**2 + penalty))) @ onto, penalty
-
-
-@dataclass(eq=False)
-class RidgeAdapter(InPlaceAdapter):
-    """Ridge regression with an offset and the penalty `penalty_`; see `ridge_by_press`."""
-
-    penalties: tuple[float, ...] = PENALTIES
-
-    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        matrix, self.penalty_ = ridge_by_press(new, old, self.penalties)
-        return matrix
-
-
-@dataclass(eq=False)
-class LowRankAdapter(InPlaceAdapter):
-    """Reduced-rank regression (Izenman 1975): the ridge map on `rank` principal directions of its
-    predictions.
-
-    The rank is smaller where the widths or the pairs allow less.
-    """
-
-    rank: int = 64
-
-    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        if self.rank < 1:
-            raise SpaceError(f"rank: expected 1 or more, got {self.rank}")
-        matrix, _ = ridge_by_press(new, old)
-        predicted = (new - new.mean(axis=0, dtype=np.float64)) @ matrix
-        directions = np.linalg.eigh(predicted.T @ predicted)[1][:, -self.rank :]
-        return matrix @ directions @ directions.T
-
-
-# Relative coordinates: with A = U S Vᵀ the old model's anchors, X Aᵀ = X V S Uᵀ has the products of X V S,
-# whose width is at most that of the old model. So the corpus is projected to X V S, and queries to
-# (Q A_newᵀ) U: the order of results is that of the full coordinates.
-
-
-class AnchorBasis(NamedTuple):
-    """Unit anchors (k, d) as left · diag(values) · rightᵀ, and the mean that was subtracted."""
-
-    left: np.ndarray
-    values: np.ndarray
-    right: np.ndarray
-    mean: np.ndarray
-
-    @classmethod
-    def of(cls, rows: np.ndarray, center: bool) -> AnchorBasis:
-        mean = rows.mean(axis=0, dtype=np.float64) if center else None
-        left, values, right = np.linalg.svd(unit_rows(rows, mean).astype(np.float64), full_matrices=False)
-        return cls(left, values, right.T, np.zeros(rows.shape[1]) if mean is None else mean)
-
-    def whitened(self, ridge: float) -> np.ndarray:
-        if not 0 < ridge < np.inf:
-            raise SpaceError(f"ridge: expected a number above 0, got {ridge}")
-        return self.right * (self.values / np.sqrt(self.values**2 + ridge))
-
-
-class RelativeAdapter(Adapter):
-    """Cosines to the anchors, not centred: relative representations as published (Moschella et al. 2023).
-
-    The anchors are the pairs: queries are compared with their new vectors, documents with their old vectors.
-    """
-
-    _center: ClassVar[bool] = False
-
-    def _directions(self, anchors: AnchorBasis) -> np.ndarray:
-        return anchors.right * anchors.values
-
-    def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        by_new, by_old = (AnchorBasis.of(rows, self._center) for rows in (new, old))
-        queries = self._directions(by_new) @ (by_new.left.T @ by_old.left)
-        corpus = AffineStep.between(self._directions(by_old), by_old.mean)
-        return (AffineStep.between(queries, by_new.mean),), (corpus,)
-
-
-@dataclass(eq=False)
-class WhitenedRelativeAdapter(RelativeAdapter):
-    """Whitened relative coordinates X Aᵀ (K + λI)^(−1/2), K = A Aᵀ, of centred rows: the best where pairs are
-    few.
-
-    As Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ, results come in the order of
-    `RelativeProjection(whiten=True)`. `ridge` is λ, above 0; 1 counts as much as one average anchor.
-    """
-
-    _center: ClassVar[bool] = True
-    ridge: float = 0.3
-
-    def _directions(self, anchors: AnchorBasis) -> np.ndarray:
-        return anchors.whitened(self.ridge)
-
-
-@dataclass(eq=False)
-class WhitenedInverseAdapter(InPlaceAdapter):
-    """The whitened inverse relative projection: y = ‖a_y‖ xW / ‖xW‖ + mean_y.
-
-    W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened",
-    lengths="mean")`, by decompositions whose work is linear in the number of pairs. `ridge` is λ, above 0.
-    """
-
-    ridge: float = 1.0
-
-    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        by_new, by_old = (AnchorBasis.of(rows, center=True) for rows in (new, old))
-        return by_new.whitened(self.ridge) @ (by_new.left.T @ by_old.left) @ by_old.whitened(self.ridge).T
-
-
-# An adapter as files that work without Relscope: safetensors with a card, a NumPy script, ONNX, a faiss map.
 
 
 @dataclass(frozen=True)
@@ -364,7 +51,8 @@ class CardScore:
 
 @dataclass(frozen=True)
 class Card(Reported):
-    """What an adapter, of `relcore.base.names.ADAPTERS`, was learned from, and how it scored.
+    """The record of an adapter of `relcore.base.names.ADAPTERS`: the pairs that it was learned from, and its
+    scores.
 
     Widths are those of the new model, of the old one, and of the space that is searched; digests are
     `digest_of` of the paired rows as float32 arrays; the commit is "" outside a checkout.
@@ -420,7 +108,9 @@ def card_of(
     scores: Sequence[CardScore] = (),
     commit: str = "",
 ) -> Card:
-    """The card, dated today, of an adapter that was fitted on the pairs new (m, d_new) and old (m, d_old)."""
+    """The card, with today's date, of an adapter that was fitted on the pairs new (m, d_new) and old (m,
+    d_old).
+    """
     return Card(
         method,
         new.shape[1],
@@ -460,7 +150,9 @@ class StepPlan:
 
 
 class LoadedAdapter(Adapter):
-    """An adapter from a file, with its card: it maps queries and the corpus, and learns nothing."""
+    """An adapter read from a file, with its card; it maps queries and the corpus, and cannot be fitted
+    again.
+    """
 
     def __init__(self, card: Card, queries: Steps, corpus: Steps) -> None:
         self.card = card
@@ -477,7 +169,7 @@ class LoadedAdapter(Adapter):
 
 
 def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
-    """Write the file as a whole or not at all; equal adapters and cards give equal bytes.
+    """Write the file atomically; equal adapters and cards give equal bytes.
 
     Raises a SpaceError for a card of other widths, or numbers that are not finite.
     """
@@ -498,7 +190,7 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
 
 
 def load(path: str | Path) -> LoadedAdapter:
-    """The adapter in a file, or in a folder that `export` wrote.
+    """Read the adapter in a file, or in a folder that `export` wrote.
 
     Raises a SpaceError for another or damaged file, shapes that do not fit, or a later layout.
     """
@@ -521,7 +213,7 @@ def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> Loade
 def _steps(
     name: str, side: str, kinds: Sequence[str], width: int, end: int, tensors: dict[str, np.ndarray]
 ) -> Steps:
-    """The steps of one side from rows of `width` to rows of width `end`; pops their tensors."""
+    """Read the steps of one side, from rows of `width` to rows of width `end`, and pop their tensors."""
     if unknown := set(kinds) - set(_KINDS):
         got = f"{quote(sorted(unknown)[:3])}; update Relscope"
         raise SpaceError(f"{name}: expected steps among {quote(_KINDS)}, got {got}")
@@ -558,7 +250,7 @@ _LEAST_LENGTH = 1e-30  # a shorter row counts as zero, which stays zero
 
 
 def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
-    """The steps of one side, ``"queries"`` or ``"corpus"``, as a checked ONNX graph; needs the package onnx.
+    """The steps of one side, ``"queries"`` or ``"corpus"``, as a checked ONNX model; needs the package onnx.
 
     Input ``rows``, float32 (n, d) for any n; output ``mapped``, float32 (n, width) of length 1.
     """
@@ -656,12 +348,13 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     Examples
     --------
     >>> import faiss, numpy as np
-    >>> from relcore.migrate.adapters import InPlaceProcrustesAdapter, index_with_map
+    >>> from relcore.migrate.adapters import index_with_map
+    >>> from relcore.migrate.estimators import ProcrustesAdapter
     >>> old = np.eye(4, 3, dtype=np.float32)[:3]
     >>> new = old[:, ::-1]
     >>> index = faiss.IndexFlatIP(3)
     >>> index.add(old)
-    >>> mapped = index_with_map(index, InPlaceProcrustesAdapter().fit(new, old))
+    >>> mapped = index_with_map(index, ProcrustesAdapter().fit(new, old))
     >>> mapped.search(np.ascontiguousarray(new), 1)[1].ravel().tolist()
     [0, 1, 2]
     """
@@ -771,7 +464,7 @@ def staging_folder(goal: StorePlace) -> Path:
 
 
 def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
-    """Raise a SpaceError where an adapter takes no rows of this width on this side."""
+    """Raise a SpaceError where the rows have another width than the adapter takes on this side."""
     is_query = side == "queries"
     model, expected = ("new", adapter.n_features_in_) if is_query else ("old", adapter.n_features_old_)
     if width != expected:

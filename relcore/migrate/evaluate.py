@@ -21,7 +21,7 @@ from relcore.base.numbers import counted, short
 from relcore.base.text import read_lines
 from relcore.engine.nearest import nearest, without_itself
 from relcore.engine.rows import row_blocks, unit_rows
-from relcore.migrate.adapters import Adapter, WhitenedRelativeAdapter
+from relcore.migrate.estimators import Adapter, WhitenedRelativeAdapter
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import rows_among
 from relcore.runs.progress import Progress, silent
@@ -39,7 +39,7 @@ _LISTED = 3
 def relevance_matrix(
     query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int
 ) -> csr_array:
-    """Grades (n_queries, n_rows) of relevant rows, those above 0 stored; no pair may occur twice."""
+    """The sparse matrix (n_queries, n_rows) of the grades above 0; no pair may occur twice."""
     kept = np.asarray(grade) > 0
     return csr_array((grade[kept].astype(float), (query[kept], row[kept])), shape=(n_queries, n_rows))
 
@@ -50,7 +50,7 @@ def _grades(lists: np.ndarray, relevance: csr_array) -> np.ndarray:
 
 
 def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
-    r"""nDCG@k of each query, (n_queries,), 0 … 1; NaN without a relevant row.
+    r"""nDCG@k of each query, (n_queries,), 0 … 1; NaN for a query without a relevant row.
 
     .. math:: \mathrm{DCG} = \sum_{i=1}^{k} g_i / \log_2(i + 1)
 
@@ -75,8 +75,8 @@ def precision(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
-    """The k rows of `corpus` (n, d) nearest to each query (m, d), (m, k), without its `own` row (m,); −1 for
-    none.
+    """The k rows of `corpus` (n, d) with the largest inner product to each query (m, d), (m, k); its `own`
+    row (m,) is left out, and −1 stands for none.
     """
     lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)), unit=False).rows
     if own is not None:
@@ -94,7 +94,7 @@ class JudgedQuery:
 
 
 def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
-    """TREC judgements: per line a query, an unused iteration, a document and a grade.
+    """Read TREC judgements: per line a query, an unused iteration, a document and a grade.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
 def relevance_of(
     judgements: Sequence[JudgedQuery], queries: Sequence[str], rows: Sequence[str]
 ) -> tuple[csr_array, Mapping[str, int]]:
-    """Judgements as `relevance_matrix`, and how many name an unknown query or row.
+    """The `relevance_matrix` of judgements, and how many of them name an unknown query or row.
 
     Raises a SpaceError where no known row is relevant to a known query.
     """
@@ -145,8 +145,8 @@ def relevance_of(
 
 
 def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
-    """All other rows of a query's label are relevant: labels (n,), "" for none; queries (m,) are row
-    numbers.
+    """The relevance matrix in which all other rows of a query's label are relevant; labels (n,) are "" for
+    none, queries (m,) are row numbers.
     """
     labels = np.asarray(labels, dtype=object)
     lists = [np.flatnonzero((labels == labels[row]) & (labels[row] != "")) for row in queries]
@@ -156,7 +156,7 @@ def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
 
 
 def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> csr_array:
-    """Relevance of the rows in lists (m, k); −1 for none."""
+    """The relevance matrix in which the rows in lists (m, k) are relevant; −1 stands for none."""
     query, row = np.repeat(np.arange(len(lists)), lists.shape[1]), lists.ravel()
     return relevance_matrix(query, row, row >= 0, len(lists), n_rows)
 
@@ -217,7 +217,8 @@ class Pairing:
 def check_pairs(
     new: np.ndarray, old: np.ndarray, random_state: int = 0, names: Sequence[str] = ()
 ) -> Pairing:
-    """Whitened relative coordinates of each half of the pairs, tried on the other half, at eleven shifts.
+    """Test whether rows that are paired belong together: an adapter fitted on each half of the pairs ranks
+    the partners in the other half, at eleven shifts.
 
     A shift by s pairs new row i (m, d_new) with old row i + s (m, d_old), in the order of their files;
     `names` are for the error. Raises a SpaceError below 25 pairs.
@@ -262,7 +263,7 @@ def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.n
 
 
 def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
-    """A caution where exact duplicates are much more frequent in one model than in the other."""
+    """Warn where exact duplicates are much more frequent in one model's rows than in the other's."""
     shares = [1 - len(np.unique(np.asarray(rows, np.float32), axis=0)) / len(rows) for rows in (new, old)]
     sides = (("new", "old", *shares), ("old", "new", *shares[::-1]))
     return [
@@ -300,8 +301,8 @@ class PairSplit(NamedTuple):
 
 
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
-    """Pairs to fit on, chosen by the strategy in the old space, and held-out pairs, drawn by their ids. Those
-    that may not be scored are not held out.
+    """Split the pairs into those to fit on, chosen by the strategy in the old space, and those held out,
+    drawn by a hash of their ids. Pairs that may not be scored are not held out.
 
     The source of `paired` is the old space. `n_pairs` 0 takes all that are not held out; where queries are
     `judged`, no pair needs to be. Raises a SpaceError for too few pairs.
@@ -355,7 +356,9 @@ def covariance(corpus: np.ndarray) -> np.ndarray:
 
 
 def standardised(queries: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Queries (m, d) whose scores over the corpus have variance 1; zero where all scores are equal."""
+    """Queries (m, d) scaled so that their scores over the corpus have variance 1; zero where all scores are
+    equal.
+    """
     wide = queries.astype(np.float64)
     spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, covariance, wide, optimize=True), 0))
     factors = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 1e-9)
@@ -368,7 +371,8 @@ def added_scores(
     corpora: tuple[np.ndarray, np.ndarray],
     weight: float | np.ndarray = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Queries and corpus whose products order rows by z_old + weight · z_new.
+    """Queries and corpus whose inner products are z_old + weight · z_new, the sum of the two standardised
+    scores, up to a constant of each query.
 
     `old` (m, d_old) and bridged `new` (m, d) search the corpora (n, d_old), (n, d): the same object where
     both search the old vectors. The weight may be one of each query (m,).
@@ -388,7 +392,7 @@ ADAPTED = ("bridge", "twice")  # those that depend on the adapter
 
 @dataclass(frozen=True, eq=False)
 class RetrievalTask:
-    """Queries, the corpus that they search, and what they should find.
+    """Queries, the corpus that they search, and the rows that are relevant to them.
 
     Attributes
     ----------
@@ -420,7 +424,7 @@ class RetrievalTask:
         return (ndcg if self.is_judged else precision)(lists, self.relevance, k)
 
     def chance(self, lists: np.ndarray, k: int = K, random_state: int = 0) -> float:
-        """Mean score where the lists belong to other queries, at random."""
+        """The chance level: the mean score where each query is given the list of another query at random."""
         rng, queries = np.random.default_rng(random_state), len(lists)
         return float(np.mean([self.score(lists[derangement(queries, rng)], k) for _ in range(CHANCE_DRAWS)]))
 
@@ -431,7 +435,7 @@ class RetrievalTask:
         k: int = K,
         options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
-        """Corpus rows (q, k) that each option finds, the best first, −1 for none."""
+        """The corpus rows (q, k) that each option finds, the best first, −1 for none."""
         queries, own = adapter.transform(self.new_queries), self.own
         corpus = self.old_corpus if len(adapter.corpus_steps_) == 1 else adapter.corpus(self.old_corpus)
         sides, corpora = (self.old_queries, queries), (self.old_corpus, corpus)
@@ -445,7 +449,9 @@ class RetrievalTask:
         return {name: run() for name, run in searches.items() if name in options}
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> RetrievalTask:
-        """About `most` rows: the relevant ones, the queries' own ones, and others at random."""
+        """The same task on about `most` rows: the relevant ones, the queries' own ones, and others at
+        random.
+        """
         if len(self.rows) <= most:
             return self
         own = [] if self.own is None else self.own
@@ -476,7 +482,7 @@ class RetrievalTask:
 
 
 def derangement(n: int, rng: np.random.Generator) -> np.ndarray:
-    """A random permutation of n ≥ 2 places that leaves none where it is."""
+    """A random permutation of n ≥ 2 elements without a fixed point."""
     order = rng.permutation(n)
     moved = np.empty(n, dtype=np.int64)
     moved[order] = np.roll(order, 1)
@@ -495,7 +501,7 @@ class Interval:
 
 
 class QueryScores(NamedTuple):
-    """Scores of each query (q,), and deviations of their mean (s,) by the draw of the pairs."""
+    """The score of each query (q,), and the deviations (s,) of their mean under other draws of the pairs."""
 
     queries: np.ndarray
     moved: np.ndarray | float = 0.0
@@ -519,7 +525,7 @@ class Bootstrap:
         self._normal = rng.normal(size=(draws, splits)) / np.sqrt(max(splits, 1))
 
     def mean(self, one: QueryScores, least: float = 0.0) -> Interval:
-        """The interval of a mean of numbers from `least` to 1.
+        """The mean of numbers from `least` to 1 with its 95 % bootstrap interval.
 
         Where it would have no width, as all queries agree, the exact one of a share that is 0 is taken: as
         many other queries could be as far away as possible.
@@ -551,7 +557,8 @@ MOST_TRIAL_ROWS = 100_000
 def judged_trial(
     spaces: Sequence[LatentSpace], judgements: Sequence[JudgedQuery], random_state: int = 0
 ) -> tuple[RetrievalTask, tuple[str, ...], list[str]]:
-    """Judged queries on at most 100,000 rows of the old corpus, pairs included; their ids, and cautions.
+    """The retrieval task of judged queries on at most 100,000 rows of the old corpus, pairs included; the
+    ids of the queries; and cautions.
 
     Raises a SpaceError without queries or relevant rows among known ids.
     """
@@ -587,7 +594,7 @@ def judged_trial(
 def held_out_trial(
     paired: Match, parts: PairSplit, relevance: str, k: int, random_state: int = 0
 ) -> RetrievalTask:
-    """At most 2,000 held-out pairs as queries that search the held-out rows.
+    """The retrieval task in which at most 2,000 held-out pairs are queries on the held-out rows.
 
     `relevance` "labels" takes all rows of the query's label where enough rows share one of two or more,
     "neighbours" its k nearest rows by the new model. Raises a SpaceError for too few held-out rows.
@@ -634,8 +641,6 @@ class Pairs(NamedTuple):
 
 FOLDS = 5
 MOST_CHOICE_ROWS = 10_000
-# Without least squares without a penalty, which finds partners and little else, and the published baseline.
-AUTOMATIC = tuple(name for name in ADAPTERS if name not in ("affine", "relative"))
 USUAL = "whitened"  # the best of most cases
 WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equal ones the first is taken
 # Standard errors that a gain loses: of an adapter over the usual one; and of a weight over keeping, which it
@@ -655,7 +660,8 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted:
-    """What all queries together choose, the candidates, the best first, and what each option finds.
+    """The adapter and weight that all queries together choose, all candidates, the best first, and the rows
+    that each option finds.
 
     `weight` is that of the bridged search where the old one counts 1; `found` has rows (q, k) by option.
     """
@@ -669,7 +675,8 @@ class CrossFitted:
 def cross_fitted(
     trial: RetrievalTask, fits: Mapping[str, Adapter], k: int = K, random_state: int = 0
 ) -> CrossFitted:
-    """The best of the fitted adapters as a bridge, and the best weight to query both models with it.
+    """Choose the best of the fitted adapters as a bridge, and the best weight to query both models with it,
+    by cross-validation over queries.
 
     The best has the largest gain, over the whitened adapter or over keeping, less some standard errors. What
     is found for a query is by the choice of the queries of four other folds, so that its score is not
@@ -706,7 +713,9 @@ def cross_fitted(
 
 
 def _best(gains: np.ndarray, folds: np.ndarray, margin: float) -> tuple[int, np.ndarray]:
-    """The candidate of the best gains (c, q), and that of each query (q,) by the gains of other folds."""
+    """The candidate with the best gains (c, q) over all queries, and for each query (q,) that with the best
+    gains over the other folds.
+    """
 
     def best(queries: np.ndarray) -> int:
         some = gains[:, queries]
@@ -731,7 +740,8 @@ def moved_by_pairs(
     k: int = K,
     random_state: int = 0,
 ) -> dict[str, np.ndarray]:
-    """Deviations (10,) of the options' mean scores, one for each tenth of the pairs that is left out.
+    """The jackknife deviations (10,) of each option's mean score: one for each tenth of the pairs that is
+    left out.
 
     Their mean square is the variance of the difference between two draws of as many pairs, twice that of one:
     the value of another draw is where the interval says.
@@ -778,7 +788,8 @@ def curve_of(
     random_state: int = 0,
     report: Progress = silent,
 ) -> tuple[CurvePoint, ...]:
-    """Points of each adapter at each size below the number of pairs, and of all but the first at that number.
+    """Learning curves: the mean score of each adapter at each size below the number of pairs, and of all but
+    the first adapter at that number.
 
     At most 20,000 rows are searched. Smaller sizes of a draw are part of its larger ones. Each adapter is a
     bridge; the first one also queries both models, with the weight that all pairs chose. No points without

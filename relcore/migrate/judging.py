@@ -14,13 +14,7 @@ import numpy as np
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
-from relcore.migrate.migration import (
-    MOVES,
-    NEIGHBOURS,
-    TITLES,
-    MigrationResult,
-    Verdict,
-)
+from relcore.migrate.migration import MOVES, NEIGHBOURS, TITLES, MigrationResult, Verdict
 from relcore.spaces.split import row_keys
 
 SHOWN, MOST, DEPTH = 5, 50, 10
@@ -59,14 +53,15 @@ class BlindAnswers:
 
     @classmethod
     def read(cls, path: Path) -> BlindAnswers:
-        """Raises a SpaceError for a file that is missing, too large, or no such answers."""
+        """Read answers; raises a SpaceError for a file that is missing, too large, or of something else."""
         return records.from_json(cls, records.read_file(path, "answers of the tab Judge"), path.name)
 
 
 def questions(
     result: MigrationResult, ids: np.ndarray, option: str, random_state: int = 0
 ) -> tuple[BlindQuestion, ...]:
-    """At most 50 queries, those first whose two lists differ most; sides are by a hash of the query.
+    """The questions for a judge: at most 50 queries, those first whose two lists differ most; a hash of the
+    query decides which list stands left.
 
     `ids` (n,) are those of the old space. Queries with the same five rows on both sides are left out. Lists
     are compared by their average overlap (Webber et al. 2010) down to rank 10. On 70 % of Cranfield's
@@ -85,7 +80,9 @@ def questions(
 
 
 def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Of two lists (q, k) each, the mean of the shares (q,) that they have in common down to each rank."""
+    """The average overlap (q,) of two ranked lists (q, k): the mean over all depths of the share that they
+    have in common down to that depth.
+    """
     ranks = np.arange(first.shape[1])
     later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]  # what a row adds that both have from this rank on
     same = (first[:, :, None] == second[:, None]) & (first >= 0)[:, :, None]
@@ -95,7 +92,7 @@ def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def with_answers(
     result: MigrationResult, ids: np.ndarray, answers: BlindAnswers, random_state: int = 0
 ) -> MigrationResult:
-    """The result with the verdict of the answers, whose sentence ends with what was measured.
+    """The migration's result with the verdict of the answers, in whose sentence the measured numbers follow.
 
     Raises a SpaceError where no answer is about the rows that this result has found.
     """
@@ -136,7 +133,7 @@ class Tally:
         return self.question is None and self.p <= LEVEL
 
     def verdict(self) -> Verdict:
-        """The sentence for a migration; no option before the end."""
+        """The verdict of the answers, with its sentence; no option before the end."""
         told = f"of {counted(self.n_answers, 'blind answer')}, {self.other:,} prefer “{TITLES[self.option]}”,"
         told += f" {self.keep:,} “{TITLES['keep']}”, and {self.equal:,} neither (sign test, p ="
         told += f" {short(self.p)})"
@@ -149,7 +146,7 @@ class Tally:
 
 
 def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
-    """The tally of the answers to these questions.
+    """Count the answers to these questions.
 
     Answers about other rows than those of the question are left out, as are those after the end.
     """
@@ -170,7 +167,8 @@ def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
 
 
 class Peek(NamedTuple):
-    """The sign test after n answers that prefer a side, (n + 1,), by how many prefer the other option.
+    """The sequential sign test after n answers that prefer a side, as arrays (n + 1,) over how many prefer
+    the other option.
 
     `ends` says whether it ends at once; `p` is how probable it is that a fair coin ends it before, or is as
     far from n / 2.
@@ -182,7 +180,9 @@ class Peek(NamedTuple):
 
 @cache
 def looks() -> tuple[Peek, ...]:
-    """After 0 to 50 answers; from all paths of a fair coin, so that p allows for the looks before."""
+    """The sign test after 0 to 50 answers, with p-values over all paths of a fair coin, so that they allow
+    for the earlier looks.
+    """
     from scipy.special import bdtr  # as `scipy.stats.binom.cdf`, which takes longer to import than a page
 
     paths, ended, found = np.ones(1), 0.0, []  # the probability of each count where the test has not ended

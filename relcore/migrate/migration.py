@@ -11,23 +11,19 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError
-from relcore.base.names import ADAPTERS, STRATEGIES
+from relcore.base.names import ADAPTERS, FORMER_CHOICES, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
-from relcore.catalog.recipe import Recipe, load_all
 from relcore.catalog.task import Task
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.engine.rows import unit_rows
-from relcore.figures.charts import Line, Lines
-from relcore.figures.export import Exportable, chart_exportable
-from relcore.migrate.adapters import Adapter, CardScore, card_of, export
+from relcore.migrate.adapters import CardScore, card_of, export
+from relcore.migrate.estimators import Adapter
 from relcore.migrate.evaluate import (
-    AUTOMATIC,
     OPTIONS,
     PARTS,
     SIZES,
@@ -43,7 +39,6 @@ from relcore.migrate.evaluate import (
     check_pairs,
     cross_fitted,
     curve_of,
-    derangement,
     held_out_trial,
     judged_trial,
     length_cautions,
@@ -55,10 +50,8 @@ from relcore.runs.entries import BundledResults
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
-from relcore.scores.score import Difference, mean_difference
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
-from relcore.spaces.split import row_keys
 
 TITLES = {"keep": "keep", "bridge": "bridge", "twice": "query both models", "re-embed": "re-embed"}
 
@@ -76,7 +69,8 @@ class Verdict:
 
 
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, bool]:
-    """The option, a dearer one only where it is clearly better; and whether it differs from all others.
+    """Choose an option, a dearer one only where it is clearly better; and say whether it differs from all
+    others.
 
     `scores` are of each query (q,) by measured option; those that find the same are not compared.
     """
@@ -92,7 +86,9 @@ def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str
 def verdict_of(
     scores: Mapping[str, QueryScores], bootstrap: Bootstrap, *, k: int, on: str, relevance: str, weight: float
 ) -> Verdict:
-    """`decide`, with its sentence; `on` names the data. Without judgements no option is chosen."""
+    """The verdict of `decide` with its sentence; `on` names the data. Without judgements no option is
+    chosen.
+    """
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
     if relevance == NEIGHBOURS:
         found = (
@@ -149,7 +145,7 @@ class OptionScore:
 
 @dataclass(frozen=True, eq=False)
 class MigrationResult(Reported):
-    """The answer of a migration.
+    """The verdict of a migration, with all that was measured.
 
     Attributes
     ----------
@@ -204,7 +200,7 @@ class MigrationResult(Reported):
         return next((score for score in self.options if score.option == name), None)
 
     def table(self) -> pd.DataFrame:
-        """One row per option: score, interval, chance level, differences to two options, and the weight."""
+        """A table of options: score, interval, chance level, differences to two options, and the weight."""
         rows = []
         for one in self.options:
             row = {"option": TITLES[one.option], "score": one.value}
@@ -261,7 +257,7 @@ class MigrationResult(Reported):
         return Report(verdict.sentence, tables, facts, self.cautions, figures)
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
-        """One row per query, the greatest loss first: query, the two scores, and the change."""
+        """A table of the queries, the greatest loss first: query, the two scores, and the change."""
         before, now = self.scores[to], self.scores[option]
         columns = {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
         table = pd.DataFrame(columns)
@@ -287,7 +283,8 @@ FINDS_THE_SAME = "No verdict: both models find the same rows, so the new one doe
 
 @dataclass(frozen=True, eq=False)
 class MigrationData:
-    """What a migration is measured on: pairs to fit on, and where their `rows` (m,) are in the old space.
+    """The data that a migration is measured on: pairs to fit on, their `rows` (m,) in the old space, and the
+    retrieval task.
 
     `relevance` is that of `MigrationResult`, and `places` (n,) says where the rows of the trial's corpus are
     in the old space.
@@ -304,7 +301,7 @@ class MigrationData:
 
 @dataclass(frozen=True)
 class Migration(Task[MigrationResult]):
-    """What to do about a new embedding model, measured on judged queries or labels.
+    """Decide what to do about a new embedding model, measured on judged queries or labels.
 
     Without these, how much of what the new model finds is found with the old vectors. The spaces are the old
     vectors of the corpus, the new vectors of some of its rows by the same ids, and, where there are
@@ -319,7 +316,7 @@ class Migration(Task[MigrationResult]):
     """
 
     kind: ClassVar[str] = "migration"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     result: ClassVar[str] = "relcore.migrate.migration:MigrationResult"
     title: ClassVar[str] = "Migration to a new model"
 
@@ -342,7 +339,7 @@ class Migration(Task[MigrationResult]):
         choices=STRATEGIES,
         help="How pairs are chosen, in the old space.",
     )
-    compared: tuple[str, ...] = setting(("whitened", "procrustes", "ridge"), choices=ADAPTERS)
+    compared: tuple[str, ...] = setting(("whitened", "in-place", "ridge"), choices=ADAPTERS)
     sizes: tuple[int, ...] = setting(SIZES, low=2)
     draws: int = setting(3, low=1, help="Draws of the pairs per point of the curve.")
     k: int = setting(K, label="Results per query, k", low=1, help="Depth of the lists that are scored.")
@@ -358,8 +355,17 @@ class Migration(Task[MigrationResult]):
     )
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")
 
+    def __post_init__(self) -> None:
+        # Recipes of version 0.2.0 name an adapter that is gone, for a further curve.
+        if isinstance(self.compared, tuple):
+            kept = tuple(name for name in self.compared if name not in FORMER_CHOICES["adapter"])
+            object.__setattr__(self, "compared", kept)
+        super().__post_init__()
+
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores: some thirty fits for the choice and the draws, and three for each point."""
+        """The time on two idle cores: some thirty fits for the choice and the draws, and three for each
+        point.
+        """
         low, high = sorted(space.dimension for space in spaces[:2])
         m = min(len(spaces[1]), 2_000)
         fits = 30 + 2 * self.draws * len(self.sizes)
@@ -372,8 +378,8 @@ class Migration(Task[MigrationResult]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> MigrationResult:
-        """Raises a SpaceError for pairs that do not pair, judgements without known queries, missing
-        labels.
+        """Measure all options. Raises a SpaceError for pairs that do not pair, judgements without known
+        queries, and missing labels.
         """
         report(0, 10, "checking the pairs")
         return self.answer(self.ground(spaces), report)
@@ -381,7 +387,7 @@ class Migration(Task[MigrationResult]):
     def answer(self, ground: MigrationData, report: Progress = silent) -> MigrationResult:
         pairs, trial, state = ground.pairs, ground.trial, self.random_state
         report(1, 10, "choosing an adapter and a weight")
-        fits = {name: pairs.fit(name) for name in (AUTOMATIC if self.adapter == AUTO else (self.adapter,))}
+        fits = {name: pairs.fit(name) for name in (ADAPTERS if self.adapter == AUTO else (self.adapter,))}
         choice = cross_fitted(trial, fits, self.k, state)
         name, weight, found = choice.adapter, choice.weight, choice.found
         report(4, 10, "drawing pairs again")
@@ -437,7 +443,9 @@ class Migration(Task[MigrationResult]):
         )
 
     def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
-        """What is fitted on and scored; raises as `run`. Pairs that were `checked` are not checked again."""
+        """Prepare what is fitted on and scored; raises as `run`. Pairs that were `checked` are not checked
+        again.
+        """
         old, new = spaces[:2]
         paired, state = match(old, new), self.random_state
         new_rows, old_rows = paired.target.vectors, paired.source.vectors
@@ -552,7 +560,8 @@ FEWEST = 5  # queries of a group
 
 
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
-    """One row per group with five queries or more, the greatest loss first; empty below two groups.
+    """A table of the mean change of groups with five queries or more, the greatest loss first; empty below
+    two groups.
 
     `change` (q,) is one score less another; groups are "" for none. Columns: group, queries, change (mean),
     low and high (the 95 % band of random groups of that size), p (corrected for the number of groups).
@@ -583,7 +592,7 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
 def clusters_of(
     vectors: np.ndarray, ids: np.ndarray, n_clusters: int = CLUSTERS, random_state: int = 0
 ) -> np.ndarray:
-    """Clusters (q,) of rows (q, d) of length 1 by k-means, each named after its most central row."""
+    """Assign rows (q, d) of length 1 to clusters by k-means, each named after its most central row: (q,)."""
     from sklearn.cluster import KMeans
 
     rows = unit_rows(vectors)
@@ -596,391 +605,3 @@ def clusters_of(
     ]
     names = np.array([f"around {ids[row]}" for row in central], dtype=object)
     return names[fitted.labels_]
-
-
-# What a migration does to a similarity threshold.
-
-FEWEST_QUERIES = 10  # on each side of the split
-MOST_ROWS = 4000
-_PERMUTATIONS = 100
-_KNOTS = 256
-
-
-@dataclass(frozen=True, eq=False)
-class ScorePairs:
-    """Cosines (q, n) of the same queries and rows in two systems; NaN for the row that is the query itself.
-
-    All rows, not the nearest ones: of rows chosen by one system the other's scores are low.
-    """
-
-    old: np.ndarray
-    new: np.ndarray
-
-    def of(self, queries: np.ndarray) -> ScorePairs:
-        return ScorePairs(self.old[queries], self.new[queries])
-
-    @property
-    def known(self) -> np.ndarray:
-        return ~np.isnan(self.old)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreMap:
-    """A monotone map of new scores to the scale of old ones, linear between its ascending knots (k,).
-
-    A score beyond the first or the last knot takes its value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from relcore.migrate.migration import ScoreMap
-    >>> found = ScoreMap.fit(new=np.array([0.1, 0.2, 0.3, 0.4]), old=np.array([0.2, 0.4, 0.6, 0.8]))
-    >>> [round(float(value), 2) for value in found(np.array([0.1, 0.25, 0.9]))]
-    [0.2, 0.5, 0.8]
-    """
-
-    new: np.ndarray
-    old: np.ndarray
-
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        return np.interp(scores, self.new, self.old)
-
-    @classmethod
-    def fit(cls, new: np.ndarray, old: np.ndarray) -> ScoreMap:
-        """Isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted new
-        ones.
-
-        Sorting first keeps the distribution, so that as many rows as before pass a threshold. Regression row
-        by row would pull scores towards their mean, and strict thresholds would accept almost nothing.
-
-        Raises
-        ------
-        SpaceError
-            Fewer than two scores, counts that differ, or all new scores equal.
-        """
-        from sklearn.isotonic import IsotonicRegression
-
-        new, old = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (new, old))
-        if len(new) != len(old) or len(new) < 2 or new[0] == new[-1]:
-            raise SpaceError(
-                f"score map: expected two scores or more that differ, as many new as old, got {len(new):,}"
-                f" and {len(old):,}"
-            )
-        fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
-        knots = _dense_above(len(fitted.X_thresholds_))
-        return cls(
-            fitted.X_thresholds_[knots].astype(np.float64), fitted.y_thresholds_[knots].astype(np.float64)
-        )
-
-    def threshold(self, old: float) -> float:
-        """The new score from which the mapped score reaches an old threshold; infinite where none does."""
-        reached = np.flatnonzero(self.old >= old)
-        if not len(reached):
-            return float("inf")
-        if not reached[0]:
-            return float(self.new[0])
-        below, above = reached[0] - 1, reached[0]
-        share = (old - self.old[below]) / (self.old[above] - self.old[below])
-        return float(self.new[below] + share * (self.new[above] - self.new[below]))
-
-
-@dataclass(frozen=True, eq=False)
-class ThresholdOutcome:
-    """What a change of model does to one threshold, and what the map restores, on held-out queries.
-
-    Errors are shares of wrong decisions among the pairs of query and row that the old or the new decision
-    accepts (1 less the Jaccard index).
-
-    Attributes
-    ----------
-    threshold, new_threshold : float
-        The old one, and the new score that means the same.
-    old, new, mapped : arrays (101,)
-        Percentiles of the scores.
-    ks_before, ks_after : float
-        Kolmogorov–Smirnov distance to the old scores' distribution, 0 … 1.
-    error_before, error_after : float
-        If the old threshold is applied to new scores, and to mapped ones.
-    change : Difference
-        Of the errors, paired by query.
-    chance, chance_low : float
-        Mean and 2.5 % quantile of the error after the map if each query's new scores belong to another query.
-    accepted_old, accepted_before, accepted_after : float
-        Rows per query that pass.
-    n_fitted, n_queries : int
-        Queries that the map was fitted on, and others that it was judged on.
-    """
-
-    threshold: float
-    new_threshold: float
-    map: ScoreMap
-    old: np.ndarray
-    new: np.ndarray
-    mapped: np.ndarray
-    ks_before: float
-    ks_after: float
-    error_before: float
-    error_after: float
-    change: Difference
-    chance: float
-    chance_low: float
-    accepted_old: float
-    accepted_before: float
-    accepted_after: float
-    n_fitted: int
-    n_queries: int
-
-    @property
-    def beats_chance(self) -> bool:
-        return self.error_after < self.chance_low
-
-    def describe(self) -> str:
-        if not self.beats_chance:
-            return (
-                "The new scores decide no better than those of other queries, so no map restores this"
-                " threshold."
-            )
-        return (
-            f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}:"
-            f" {self.accepted_old:.1f} rows per query passed before, {self.accepted_before:.1f} would pass"
-            f" now, and {self.accepted_after:.1f} pass with the new threshold."
-        )
-
-
-def score_pairs(
-    old: tuple[np.ndarray, np.ndarray],
-    new: tuple[np.ndarray, np.ndarray],
-    own: np.ndarray | None = None,
-    random_state: int = 0,
-) -> ScorePairs:
-    """Scores of every query with every row, or with 4,000 rows at random.
-
-    Each system has queries (q, d) and rows (n, d) of any length; `own` (q,) is the row that is the query
-    itself.
-    """
-    n = len(old[1])
-    rows = np.arange(n)
-    if n > MOST_ROWS:
-        rows = np.sort(np.random.default_rng(random_state).choice(n, MOST_ROWS, replace=False))
-    cosines = [unit_rows(queries) @ unit_rows(base[rows]).T for queries, base in (old, new)]
-    if own is not None:
-        itself = rows[None] == own[:, None]
-        for scores in cosines:
-            scores[itself] = np.nan
-    return ScorePairs(*cosines)
-
-
-def usual_threshold(pairs: ScorePairs, per_query: float = 10) -> float:
-    scores = pairs.old[pairs.known]
-    return float(np.quantile(scores, max(1 - per_query * len(pairs.old) / len(scores), 0)))
-
-
-def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
-    """Fit the map on half of the queries, by a hash of their numbers, and judge it on the other half.
-
-    Raises a SpaceError for fewer than 10 queries on each side, or a threshold beyond −1 … 1.
-    """
-    if not -1 <= threshold <= 1:
-        raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
-    q = len(pairs.old)
-    if q < 2 * FEWEST_QUERIES:
-        raise SpaceError(
-            f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {q}; add pairs or queries"
-        )
-    order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
-    fitting, judging = pairs.of(order[: q // 2]), pairs.of(order[q // 2 :])
-    score_map = ScoreMap.fit(fitting.new[fitting.known], fitting.old[fitting.known])
-    mapped = score_map(judging.new)
-    truth, before, after = (
-        scores >= threshold for scores in (judging.old, judging.new, mapped)
-    )  # a NaN passes nowhere
-    errors = [_wrong(truth, decided) for decided in (before, after)]
-    rng = np.random.default_rng(random_state)
-    permuted = [_wrong(truth, after[derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
-    known = judging.known
-    old, new, restored = judging.old[known], judging.new[known], mapped[known]
-    percentiles = np.linspace(0, 1, 101)
-    return ThresholdOutcome(
-        threshold=float(threshold),
-        new_threshold=score_map.threshold(threshold),
-        map=score_map,
-        old=np.quantile(old, percentiles),
-        new=np.quantile(new, percentiles),
-        mapped=np.quantile(restored, percentiles),
-        ks_before=ks_distance(old, new),
-        ks_after=ks_distance(old, restored),
-        error_before=float(errors[0].mean()),
-        error_after=float(errors[1].mean()),
-        change=mean_difference(*errors),
-        chance=float(np.mean(permuted)),
-        chance_low=float(np.quantile(permuted, 0.025)),
-        accepted_old=float(truth.sum(axis=1).mean()),
-        accepted_before=float(before.sum(axis=1).mean()),
-        accepted_after=float(after.sum(axis=1).mean()),
-        n_fitted=q // 2,
-        n_queries=q - q // 2,
-    )
-
-
-def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
-    first, second = np.sort(first), np.sort(second)
-    places = np.concatenate([first, second])
-    shares = [np.searchsorted(scores, places, side="right") / len(scores) for scores in (first, second)]
-    return float(np.abs(shares[0] - shares[1]).max())
-
-
-def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """Linearised ratio Σ wrong / Σ accepted by either, per query, (q,)."""
-    wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
-    if not either.any():
-        return np.zeros(len(wrong))
-    ratio = wrong.sum() / either.sum()
-    return ratio + (wrong - ratio * either) / either.mean()
-
-
-def _dense_above(n: int) -> np.ndarray:
-    """At most 512 of n places, half of them ever denser towards the end, where thresholds are."""
-    even = np.linspace(0, n - 1, _KNOTS)
-    dense = n - np.geomspace(1, n, _KNOTS)
-    return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
-
-
-MOST_JUDGED = 500  # with 20,000 rows, each matrix of scores is 40 MB
-MOST_SEARCHED = 20_000
-SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
-AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThresholdChange(Task[ThresholdOutcome]):
-    """A threshold of the old model, and the map that restores it after bridging or re-embedding.
-
-    Takes the pairs and queries of a migration, whose result names `adapter`.
-    """
-
-    kind: ClassVar[str] = "migration-threshold"
-    version: ClassVar[int] = 2
-    result: ClassVar[str] = "relcore.migrate.migration:ThresholdOutcome"
-    title: ClassVar[str] = "Similarity threshold"
-
-    migration: Migration
-    adapter: str = setting(choices=ADAPTERS)
-    threshold: float | None = setting(
-        None,
-        low=-1,
-        high=1,
-        help="A cosine of the old model. Default: the one that ten rows per query reach.",
-    )
-    system: str = setting("bridge", choices=SYSTEMS)
-
-    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, m = min(len(spaces[1]), MOST_SEARCHED), self.migration.n_pairs or len(spaces[1])
-        low, high = sorted(space.dimension for space in spaces[:2])
-        return 0.3 + 1e-7 * MOST_JUDGED * n + 1e-9 * min(m, MOST_SEARCHED) * low * high
-
-    def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
-    ) -> ThresholdOutcome:
-        """Raises a SpaceError as `Migration.run`; for re-embedding with rows without a new vector."""
-        state = self.migration.random_state
-        report(0, 2, "fitting the adapter")
-        ground = self.migration.ground(spaces, checked=True)
-        trial = ground.trial.with_fewer_queries(MOST_JUDGED).with_fewer_rows(MOST_SEARCHED, state)
-        if self.system == "bridge":
-            adapter = ground.pairs.fit(self.adapter)
-            new = adapter.transform(trial.new_queries), adapter.corpus(trial.old_corpus)
-        elif trial.new_corpus is None:
-            raise SpaceError(
-                "re-embedding: expected a new vector for every row that is searched, got some rows without;"
-                " leave the judgements out, so that the pairs are both queries and rows"
-            )
-        else:
-            new = trial.new_queries, trial.new_corpus
-        report(1, 2, "searching")
-        pairs = score_pairs((trial.old_queries, trial.old_corpus), new, trial.own, state)
-        threshold = usual_threshold(pairs) if self.threshold is None else self.threshold
-        return restore_threshold(pairs, threshold, state)
-
-
-def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "scores": ["old model", "without the map", "with the map", "of another query, with the map"],
-            "KS distance": [0.0, outcome.ks_before, outcome.ks_after, np.nan],
-            "wrong decisions": [0.0, outcome.error_before, outcome.error_after, outcome.chance],
-            "rows per query": [outcome.accepted_old, outcome.accepted_before, outcome.accepted_after, np.nan],
-        }
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class MigrationChart(Recipe):
-    """The scores of the options of a migration, with their intervals, as a chart.
-
-    Examples
-    --------
-    >>> from relcore import Migration, MigrationChart, SpaceSpec
-    >>> specs = tuple(SpaceSpec("file", f"{name}.npz") for name in ("old", "new"))
-    >>> MigrationChart(spaces=specs, migration=Migration()).figure
-    'migration-options'
-    """
-
-    figure: ClassVar[str] = "migration-options"
-
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    migration: Migration
-
-    def draw(self, result: MigrationResult | None = None) -> Exportable:
-        result = result or self.migration.run(load_all(self.spaces, self.digests, self.figure))
-        return chart_exportable(chart_of(result), self.to_json(), "relscope-migration", result.table)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThresholdScores(Recipe):
-    figure: ClassVar[str] = "threshold-change"
-
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    task: ThresholdChange
-
-    def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
-        outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
-        scores = {
-            "old model": outcome.old,
-            SYSTEMS[self.task.system]: outcome.new,
-            "after the map": outcome.mapped,
-        }
-        shares = np.linspace(0, 1, len(outcome.old))
-        lines = tuple(Line(name, values, shares) for name, values in scores.items())
-        chart = Lines(
-            lines,
-            "similarity, cosine",
-            "share of scores below",
-            marks=(("old threshold", outcome.threshold), ("new threshold", min(outcome.new_threshold, 1.0))),
-            note=(
-                f"{outcome.n_queries:,} held-out queries; KS distance {short(outcome.ks_before, 2)} before, "
-                f"{short(outcome.ks_after, 2)} after"
-            ),
-        )
-        return chart_exportable(
-            chart, self.to_json(), "relscope-migration-threshold", lambda: printed(outcome)
-        )
-
-
-def chart_of(result: MigrationResult) -> Lines:
-    """Score against pairs: the chosen adapter's curves, other adapters as bridges, other options as
-    levels.
-    """
-    lines, curve = [], pd.DataFrame(map(vars, result.curve), columns=[*CurvePoint.__dataclass_fields__])
-    for (adapter, option), part in curve.groupby(["adapter", "option"], sort=False):
-        own = adapter == result.adapter
-        name = TITLES[option] if own else f"{TITLES[option]}, {ADAPTERS[adapter].title}"
-        lines.append(Line(name, part.n_pairs, part.value, *((part.low, part.high) if own else ())))
-    curved, measured = {line.name for line in lines}, [point.n_pairs for point in result.curve]
-    reach = sorted({min(measured, default=result.n_pairs), max(measured, default=result.n_pairs)})
-    for option in result.options:
-        if (name := TITLES[option.option]) not in curved:
-            ends = ([end] * len(reach) for end in (option.value, option.low, option.high))
-            lines.append(Line(name, reach, *ends))
-    return Lines(tuple(lines), "pairs", result.metric, log_x=True)

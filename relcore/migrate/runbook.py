@@ -14,7 +14,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import band, counted, short
 from relcore.engine.rows import unit_rows
 from relcore.files.formats import readable
-from relcore.migrate.adapters import SNIPPET, Adapter, Card
+from relcore.migrate.adapters import SNIPPET, Card
+from relcore.migrate.estimators import Adapter
 from relcore.migrate.evaluate import Interval, search
 from relcore.migrate.migration import MigrationResult
 from relcore.spaces.space import LatentSpace
@@ -26,7 +27,8 @@ _DIFFERS = 1e-3  # more than float16 and other orders of summation make of rows 
 
 @dataclass(frozen=True)
 class Shadow:
-    """Queries of the new model through the adapter, against a store of n rows.
+    """The answers of a store of n rows to queries of the new model through the adapter, compared with exact
+    searches.
 
     Attributes
     ----------
@@ -55,7 +57,7 @@ class Shadow:
     mapped_ms: tuple[float, float]
 
     def rows(self) -> list[list[str]]:
-        """A table, the first row its head."""
+        """The measures as a table of texts, the first row its head."""
         found = [["measure", "value", "95 %", "chance level"]]
         for name, one, chance in (
             ("recall of the store's index after mapping", self.recall, self.chance),
@@ -153,7 +155,7 @@ def shadow(
 
 
 def _shared(one: list[list[str]], other: list[list[str]], k: int) -> Interval:
-    """The mean share of common rows with its normal interval over queries."""
+    """The mean share of common answers, with its normal 95 % interval over queries."""
     shares = np.array([len({*a} & {*b}) / k for a, b in zip(one, other, strict=True)])
     half = 1.96 * shares.std(ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else np.nan
     mean = float(shares.mean())
@@ -168,7 +170,7 @@ class PlanStep:
 
 
 def target_of(old: StorePlace | None) -> StorePlace:
-    """Where mapped rows go, beside the old ones."""
+    """The place of the mapped rows, beside that of the old ones."""
     if old is None:
         return StorePlace("faiss", "mapped.faiss")
     if old.is_file:
@@ -189,7 +191,7 @@ def steps(
     found: Shadow | None = None,
     exported: bool = False,
 ) -> list[PlanStep]:
-    """Prepare, dual write, shadow queries, switch, rollback.
+    """The five steps of a runbook: prepare, dual write, shadow queries, switch, rollback.
 
     `call` is the command without --export, --plan and --shadow, `old` its OLD, `bridge` the folder of the
     adapter, which is there if it is `exported`, n the rows of OLD, `goal` the store that mapped queries
@@ -250,7 +252,7 @@ def steps(
 
 
 def markdown(title: str, listed: Sequence[PlanStep], found: Shadow | None) -> str:
-    """The runbook as a page."""
+    """The runbook as a page in Markdown."""
     parts = [f"# {title}"]
     for number, step in enumerate(listed, 1):
         parts.append(f"## {number}. {step.title}\n\n{step.text}")

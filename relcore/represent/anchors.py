@@ -37,7 +37,7 @@ def select_anchors(
     strategy : one of `names.STRATEGIES`
         Those of Moschella et al. 2023 (their code): uniform; each next anchor farthest in angle from those
         chosen; the row nearest to each k-means centroid; the most frequent rows; the same number from each
-        label, where a label is too small the others fill up. "learned": see `mixtures`.
+        label, where a label is too small the others fill up.
     pool : int, optional
         Choose among the `pool` most frequent rows only (the paper's code: 1,000, 5,000, 10,000).
 
@@ -163,55 +163,6 @@ def _nearest_rows(centres: np.ndarray, directions: np.ndarray) -> np.ndarray:
         chosen[centre] = np.argmax(row)
         similarity[:, chosen[centre]] = -np.inf  # a second centre here takes its next row
     return chosen
-
-
-_MIXED = 1000  # rows that mixtures are made of
-_STEPS, _RATE, _SHARPNESS, _DIVERSITY = 100, 0.1, 20.0, 0.05
-
-
-def learned(
-    space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator
-) -> np.ndarray:
-    some = rng.permutation(candidates)[: max(_MIXED, n_anchors)]
-    directions = _directions(space, some)
-    return some[_nearest_rows(mixtures(directions, n_anchors, rng) @ directions, directions)]
-
-
-def mixtures(X: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
-    """Weights (n_anchors, n) of anchors that are convex mixtures of the rows X (n, d), learned by gradient.
-
-    Each row of weights is a softmax. Adam lowers the mean distance of a row to its nearest anchor, less .05
-    times that between anchors. After "learned anchors" of Svendsen et al. (arXiv 2605.30596, 2026), of which
-    we could read the abstract alone: convex mixtures of rows, by gradient. Losses and numbers are our choice.
-    As a strategy the nearest row stands for each mixture, since an anchor here is a row with an id. Relative
-    rows of the bundled words have an MRR of .966 with 100 such anchors, .971 with random ones and .963 with
-    k-means; of sentences (TF-IDF, MiniLM) with 300 anchors .662, .652 and .709 (mean of five states).
-    """
-    logits, n = rng.normal(size=(n_anchors, len(X))).astype(np.float32), len(X)
-    first, second = np.zeros_like(logits), np.zeros_like(logits)
-    for step in range(1, _STEPS + 1):
-        weights = _softmax(logits)
-        A = weights @ X
-        lengths = np.vecdot(A, A)
-        nearest = np.argmin(lengths - 2 * X @ A.T, axis=1)
-        away = A[nearest] - X
-        pull, others = np.zeros_like(A), A @ A.T
-        np.add.at(pull, nearest, unit_rows(away) / n)
-        apart = np.sqrt(np.maximum(lengths[:, None] + lengths - 2 * others, 1e-12))
-        np.fill_diagonal(apart, np.inf)
-        push = (A * (1 / apart).sum(axis=1, keepdims=True) - (1 / apart) @ A) / max(n_anchors - 1, 1)
-        slope = ((1 - _DIVERSITY) * pull - 2 * _DIVERSITY / n_anchors * push) @ X.T
-        slope = _SHARPNESS * weights * (slope - np.vecdot(weights, slope)[:, None])
-        first += 0.1 * (slope - first)
-        second += 0.001 * (slope * slope - second)
-        rate = _RATE / (1 - 0.9**step)
-        logits -= rate * first / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
-    return _softmax(logits)
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    weights = np.exp(_SHARPNESS * (logits - logits.max(axis=1, keepdims=True)))
-    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def class_balanced(

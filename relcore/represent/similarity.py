@@ -386,35 +386,6 @@ class Quantised(Similarity):
         return self.centroids_[found.rows[:, 0]]
 
 
-class WhitenedProduct(Similarity):
-    """xᵀ Σ⁻¹ a, Σ the covariance of the fitted rows: the inner product of whitened rows, without fixed range.
-
-    Centred, it is unchanged by every invertible affine map, and it keeps the lengths of rows: the whitened
-    inner product of Svendsen, Jakobsen, Mager and Nassar (arXiv 2605.30596, 2026). We could read its abstract
-    alone, so the formula is our reading of it: Σ comes from the rows that `clustered_rows` draws, without a
-    ridge, and directions with less than a millionth of the largest variance are left out. Whitening the
-    cosine, ours, takes the anchors' own K instead: it needs no other rows, and drops the lengths. The product
-    needs many rows: fitted on 1,600 sentences in 384 dimensions, with 300 anchors, its MRR is .464, that of
-    the cosine .652, whitened .722; on 3,000 words in 100 dimensions .995, .979 and .997. See `MethodMap`.
-    """
-
-    learns: ClassVar[bool] = True
-
-    def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
-        rows = X[clustered_rows(len(X), len(anchors))].astype(np.float64)
-        rows -= rows.mean(axis=0)
-        variances, axes = np.linalg.eigh(rows.T @ rows / len(rows))
-        axes = axes[:, kept := variances > 1e-6 * variances[-1]] / np.sqrt(variances[kept])
-        self._basis = axes @ (super().fit(X, anchors, mean, settings).anchors_ @ axes).T
-        return self
-
-    def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
-        out = np.empty((len(X), self._basis.shape[1]), np.float32)
-        for block in row_blocks(len(X)):  # in float64, which holds the inverse of any variance
-            np.matmul(centred(X[block], mean), self._basis, out=out[block], casting="same_kind")
-        return out
-
-
 def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
     """The rows of n that a similarity learns from beside the anchors, in their order: all, where they are
     few; (m,).
@@ -434,15 +405,14 @@ class RelativeProjection(Estimator):
     Parameters
     ----------
     similarity : one of `names.SIMILARITIES`
-        "quantised" is the inner product of cluster centroids (Fig. 7 of the paper), "whitened-product" that
-        of whitened rows (Svendsen et al. 2026, as we read its abstract).
+        "quantised" is the inner product of cluster centroids (Fig. 7 of the paper).
     center : bool
         Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al.
         2023.
     whiten : bool
         Multiply by (K + ridge · I)^(−1/2), K the anchors' own cosines (k, k), the root symmetric:
         near-duplicate anchors count only once. This is the Nyström feature map read as a shared coordinate
-        system, found here independently of the "whitened-product"; cosine only.
+        system; cosine only.
     ridge : float
         λ of the whitening, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     threshold : float

@@ -215,6 +215,7 @@ class FinishedGroup:
     commit: str
     files: tuple[str, ...]
     entries: Mapping[str, Any]
+    folder: Path
 
     @property
     def in_words(self) -> str:
@@ -224,20 +225,25 @@ class FinishedGroup:
 
 
 class BundledResults:
-    """The finished groups in a folder; none if it is empty or missing."""
+    """The finished groups in some folders; none if they are empty or missing."""
 
-    def __init__(self, folder: Path = FOLDER) -> None:
-        self.folder = folder
+    def __init__(self, *folders: Path) -> None:
+        self._folders = folders or (FOLDER,)
+
+    def add(self, folder: Path) -> None:
+        """Take in the results of a further folder, once."""
+        if folder not in self._folders:
+            self._folders += (folder,)
+            for known in ("groups", "_group_of"):
+                self.__dict__.pop(known, None)
 
     @cached_property
     def groups(self) -> dict[str, FinishedGroup]:
         groups = {}
-        for path in sorted(self.folder.glob("*.json")):
+        for path in (path for folder in self._folders for path in sorted(folder.glob("*.json"))):
             record = json.loads(path.read_text(encoding="utf-8"))
-            record["files"] = tuple(record["files"])
-            groups[path.stem] = FinishedGroup(
-                path.stem, *map(record.get, ("date", "commit", "files", "entries"))
-            )
+            facts = record["date"], record["commit"], tuple(record["files"]), record["entries"]
+            groups[path.stem] = FinishedGroup(path.stem, *facts, path.parent)
         return groups
 
     @cached_property
@@ -253,7 +259,7 @@ class BundledResults:
             return None
         if key in group.entries:
             return Entry({}, group.entries[key])
-        path = self.folder / f"{key}.safetensors"
+        path = group.folder / f"{key}.safetensors"
         try:
             return read(path)
         except (Damaged, OSError) as error:
@@ -265,7 +271,7 @@ class BundledResults:
             return None
         if key in group.entries:
             return Summary(key, {}, group.entries[key], 0)
-        return summary(key, self.folder / f"{key}.safetensors")
+        return summary(key, group.folder / f"{key}.safetensors")
 
 
 @cache

@@ -55,10 +55,7 @@ class ProjectionSpec:
     similarity: str = setting(
         "cosine",
         choices=SIMILARITIES,
-        help=(
-            "Similarity of a row to an anchor. Quantised: cosine after clustering (Moschella et al.)."
-            " Whitened product: of rows with covariance 1, as we read Svendsen et al. 2026."
-        ),
+        help="Similarity of a row to an anchor. Quantised: cosine after clustering (Moschella et al.).",
     )
     center: bool = setting(
         True,

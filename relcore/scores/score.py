@@ -73,8 +73,7 @@ class Recall:
 
 
 _SHARES = ("jaccard", "mrr", "class agreement", "cka", "first", "svcca", "pwcca", "gulp", "procrustes")
-_SHARES += ("angular shape", "kernel cka", "angular cka", "knn recall", "cycle knn", "rtd lite", "imd")
-_SHARES += ("gromov-wasserstein",)
+_SHARES += ("angular shape", "kernel cka", "angular cka", "knn recall", "cycle knn")
 RANGES = dict.fromkeys(("cosine", "rsa", "second-order cosine"), (-1.0, 1.0)) | dict.fromkeys(
     _SHARES, (0.0, 1.0)
 )

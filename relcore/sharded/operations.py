@@ -22,25 +22,20 @@ from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
 from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.invert.inversion import InversionSpec, choose_numbers
-from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
+from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
+from relcore.migrate.estimators import apply_steps
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import cosine_score, cosine_sums
-from relcore.scores.comparison import (
-    LIVE_QUERIES,
-    REPRESENTATIONS,
-    ProjectionSpec,
-    groups_of,
-    metrics_of_a_pair,
-    scores_of,
-)
+from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, groups_of, metrics_of_a_pair, scores_of
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.scores.passes import (
     NO_ROWS,
     AlignedPair,
     ColumnSums,
     Plan,
+    ProjectionSpec,
     RowPair,
     RowRoles,
     ScoreRequest,
@@ -314,9 +309,9 @@ class AdapterMap:
 
     @cached_property
     def function(self) -> RowMap:
-        from relcore.migrate import adapters
+        from relcore.migrate import estimators
 
-        steps = tuple(getattr(adapters, name)(**arrays) for name, arrays in self.steps)
+        steps = tuple(getattr(estimators, name)(**arrays) for name, arrays in self.steps)
         return lambda X: apply_steps(steps, X)
 
 

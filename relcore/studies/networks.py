@@ -193,7 +193,7 @@ _BATCH = 64
 def absolute_and_relative_accuracy(
     specs: Sequence[SweptVision], dataset: Dataset, n_anchors: int, random_state: int, report: Progress
 ) -> dict[str, float]:
-    """Test accuracies of two networks that share `n_anchors` random training pictures.
+    """The test accuracies of two networks that share `n_anchors` random training pictures.
 
     "absolute" and "relative, same space": the first one with a head on such rows; "relative, stitched": its
     relative rows read by the second one's head; "chance" and "test rows".
@@ -860,7 +860,7 @@ def rescale_layers(
     classes: np.ndarray,
     alphas: Sequence[float],
 ) -> tuple[float, list[list[float]], list[list[float]]]:
-    """Accuracy of the network as it is; accuracy and share of changed items by layer and length.
+    """The accuracy of the network as it is; accuracy and share of changed answers by layer and length.
 
     A layer's output is vectors (…, d), or a tuple that begins with them; `answer` classifies what `encode`
     gives.
@@ -876,7 +876,7 @@ def rescale_layers(
 
 @contextmanager
 def injected(module: nn.Module, alpha: float) -> Iterator[None]:
-    """Within this context, every output vector of the module (last axis) has length α."""
+    """Rescale every output vector of the module (last axis) to length α within this context."""
     from torch.nn.functional import normalize
 
     def rescale(_module: nn.Module, _inputs: tuple, output: torch.Tensor | tuple) -> torch.Tensor | tuple:
@@ -892,7 +892,8 @@ def injected(module: nn.Module, alpha: float) -> Iterator[None]:
 
 
 def lost_by_layer(run: Mapping[str, Any]) -> list[Estimate]:
-    """Accuracy lost at about each layer's mean length, with the interval of a difference of paired answers.
+    """The accuracy lost at about each layer's mean length, with the interval of a difference of paired
+    answers.
 
     Of n items b are lost and c gained; (b − c) / n has the standard error √(b + c − (b − c)² / n) / n. One
     more item counts as changed, so that the interval has a width where none did.

@@ -4,6 +4,7 @@ share.
 
 from __future__ import annotations
 
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,13 +12,14 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.names import FORMER_STUDIES, STUDIES
+from relcore.base.names import FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
 from relcore.base.numbers import band, counted, short
 from relcore.base.records import need_plain, parse
 from relcore.base.report import Report, Table
@@ -36,7 +38,7 @@ from relcore.figures.charts import Line, Lines, Matrices, PictureGrid
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors
 from relcore.runs.digest import digest_of, plugins_in
-from relcore.runs.entries import Entry, FinishedGroup
+from relcore.runs.entries import Entry, FinishedGroup, bundled_results
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context, Expected, Progress, expect, note_pace
 from relcore.runs.store import Store
@@ -51,7 +53,7 @@ NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number of n values with its 95 % interval, NaN where there are too few.
+    """A number estimated from n values, with its 95 % interval; NaN where there are too few.
 
     ``f"{estimate:2}"`` is ``.93 (95 %: .90 to .95)``, ``f"{estimate}"`` has three decimals.
     """
@@ -170,12 +172,12 @@ def mean_at(table: pd.DataFrame, by: str, value: Any, column: str) -> Estimate:
 
 
 def n_needed(found: Estimate, effect: float) -> int:
-    """About how many values would tell an effect from 0 in four of five studies, by this interval's width."""
+    """The number of values that would tell an effect from 0 with a power of 80 %, by this interval."""
     return round(found.n * ((found.high - found.low) / 2 * (1 + 0.8416 / Z95) / effect) ** 2)
 
 
 def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Estimate]:
-    """Mean of `column` less that at `base` in the same random state, for each other value of `by`.
+    """The mean of `column` less that at `base` in the same random state, for each other value of `by`.
 
     The intervals hold for all of them at once (Bonferroni), so that one may name the best. Values whose mean
     has no interval are left out.
@@ -187,7 +189,7 @@ def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Est
 
 
 def sentence(text: str, *estimates: Estimate) -> str:
-    """The text with the estimates in its brackets; "" unless each has an interval."""
+    """Fill the estimates into the brackets of the text; "" unless each has an interval."""
     return text.format(*estimates) if all(estimate.has_interval for estimate in estimates) else ""
 
 
@@ -202,7 +204,7 @@ def findings_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def findings_over(
     table: pd.DataFrame, by: str, measures: Mapping[str, str], names: Mapping[Any, str] | None = None
 ) -> list[dict[str, Any]]:
-    """A finding for each value of column `by` and each measured column; values without `names` are
+    """The findings for each value of column `by` and each measured column; values without `names` are
     numbers.
     """
     noun = by.removeprefix("n_")
@@ -239,7 +241,7 @@ def chart(
     baselines: Mapping[str, str] | None = None,
     **look: Any,
 ) -> Lines:
-    """Lines, or points, with axis titles (x, y).
+    """A chart of lines, or points, with axis titles (x, y).
 
     `rows` says on what the numbers rest; `baselines` are names of columns whose mean is drawn.
     """
@@ -257,7 +259,7 @@ def points_chart(
     *more: Any,
     **look: Any,
 ) -> Lines:
-    """As `chart`, over choices that are no numbers: x is the place among `names`, measures side by side."""
+    """A `chart` over categories: x is the place among `names`, measures stand side by side."""
     choices = [choice for choice in names if choice in set(table[by])]
     lines = lines_over(table.assign(place=table[by].map(choices.index)), "place", measures)
     width = look.pop("width", 0.12)
@@ -311,6 +313,8 @@ class RunResult:
 class Study(ABC):
     """`kind` is its name among `names.STUDIES`. Raise `version` when a run would give another result.
 
+    A study of a plugin has its `title`, `question` and `paper` (who asked it) as attributes of the class.
+
     A `table` is `StudyRuns.table` of one finished run or more. The docstring of a study is shown on its page.
 
     Attributes
@@ -341,6 +345,14 @@ class Study(ABC):
     def title(self) -> str:
         return STUDIES[self.kind].title
 
+    @property
+    def question(self) -> str:
+        return STUDIES[self.kind].help
+
+    @property
+    def paper(self) -> str:
+        return STUDIES[self.kind].paper
+
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         """The settings of every run, in the order in which they start; see `grid`."""
         chosen = {name: options[of] if isinstance(of, str) else of for name, of in self.varied.items()}
@@ -348,7 +360,7 @@ class Study(ABC):
 
     @abstractmethod
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
-        """One run; equal settings give an equal result."""
+        """Compute one run; equal settings give an equal result."""
 
     def seconds(self, settings: Settings) -> float:
         cost, given = self.cost, map(str, settings.values())
@@ -356,10 +368,10 @@ class Study(ABC):
 
     @abstractmethod
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
-        """What to draw, by name; empty while there is too little."""
+        """The charts by name; empty while there is too little to draw."""
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        """Columns: what, value, low, high (95 %), n, interval (how it was found)."""
+        """A table with the columns what, value, low, high (95 %), n, interval (how it was computed)."""
         return findings_table(findings_over(table, self.by, self.measures, self.names))
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
@@ -369,7 +381,7 @@ class Study(ABC):
 
 @dataclass(frozen=True)
 class StudySpec:
-    """Which study with which choices: hashes, and goes to JSON and back."""
+    """A study with its options; hashable, and convertible to JSON and back."""
 
     kind: str
     options: tuple[tuple[str, Any], ...]
@@ -377,7 +389,7 @@ class StudySpec:
 
     @classmethod
     def of(cls, study: Study, options: Settings | None = None) -> StudySpec:
-        """The spec of these choices, else defaults; raises a SpaceError for an unknown option or choice."""
+        """The spec of these options, else defaults; raises a SpaceError for an unknown option or choice."""
         given, known = dict(options or {}), {option.name: option for option in study.options}
         if unknown := sorted(set(given) - set(known)):
             raise SpaceError(f"{study.kind}: expected options among {quote(known)}, got {quote(unknown)}")
@@ -398,7 +410,7 @@ class StudySpec:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], known: Callable[[str], Study] | None = None) -> StudySpec:
-        """Back from JSON; `known` finds a study by its name, default those of Relscope.
+        """Read a spec from JSON; `known` finds a study by its name, default those of Relscope.
 
         Raises a SpaceError for another version, or options that the study does not have.
         """
@@ -422,7 +434,7 @@ class StudySpec:
 
 
 def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, Any]]:
-    """Settings for each random state and combination of what is varied, with the options named in
+    """The settings for each random state and combination of what is varied, with the options named in
     `shared`.
     """
     named = {name: options[name] for name in shared.split()}
@@ -438,8 +450,16 @@ def study_of(kind: str) -> Study:
     if kind in FORMER_STUDIES:
         now = FORMER_STUDIES[kind]
         raise SpaceError(f"study {kind}: version 0.1.0 of Relscope opens it; now it is part of {now!r}")
+    if kind in PLUGIN_STUDIES and kind not in STUDIES:
+        raise SpaceError(
+            f"study {kind}: expected the package relscope-studies, which has it, got none; install the folder"
+            " plugins/studies of Relscope's source: pip install ./plugins/studies"
+        )
     need_one_of("study", kind, STUDIES)
-    return STUDIES[kind].load()(kind)
+    study = STUDIES[kind].load()(kind)
+    if STUDIES[kind].plugin and (where := getattr(sys.modules[type(study).__module__], "__file__", "")):
+        bundled_results().add(Path(where).parent / "finished")
+    return study
 
 
 AFTER_OTHERS = -1  # a grid takes minutes: what somebody waits for goes before its next run
@@ -458,7 +478,7 @@ def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None
 
 
 def finished_run(study: Study, settings: Settings, store: Store, report: Progress) -> Entry:
-    """A run that another one needs, from the store, else computed now and kept."""
+    """The result of a run that another one needs: from the store, or computed now and kept."""
     key = run_key(study, settings)
     if (entry := store.get(key)) is not None:
         return entry
@@ -505,7 +525,7 @@ class StudyProgress:
 
 
 class StudyRuns:
-    """The runs of one spec. All that lasts is in the store and the queue."""
+    """The runs of one spec, kept in the store and the job queue."""
 
     def __init__(self, study: Study, spec: StudySpec) -> None:
         self.study, self.spec = study, spec
@@ -523,11 +543,13 @@ class StudyRuns:
         return [settings for settings, key in runs if not store.has(key, own)]
 
     def made(self, store: Store) -> FinishedGroup | None:
-        """Where the runs come from that came with Relscope; None if all are the store's own."""
+        """The group of finished results that the runs come from; None if all are the store's own."""
         return next((made for key in self.keys if (made := store.made(key))), None)
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> Expected:
-        """How long the missing runs take, by the pace of finished ones, else of earlier runs of the study."""
+        """The time that the missing runs take, by the pace of finished ones, else of earlier runs of the
+        study.
+        """
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
         seconds = max(sum(missing) / n_workers, max(missing, default=0.0))
         known = [entry.metadata for entry in map(store.summary, self.keys) if entry]
@@ -578,8 +600,8 @@ class StudyRuns:
             time.sleep(pause)
 
     def finish(self, queue: JobQueue, report: Progress | None = None) -> pd.DataFrame:
-        """Compute what is missing; `table` of the whole. Raises a SpaceError if a run fails; call again to
-        resume.
+        """Compute the missing runs, and return the `table` of all. Raises a SpaceError if a run fails; call
+        again to resume.
         """
         if self.missing(queue.store):
             self.start(queue)
@@ -590,7 +612,9 @@ class StudyRuns:
         return self.table(queue.store)
 
     def table(self, store: Store) -> pd.DataFrame:
-        """A row per finished run: settings, results, seconds and key; the index is the run's number."""
+        """A table with a row per finished run: settings, results, seconds and key; the index is the run's
+        number.
+        """
         rows = {number: row for number, key in enumerate(self.keys) if (row := run_row(key, store))}
         return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -616,8 +640,7 @@ def _shown(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class StudyChart(Recipe):
-    """One of a study's charts, default its first, with the study's conclusion; the findings are what LaTeX
-    prints.
+    """A chart of a study, by default its first, with the study's conclusion; LaTeX prints the findings.
 
     The result is the table of the runs; without it, all runs are computed.
     """
@@ -628,7 +651,7 @@ class StudyChart(Recipe):
     chart: str = ""
 
     def draw(self, result: pd.DataFrame | None = None) -> Exportable:
-        """Raises a SpaceError for an unknown chart, a run that fails, or an empty table."""
+        """Draw the chart; raises a SpaceError for an unknown chart, a run that fails, or an empty table."""
         spec = StudySpec.from_json(self.study)
         study, settings = study_of(spec.kind), spec.settings
         if (table := result) is None:
@@ -711,7 +734,7 @@ def digit_pictures(store: Store) -> tuple[Dataset, np.ndarray]:
 
 
 def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
-    """Items that the encoders were not trained on; () where encoders are trained without labels."""
+    """The items that the encoders were not trained on; () where encoders are trained without labels."""
     return tuple(space.ids[held_out_rows(len(space))]) if data == "digits" else ()
 
 
@@ -730,7 +753,7 @@ def _described(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
 
 
 def word_pair(spaces: Sequence[str], store: Store) -> Match:
-    """The two bundled word spaces, or those described in JSON as a session gives them, paired by id.
+    """Match the two bundled word spaces, or those described in JSON as a session gives them, by id.
 
     Raises a SpaceError for other descriptions, or a space that has changed since its digest was taken.
     """
@@ -768,7 +791,9 @@ def ordered_pairs(spaces: Sequence[LatentSpace]) -> list[tuple[int, int]]:
 def studied_split(
     data: str, space: LatentSpace, n_anchors: int, random_state: int, most_rows: int | None = None
 ) -> Split:
-    """Anchors, training rows and test rows; digits are tested on rows that no network was trained on."""
+    """Split rows into anchors, training and test rows; digits are tested on rows that no network was trained
+    on.
+    """
     test_ids, labels = (test_ids_of(data, space), space.labels) if data in LABELLED else ((), None)
     return anchored_split(space.ids, n_anchors, test_ids, labels, most_rows, random_state)
 
@@ -781,7 +806,8 @@ def anchored_split(
     most_rows: int | None = None,
     random_state: int = 0,
 ) -> Split:
-    """Test rows as by `Split.draw`, and random anchors among the others: fewer anchors are the first of more.
+    """Split rows into test rows, as by `Split.draw`, and random anchors among the others; fewer anchors are
+    the first of more.
 
     Takes at most `most_rows` rows, drawn by their ids. Raises a SpaceError for more anchors than rows to draw
     from.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.migrate.migration import Migration, ThresholdChange, losses_by_group
+from relcore.migrate.migration import Migration, losses_by_group
+from relcore.migrate.thresholds import ThresholdChange
 from relcore.spaces.space import LatentSpace
 
 DRAWS = 20
-SETTINGS = {"adapter": "procrustes"}
+SETTINGS = {"adapter": "whitened"}
 
 
 def unrelated(state, n=120):

@@ -14,7 +14,7 @@ from scipy import sparse
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.files.reading import load_space
-from relcore.migrate import adapters
+from relcore.migrate import adapters as export
 from relcore.sharded.space import ShardedSpace
 from relcore.stores.index import StorePlace, load_rows
 from tests.hostile import model_folders
@@ -126,11 +126,11 @@ def faiss_file():
 
 
 def adapter_file(folder, pickled):
-    path = folder / adapters.FILE
+    path = folder / export.FILE
     if pickled is None:
         made, (new, old) = Made("affine"), pairs()
         made.fit(new, old)
-        adapters.write_adapter(made, adapters.card_of(made, new, old, method="made"), path)
+        export.write_adapter(made, export.card_of(made, new, old, method="made"), path)
     else:
         path.write_bytes(pickled)
     return path
@@ -163,7 +163,7 @@ CASES = {
     "faiss": Case(bare("x.faiss", faiss_file), lambda folder: load_space(folder / "x.faiss")),
     "planetoid graph": Case(graph("graph"), of_graph),
     "planetoid rows": Case(graph("allx"), of_graph),
-    "adapter": Case(adapter_file, lambda folder: adapters.load(folder)),
+    "adapter": Case(adapter_file, lambda folder: export.load(folder)),
     "shards": Case(shards, lambda folder: ShardedSpace.open(str(folder / "s")).whole()),
 }
 SLOW = {"model": Case(model, model_folders.encoded, mapped=True)}

@@ -13,13 +13,12 @@ from relcore.drift.check import DriftCheck, DriftSeries
 from relcore.invert.inversion import InversionSpec, Translation, invert_pair
 from relcore.linking.spec import BootstrapSpec
 from relcore.migrate.evaluate import parts_of
-from relcore.scores.comparison import ProjectionSpec
+from relcore.scores.passes import ProjectionSpec
 from relcore.spaces.ids import GuessedIds, without_scores
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.languages import RetrievalSpec, retrieve
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.relative import halves
 from relcore.studies.study import anchored_split
 
 IDS = [f"r{row}" for row in range(200)]
@@ -55,7 +54,6 @@ SCORERS = {
     "migration": (lambda *spaces: len(parts_of(match(*spaces), 0, "random", False).held_out), None),
     "drift": (lambda *spaces: DriftCheck().run(spaces).n, MANY),
     "drift of a series": (lambda *spaces: DriftSeries().run(spaces).n, MANY),
-    "halves of a study": (lambda *spaces: len(halves(match(*spaces).ids, np.arange(30)).test), FEW // 2),
     "split of a study": (lambda *spaces: len(anchored_split(match(*spaces).ids, 30).test), None),
     "experiment": (lambda *spaces: BootstrapSpec(n_anchors=20).run(spaces).n_shared, MANY),
 }

@@ -3,25 +3,21 @@
 import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
-from sklearn.linear_model import LinearRegression, RidgeCV
+from sklearn.linear_model import RidgeCV
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.engine.rows import unit_rows
-from relcore.migrate.adapters import (
+from relcore.migrate.estimators import (
     PENALTIES,
-    AffineAdapter,
     AffineStep,
-    DiagonalAdapter,
-    InPlaceProcrustesAdapter,
-    LowRankAdapter,
     ProcrustesAdapter,
-    RelativeAdapter,
     RidgeAdapter,
     Unit,
     WhitenedInverseAdapter,
     WhitenedRelativeAdapter,
 )
+from relcore.migrate.migration import Migration
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import InverseRelativeProjection
 
@@ -56,34 +52,15 @@ def test_ridge_is_that_of_scikit_learn(pairs, m):
     assert adapter.transform(new) == pytest.approx(wanted, abs=1e-4)
 
 
-def test_affine_is_that_of_scikit_learn(pairs):
-    new, old = pairs
-    peer = LinearRegression().fit(new[:100].astype(float), old[:100].astype(float))
-    wanted = around(peer.predict(new) - old[:100].mean(axis=0), old[:100])
-    assert AffineAdapter().fit(new[:100], old[:100]).transform(new) == pytest.approx(wanted, abs=1e-4)
-
-
 def test_procrustes_is_that_of_scipy(pairs):
     new, old = pairs[0][:, :9], pairs[1]
     new = unit_rows(new)
     means = new[:100].mean(axis=0), old[:100].mean(axis=0)
     rotation, _ = orthogonal_procrustes(new[:100] - means[0], old[:100] - means[1])
-    turned, adapter = (new - means[0]) @ rotation, ProcrustesAdapter().fit(new[:100], old[:100])
-    assert adapter.transform(new) == pytest.approx(unit_rows(turned), abs=1e-5)
-    assert adapter.corpus(old) == pytest.approx(unit_rows(old - means[1]), abs=1e-5)
-    in_place = InPlaceProcrustesAdapter().fit(new[:100], old[:100])
-    assert in_place.transform(new) == pytest.approx(around(turned, old[:100]), abs=1e-5)
-    assert in_place.corpus(old) == pytest.approx(unit_rows(old))
-
-
-def test_diagonal_scaling_finds_the_factors_of_stretched_axes(rng):
-    """Pairs so close to their mean that their lengths hardly differ, which the unit rows would otherwise
-    change.
-    """
-    near = np.eye(6)[0] + 0.01 * np.column_stack([np.zeros(4000), rng.normal(size=(4000, 5))])
-    stretched = np.eye(6)[0] + (near - np.eye(6)[0]) * [1, 1, 0.5, 1, 1, 1]
-    factors = DiagonalAdapter().fit(near, stretched).factors_
-    assert factors[1:] == pytest.approx([1, 0.5, 1, 1, 1], abs=0.02)
+    adapter = ProcrustesAdapter().fit(new[:100], old[:100])
+    turned = (new - means[0]) @ rotation
+    assert adapter.transform(new) == pytest.approx(around(turned, old[:100]), abs=1e-5)
+    assert adapter.corpus(old) == pytest.approx(unit_rows(old))
 
 
 @pytest.mark.parametrize("m", [7, 120])
@@ -97,19 +74,14 @@ def test_whitened_inverse_is_the_inverse_relative_projection(pairs, m):
 
 
 @pytest.mark.parametrize("m", [7, 120])
-@pytest.mark.parametrize("whiten", [False, True])
-def test_relative_adapters_score_as_the_relative_projection_does(pairs, m, whiten):
+def test_whitened_relative_scores_as_the_relative_projection_does(pairs, m):
     """Each query's cosines to all documents, up to a factor of the query's own."""
     new, old = pairs
     sides = [
-        unit_rows(
-            RelativeProjection(whiten=whiten, center=whiten)
-            .fit(side[:m], anchors=np.arange(m))
-            .transform(side[m:])
-        )
+        unit_rows(RelativeProjection(whiten=True).fit(side[:m], anchors=np.arange(m)).transform(side[m:]))
         for side in (new, old)
     ]
-    adapter = (WhitenedRelativeAdapter if whiten else RelativeAdapter)().fit(new[:m], old[:m])
+    adapter = WhitenedRelativeAdapter().fit(new[:m], old[:m])
     found, wanted = adapter.transform(new[m:]) @ adapter.corpus(old[m:]).T, sides[0] @ sides[1].T
     factors = np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
     assert found == pytest.approx(wanted * factors[:, None], abs=2e-4)
@@ -148,13 +120,6 @@ def test_numbers_that_are_not_finite_and_other_widths_are_refused(adapter, pairs
         adapter.fit(new, old).transform(old)
 
 
-def test_low_rank_of_full_rank_is_ridge(pairs):
-    new, old = pairs
-    full, few = LowRankAdapter(rank=64).fit(new, old), LowRankAdapter(rank=3).fit(new, old)
-    assert full.transform(new) == pytest.approx(RidgeAdapter().fit(new, old).transform(new), abs=1e-5)
-    assert np.linalg.matrix_rank(few.query_steps_[1].matrix) == 3
-
-
 def test_a_rotated_copy_is_found_again_whatever_the_lengths_of_its_rows(adapter):
     rng = np.random.default_rng(0)
     old = rng.normal(size=(400, 8)) @ np.diag(np.linspace(2, 1, 8))
@@ -171,3 +136,9 @@ def test_unrelated_pairs_find_what_chance_finds(adapter):
     adapter.fit(new[:300], old[:300])
     nearest = (adapter.transform(new[300:]) @ adapter.corpus(old[300:]).T).argmax(axis=1)
     assert np.mean(nearest == np.arange(100)) <= 0.06  # .01 by chance
+
+
+def test_adapters_of_version_0_2_0_that_are_gone_are_refused_and_left_out_of_curves():
+    with pytest.raises(SpaceError, match=r"adapter: expected one of .*got 'low-rank', which version 0\.2\.0"):
+        Migration(adapter="low-rank")
+    assert Migration(compared=("whitened", "procrustes", "ridge")).compared == ("whitened", "ridge")

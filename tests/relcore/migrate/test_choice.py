@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from relcore.base.names import ADAPTERS
 from relcore.engine.rows import unit_rows
+from relcore.migrate.estimators import InPlaceAdapter
 from relcore.migrate.evaluate import (
-    AUTOMATIC,
     WEIGHTS,
     Pairs,
     RetrievalTask,
@@ -16,6 +17,7 @@ from relcore.migrate.evaluate import (
     neighbours_as_truth,
     search,
 )
+from relcore.represent.translation import Affine
 from tests.relcore.migrate.planted import model
 
 M, Q = 300, 100
@@ -39,7 +41,7 @@ def topics(rng):
     return rng.normal(size=(3 * M, 12))
 
 
-def fits(pairs, names=AUTOMATIC):
+def fits(pairs, names=ADAPTERS):
     return {name: pairs.fit(name) for name in names}
 
 
@@ -47,16 +49,23 @@ def test_a_rotation_is_found_and_all_adapters_are_compared(rng):
     old = rng.normal(size=(2 * M, 10))
     new = old @ np.linalg.qr(rng.normal(size=(10, 10)))[0]
     found = cross_fitted(on(old, new, old), fits(paired(new[:M], old[:M])))
-    assert {one.adapter for one in found.candidates} == set(AUTOMATIC)
+    assert {one.adapter for one in found.candidates} == set(ADAPTERS)
     scores = [one.score for one in found.candidates]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] > 0.95
 
 
+class LeastSquaresAdapter(InPlaceAdapter):
+    def _matrix(self, new, old):
+        return Affine().fit(new, old).matrix_
+
+
 def test_an_adapter_that_fits_noise_is_not_chosen(topics):
     """With 50 pairs and 40 dimensions least squares without a penalty learns mostly noise."""
     old, new = (model(topics, 0.5, 40, seed) for seed in (1, 2))
-    found = cross_fitted(on(old, new, topics), fits(paired(new[:50], old[:50]), ("affine", "whitened")))
+    pairs = paired(new[:50], old[:50])
+    noisy = {"least squares": LeastSquaresAdapter().fit(pairs.new, pairs.old)}
+    found = cross_fitted(on(old, new, topics), noisy | fits(pairs, ("whitened",)))
     assert found.adapter == "whitened"
     assert found.candidates[0].score > found.candidates[1].score + 0.05
 

@@ -12,10 +12,12 @@ import pytest
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.recipe import recipe_of
 from relcore.figures.style import COLUMN, Style
-from relcore.migrate.migration import Migration, MigrationChart, ThresholdChange, ThresholdScores
+from relcore.migrate.charts import MigrationChart, ThresholdScores
+from relcore.migrate.migration import Migration
+from relcore.migrate.thresholds import ThresholdChange
 from tests.relcore.migrate.planted import migration_spaces
 
-TASK = Migration(adapter="procrustes", compared=("ridge",), sizes=(50, 100), draws=1)
+TASK = Migration(adapter="whitened", compared=("ridge",), sizes=(50, 100), draws=1)
 
 
 @pytest.fixture(scope="module")

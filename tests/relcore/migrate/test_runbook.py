@@ -13,7 +13,7 @@ import pytest
 
 from relcore.cli import main
 from relcore.commands.output import write_space
-from relcore.migrate.adapters import InPlaceProcrustesAdapter, WhitenedRelativeAdapter
+from relcore.migrate.estimators import ProcrustesAdapter, WhitenedRelativeAdapter
 from relcore.migrate.runbook import shadow
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import StorePlace, Target, write_index
@@ -71,7 +71,7 @@ def test_unrelated_models_overlap_by_chance(tmp_path):
     rng = np.random.default_rng(0)
     ids = [f"d{row}" for row in range(1000)]
     old, new = (LatentSpace(rng.normal(size=(1000, 16)).astype(np.float32), ids) for _ in "ab")
-    adapter = InPlaceProcrustesAdapter().fit(new.vectors[:400], old.vectors[:400])
+    adapter = ProcrustesAdapter().fit(new.vectors[:400], old.vectors[:400])
     unit = old.vectors / np.linalg.norm(old.vectors, axis=1, keepdims=True)
     place = stored("faiss", tmp_path, unit, ids)
     found = shadow(adapter, place, (old, new), ids[400:], k=K)
@@ -81,7 +81,7 @@ def test_unrelated_models_overlap_by_chance(tmp_path):
 
 @pytest.mark.parametrize(
     ("form", "adapter"),
-    [("lancedb", "ridge"), ("lancedb", "procrustes"), ("npz", "procrustes"), ("npy", "procrustes")],
+    [("lancedb", "ridge"), ("lancedb", "whitened"), ("npz", "whitened"), ("npy", "whitened")],
 )
 def test_every_command_of_a_runbook_runs(form, adapter, tmp_path, monkeypatch, capsys):
     """From a store or a file, with an adapter that searches the old rows as they are, and with others."""

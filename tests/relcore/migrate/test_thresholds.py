@@ -7,11 +7,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from relcore.base.errors import SpaceError
-from relcore.migrate.migration import (
-    ScorePairs,
-    ks_distance,
-    restore_threshold,
-)
+from relcore.migrate.thresholds import ScorePairs, ks_distance, restore_threshold
 
 
 def drawn(noise, n_queries=200, per_query=20, state=0):

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from relcore.base.errors import SpaceError
 from relcore.base.names import STRATEGIES
 from relcore.engine.rows import unit_rows
-from relcore.represent.anchors import mixtures, select_anchors, shared_anchors
+from relcore.represent.anchors import select_anchors, shared_anchors
 
 
 @pytest.fixture
@@ -51,15 +51,6 @@ def test_farthest_point_is_the_naive_greedy(space):
     for step in range(1, 60):
         to_chosen = distances[:, order[:step]].min(axis=1)
         assert to_chosen[order[step]] == pytest.approx(to_chosen.max(), abs=1e-6)
-
-
-def test_mixtures_are_convex_and_cover_better_than_random_rows(rng):
-    X = unit_rows(rng.normal(size=(300, 10)))
-    weights = mixtures(X, 20, rng)
-    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
-    assert weights.min() >= 0
-    mixed, drawn = (cdist(X, A).min(axis=1).mean() for A in (weights @ X, X[rng.choice(300, 20)]))
-    assert mixed < 0.95 * drawn
 
 
 def test_k_means_takes_one_row_near_each_cluster(rng, make_space):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 from pathlib import Path
 
 import numpy as np
@@ -93,12 +92,6 @@ def test_a_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
     assert len(runs.table(store)) == len(runs)
     assert study.charts(spec.settings, runs.table(store))
     assert study.conclusion(spec.settings, runs.table(store))
-
-
-def test_the_documentation_has_the_findings_of_the_finished_runs():
-    script = runpy.run_path(str(Path(__file__).parents[3] / "assets/finished/make_finished.py"))
-    text = script["PLACES"].read_text(encoding="utf-8")
-    assert text == script["with_findings"](text), "run make_finished.py --only-texts"
 
 
 @pytest.mark.parametrize("name", ["digits", "sentences"])

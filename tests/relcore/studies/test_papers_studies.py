@@ -9,10 +9,10 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.names import STUDIES
 from relcore.catalog.catalog import SpaceSpec
+from relcore.represent.methods import relative
 from relcore.runs.store import Store
-from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from relcore.studies import inversion, networks, relative, study
+from relcore.studies import networks, study
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -32,12 +32,6 @@ def copies(rng):
         LatentSpace(X, ids, name=name, labels=labels)
         for name, X in (("a", vectors), ("b", 2 * vectors @ rotation))
     ]
-
-
-@pytest.fixture
-def words(monkeypatch, copies):
-    for module in (inversion, relative):
-        monkeypatch.setattr(module, "word_pair", lambda spaces, store: match(*copies))
 
 
 @pytest.fixture
@@ -96,21 +90,6 @@ def test_anchor_count_on_a_rotated_copy_stitches_as_well_as_it_stays(encoders, s
     # draws.
     error = np.sqrt(0.25 * 0.75 / (2 * table["test rows"].min()))
     assert dict(charts["accuracy"].baselines)["chance"] == pytest.approx(0.25, abs=3.5 * error)
-
-
-@pytest.mark.parametrize("data", ["digits", "words"])
-def test_anchor_choice_on_a_rotated_copy_is_perfect_whichever(data, words, encoders, store):
-    study, chosen = study_of("anchor-choice"), {"data": data, "n_anchors": 30}
-    settings = options_of("anchor-choice", anchors=["r1", "r99", "r200"], **chosen)
-    table = table_of(study, settings, store, lambda one: one["random_state"] == 0)
-    if data == "words":
-        assert set(table.choice) == {*relative._OF_WORDS, "picked"}
-        assert table.mrr.tolist() == pytest.approx([1] * len(table))
-        assert table.cosine.tolist() == pytest.approx([1] * len(table), abs=1e-5)
-    else:
-        np.testing.assert_allclose(table["relative, stitched"], table["relative, same space"])
-    charts, _ = answers(study, settings, table)
-    assert "one class only" in next(iter(charts.values())).x_names
 
 
 def test_spaces_of_a_session_travel_as_json(tmp_path, copies, store):

@@ -1,0 +1,441 @@
+"""Do two trainings differ by an isometry only? Disparity on held-out rows, and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.magnitude import centred
+from relcore.base.numbers import general, short
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.vision import SweptVision, held_out_rows
+from relcore.engine.rows import mean_row
+from relcore.figures.charts import Line, Lines
+from relcore.represent.similarity import RelativeProjection
+from relcore.represent.translation import Affine, Procrustes
+from relcore.runs.progress import Progress
+from relcore.runs.store import Store
+from relcore.scores.dimension import condition_number, participation_ratio, two_nn
+from relcore.scores.neighbours import find_neighbours
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.autoencoders import AutoencoderSpec, fit_autoencoder
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
+from relcore.studies.study import (
+    Estimate,
+    Option,
+    RunResult,
+    Settings,
+    Study,
+    chart,
+    count_of,
+    data_option,
+    digit_pictures,
+    finding,
+    findings_table,
+    grid,
+    lines_by,
+    listed,
+    mean,
+    mean_score,
+    n_needed,
+    sentence,
+    share,
+    slope,
+    states,
+    studied_spaces,
+    studied_split,
+)
+
+NETWORKS = {"mlp": "MLP", "cnn": "CNN", "autoencoder": "autoencoder"}
+ALIKE = 0.1  # below it an isometry and one scale explain nine tenths of the spread
+_EPOCHS = {"mlp": 10, "cnn": 6, "autoencoder": 6}
+_DATA = DatasetSpec("digits")
+_N_ANCHORS = 300
+_BELOW = f"share of disparities below {ALIKE:g}"
+_RESIDUALS = (0.0, 0.5, 1.0, 1.5)
+_LOSSES = {"procrustes loss": "absolute head after Procrustes", "relative loss": "relative head"}
+_SCALED = ("disparity", *_LOSSES)
+
+
+class Isometry(Study):
+    """Pairs of trainings on the digits that differ in their random state alone, as many in each cell (a
+    network and a width): classifiers' last layers, autoencoders' codes.
+
+    Disparity: centre both, fit the best isometry and one scale (orthogonal Procrustes) on all training rows,
+    and divide the squared error on held-out rows by their squared distance from the mean; the mean of both
+    directions. 0: the spaces differ by an isometry and a scale only; 1: as far as the mean itself. The loss
+    is the accuracy of a logistic head on its own encoder less its accuracy on the other one, through 300
+    anchors.
+
+    Cells of high disparity have weak networks, too, so costs are slopes within cells: over their pairs, and
+    in each pair over 0 to 1½ times what the best isometry leaves of the second space.
+    """
+
+    title = "Isometry of training runs"
+    question = "How often do two training runs differ only by an isometry, and what does the rest cost?"
+    paper = "Moschella et al. 2023, Fig. 1 and section 3"
+
+    options = (
+        Option(
+            "networks",
+            "Networks",
+            tuple(NETWORKS),
+            tuple(NETWORKS),
+            many=True,
+            names=tuple(NETWORKS.values()),
+        ),
+        Option("widths", "Widths", (4, 8, 32, 128), (4, 8, 32, 128), many=True, help="Of the space."),
+        Option("n_states", "Pairs of trainings", (3, 4, 6, 10, 20), 20, help="For each network and width."),
+    )
+    cost: ClassVar = {"mlp": 5.0, "cnn": 7.0, "autoencoder": 13.0}
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        varied = {"network": options["networks"], "width": options["widths"]}
+        return [run | {"residuals": list(_RESIDUALS)} for run in grid(options, "", **varied)]
+
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
+        state = settings["random_state"]
+        source, target = (
+            trained_space(settings["network"], settings["width"], 2 * state + second, store, report)
+            for second in (0, 1)
+        )
+        test = held_out_rows(len(source))
+        values = compared(source, target, test, state)
+        scaled = [
+            compared(source, with_residual(source, target, test, times), test, state)
+            for times in settings["residuals"]
+        ]
+        scales = {f"scaled {name}": [round(one[name], 4) for one in scaled] for name in _SCALED}
+        return RunResult({name: round(value, 4) for name, value in values.items()} | scales)
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
+        rows, disparity = count_of(table, "held-out digits"), "disparity on held-out rows"
+        look = ("width of the space", disparity), rows, {"permuted rows": "chance"}
+        lines = lines_by(table, "width", "disparity", "network", NETWORKS)
+        charts = {"disparity over width": chart(table, lines, *look, log_x=True)}
+        note = (
+            f"{listed(map(general, _RESIDUALS))} times what an isometry leaves; means of {len(table)} pairs"
+        )
+        for column, name in _LOSSES.items():
+            curves = [
+                Line(cell, *(np.mean(part[f"scaled {one}"].tolist(), 0) for one in ("disparity", column)))
+                for cell, part in _cells(table).items()
+            ]
+            charts[f"loss, {name}"] = Lines(curves, disparity, "accuracy lost", note=f"{note}, {rows}")
+        return charts
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        means = _over_cells(by_cell(table)).items()
+        rows = [finding(f"{name}, mean of cells", value, "Student's t over cells") for name, value in means]
+        for cell, part in _cells(table).items():
+            rows.append(finding(f"{cell}, {_BELOW}", share(part.disparity < ALIKE), "Wilson's"))
+            rows.append(finding(f"{cell}, disparity", mean(part.disparity), "Student's t over pairs"))
+        return findings_table(rows)
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        cells = by_cell(table)
+        ends = [(cells[_BELOW][end], end) for end in (cells[_BELOW].idxmin(), cells[_BELOW].idxmax())]
+        least, most = (f"{short(value, 2)} ({cell})" for value, cell in ends)
+        return sentence(
+            "An isometry and a scale explain nine tenths of the held-out spread in a share of {:2} of pairs"
+            f" of trainings, the mean of {len(cells)} networks and widths with {len(table) // len(cells)}"
+            f" pairs each, from {least} to {most}. Where what they leave is scaled, .1 more disparity costs"
+            " {} of accuracy with an absolute head after Procrustes (between pairs of one network and width,"
+            " .1 more goes with {}), and {} with a relative head ({}).",
+            *_over_cells(cells).values(),
+        )
+
+
+def _cells(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    parts = table.groupby(["network", "width"], sort=False)
+    return {f"{NETWORKS[network]}, width {width}": part for (network, width), part in parts}
+
+
+def _over_cells(cells: pd.DataFrame) -> dict[str, Estimate]:
+    return {name: (mean_score if name == _BELOW else mean)(values) for name, values in cells.items()}
+
+
+def by_cell(table: pd.DataFrame) -> pd.DataFrame:
+    """For each network and width, the share of pairs that are alike, and what .1 of disparity costs.
+
+    Costs are least-squares slopes within the cell, so that no network or width is compared with another one:
+    the mean of those over the scaled residuals of each pair, and that from pair to pair.
+    """
+    rows: dict[str, dict[str, float]] = {}
+    for cell, part in _cells(table).items():
+        rows[cell] = {_BELOW: (part.disparity < ALIKE).mean()}
+        for loss, name in _LOSSES.items():
+            pairs = zip(part["scaled disparity"], part[f"scaled {loss}"], strict=True)
+            scaled = np.mean([slope(*pair).value for pair in pairs])
+            rows[cell] |= {f"cost, scaled, {name}": scaled / 10}
+            rows[cell] |= {f"cost, between pairs, {name}": slope(part.disparity, part[loss]).value / 10}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def with_residual(source: LatentSpace, target: LatentSpace, test: np.ndarray, times: float) -> LatentSpace:
+    """The target with its residual against the best isometric fit of the source scaled: 0 gives an isometry
+    of the source, 1 the target. The fit is on the rows not tested on.
+    """
+    known = np.setdiff1d(np.arange(len(source)), test)
+    image = Procrustes().fit(source.vectors[known], target.vectors[known]).transform(source.vectors)
+    moved = image + np.float32(times) * (target.vectors - image)
+    return LatentSpace(moved, target.ids, name=f"{target.name}, × {times:g}", labels=target.labels)
+
+
+def trained_space(network: str, width: int, random_state: int, store: Store, report: Progress) -> LatentSpace:
+    if network != "autoencoder":
+        encoder = SweptVision(network, width, epochs=_EPOCHS[network], random_state=random_state)
+        return encode(_DATA, encoder, store, report)[0]
+    dataset, pictures = digit_pictures(store)
+    known = np.setdiff1d(np.arange(len(dataset)), held_out_rows(len(dataset)))
+    spec = AutoencoderSpec(width=width, epochs=_EPOCHS[network])
+    vectors = fit_autoencoder(pictures[known], known[:0], spec, random_state, report).encode(pictures)
+    name = f"autoencoder {width}, state {random_state}"
+    return LatentSpace(vectors, dataset.ids, name=name, labels=dataset.labels)
+
+
+def compared(
+    source: LatentSpace, target: LatentSpace, test: np.ndarray, random_state: int = 0
+) -> dict[str, float]:
+    """Disparities of two spaces over the same labelled rows on the test rows, and the losses of stitching."""
+    known = np.setdiff1d(np.arange(len(source)), test)
+    order = np.random.default_rng(random_state).permutation(len(source))
+    shuffled = source.vectors[order]
+    pairs = [(source.vectors, target.vectors), (target.vectors, source.vectors)]
+    values = {
+        "disparity": float(np.mean([disparity(*pair, known, test) for pair in pairs])),
+        "affine disparity": float(np.mean([disparity(*pair, known, test, Affine()) for pair in pairs])),
+        "chance": disparity(shuffled, target.vectors, known, test),
+    }
+    spec = StitchSpec(
+        ("absolute", "relative", "procrustes"),
+        random_states=(random_state,),
+        n_anchors=min(_N_ANCHORS, len(known) // 2),
+        test_ids=tuple(source.ids[test]),
+    )
+    result = stitch_matrix([source, target], spec)
+    for method in ("relative", "procrustes"):
+        accuracy = result.matrix(method, "accuracy")[0]
+        values[f"{method} loss"] = float(np.diag(accuracy).mean() - accuracy[~np.eye(2, dtype=bool)].mean())
+    own = np.diag(result.matrix("absolute", "accuracy")[0]).mean()
+    return values | {"accuracy": float(own), "chance of accuracy": result.chance(), "test rows": len(test)}
+
+
+def disparity(
+    source: np.ndarray, target: np.ndarray, known: np.ndarray, test: np.ndarray, kind: Any = None
+) -> float:
+    """The Procrustes disparity Σ ‖ŷ − y‖² / Σ ‖y − mean‖² over the test rows, with map and mean fitted on
+    the known rows.
+
+    0: an isometry and a scale (or what `kind` fits) explain all; 1: no better than the mean.
+    """
+    fitted = (kind or Procrustes()).fit(source[known], target[known])
+    errors = fitted.transform(source[test]) - target[test]
+    spread = centred(target[test], mean_row(target[known]))
+    return float(np.sum(errors**2, dtype=np.float64) / np.sum(spread**2, dtype=np.float64))
+
+
+COUNTS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
+PLATEAU = 0.95
+ROOT = 0.5  # the least exponent that would change how many anchors one takes; ours, no paper gives one
+_MOST_ROWS = 6000
+_TRAINED = tuple((network, width) for network in ("mlp", "cnn") for width in (8, 32, 128))
+_REDUCED = (3, 6, 12, 25, 50)  # principal components of the word spaces: the same words, another dimension
+_PAIRS = {
+    "words": 1,
+    "reduced": len(_REDUCED),
+    "pooled": 1,
+    "digits": 6,
+    "sentences": 6,
+    "trainings": len(_TRAINED),
+}
+_K = 10
+_DIMENSIONS = {
+    "intrinsic dimension": two_nn,
+    "participation ratio": participation_ratio,
+    "condition number": condition_number,
+    "width": lambda rows: rows.shape[1],
+}
+_STUDENT = "Student's t over pairs of spaces"
+_PREDICTORS = {
+    "intrinsic dimension": "intrinsic dimension (TwoNN)",
+    "participation ratio": "participation ratio",
+    "condition number": "condition number",
+    "width": "width of the space",
+}
+
+
+class AnchorDimension(Study):
+    """For each pair of spaces the number of random anchors, 2 to 512, at which the held-out MRR of relative
+    rows comes to 95 % of its plateau, its best value; means over the random states, logarithms interpolated.
+
+    MRR is mutual among the held-out rows, k = 10. Intrinsic dimension (TwoNN), participation ratio and
+    condition number are geometric means of the two spaces' other rows. A pair has no answer where the best
+    MRR is less than three times what chance gives, or where it is still growing at 512 anchors.
+    """
+
+    title = "Anchors and dimension"
+    question = "How many anchors does a space need for its intrinsic dimension and its condition number?"
+    paper = "Moschella et al. 2023, left open in section 6"
+
+    options = (
+        data_option("words", "reduced", "pooled", "digits", "sentences", "trainings"),
+        states("the anchors and the held-out rows"),
+    )
+    cost: ClassVar = dict.fromkeys(_PAIRS, 3.0) | {"words": 6.0, "reduced": 6.0, "trainings": 4.0}
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        runs = grid(options, "", data=options["data"], pair=range(max(_PAIRS.values())))
+        return [run for run in runs if run["pair"] < _PAIRS[run["data"]]]
+
+    def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
+        data, state = settings["data"], settings["random_state"]
+        pair = spaces_of_pair(data, settings["pair"], store, report)
+        material = {"trainings": "digits", "reduced": "words"}.get(data, data)
+        split = studied_split(material, pair[0], max(COUNTS), state, _MOST_ROWS)
+        report(0, 1, " and ".join(space.name for space in pair))
+        if data == "reduced":
+            pair = tuple(reduced(space, split.known, _REDUCED[settings["pair"]]) for space in pair)
+        known = [space.vectors[split.known] for space in pair]
+        values: dict[str, Any] = {
+            "spaces": " and ".join(space.name for space in pair),
+            "test rows": len(split.test),
+        }
+        for name, measure in _DIMENSIONS.items():
+            values[name] = float(np.exp(np.mean([np.log(measure(rows)) for rows in known])))
+        for count in COUNTS:
+            relative = [
+                RelativeProjection()
+                .fit(rows, anchors=space.vectors[split.anchors[:count]])
+                .transform(space.vectors[split.test])
+                for rows, space in zip(known, pair, strict=True)
+            ]
+            mrr = find_neighbours(*relative, k=_K, convention="mutual").mrr(20)
+            values[f"mrr, {count} anchors"] = float(mrr)
+        return RunResult(values | {"chance": mrr.null.mean, "chance, 97.5 %": mrr.null.high})
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
+        pairs, charts = _by_pair(table), {}
+        if not len(pairs):
+            return {}
+        y = f"anchors for {PLATEAU * 100:.0f} % of the plateau"
+        note = f"{len(pairs)} pairs of spaces, means over {table.random_state.nunique()} random states"
+        for predictor, title in _PREDICTORS.items():
+            points = [
+                Line(data, part[predictor], part.anchors, labels=list(part.spaces))
+                for data, part in pairs.groupby("data", sort=False)
+            ]
+            charts[predictor] = Lines(points, title, y, kind="points", log_x=True, note=note)
+        curves = table[[f"mrr, {count} anchors" for count in COUNTS]].set_axis(COUNTS, axis=1)
+        shares = curves.div(curves.max(axis=1), axis=0).assign(data=table.data)
+        long = shares.melt("data", var_name="anchors", value_name="share")
+        lines = lines_by(long, "anchors", "share", "data", {data: data for data in _PAIRS})
+        look = {"log_x": True, "note": "bands: 95 % over pairs of spaces and random states"}
+        return charts | {"curves": Lines(lines, "number of anchors", "MRR over its plateau", **look)}
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        pairs, rows = _by_pair(table), []
+        parts = {"different pairs": _different(pairs), "reduced words": pairs[pairs.data == "reduced"]}
+        for name, part in parts.items():
+            if not len(part):
+                continue
+            ratio = part.anchors / part["intrinsic dimension"]
+            named = {"anchors": part.anchors, "anchors over intrinsic dimension": ratio}
+            rows += [
+                finding(f"{name}: {what}, geometric mean", _geometric(values), _STUDENT)
+                for what, values in named.items()
+            ]
+            rows += [
+                finding(f"{name}: exponent of the {title}", _power(part, predictor), "logarithms over pairs")
+                for predictor, title in _PREDICTORS.items()
+            ]
+        return findings_table(rows)
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        pairs = _by_pair(table)
+        different = _different(pairs)
+        if len(different) < 4:
+            return ""
+        without = len(_different(table)[["data", "pair"]].drop_duplicates()) - len(different)
+        growth = [_growth(different, name) for name in ("intrinsic dimension", "condition number")]
+        series = _power(pairs[pairs.data == "reduced"], "intrinsic dimension")
+        words = f" For {series.n} cuts of one pair of word spaces to fewer axes, the exponent is {series:2}."
+        return (
+            f"Over {len(different)} pairs of spaces, some with a space in common ({without} more have no"
+            f" plateau by {COUNTS[-1]} anchors), {PLATEAU * 100:.0f} % of the plateau of held-out MRR takes"
+            f" {_geometric(different.anchors):0} anchors. {' '.join(growth)}{words * series.has_interval}"
+        )
+
+
+def spaces_of_pair(data: str, number: int, store: Store, report: Progress) -> tuple[LatentSpace, LatentSpace]:
+    if data == "trainings":
+        first, second = (trained_space(*_TRAINED[number], state, store, report) for state in (0, 1))
+        return first, second
+    spaces = studied_spaces("words" if data == "reduced" else data, store, report)
+    return list(combinations(spaces, 2))[0 if data == "reduced" else number]
+
+
+def reduced(space: LatentSpace, known: np.ndarray, width: int) -> LatentSpace:
+    rows = space.vectors[known].astype(np.float64)
+    mean = rows.mean(axis=0)
+    axes = np.linalg.eigh((rows - mean).T @ (rows - mean))[1][:, ::-1][:, :width]
+    return LatentSpace((space.vectors - mean) @ axes, space.ids, name=f"{space.name}, {width} components")
+
+
+def needed(
+    counts: Sequence[int], curve: Sequence[float], least: float, share: float = PLATEAU
+) -> float | None:
+    """The number of anchors, interpolated, at which the curve first reaches this share of its best value.
+
+    None where the best value is below `least`, or where only the last number comes to that share.
+    """
+    values = np.asarray(curve, dtype=float)
+    wanted = share * values.max()
+    if values.max() < least or (values[:-1] < wanted).all():
+        return None
+    last = int(np.argmax(values >= wanted))
+    if last == 0:
+        return float(counts[0])
+    part = (wanted - values[last - 1]) / (values[last] - values[last - 1])
+    low, high = np.log(counts[last - 1]), np.log(counts[last])
+    return float(np.exp(low + part * (high - low)))
+
+
+def _by_pair(table: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for (data, pair), part in table.groupby(["data", "pair"], sort=False):
+        curve = [part[f"mrr, {count} anchors"].mean() for count in COUNTS]
+        anchors = needed(COUNTS, curve, 3 * part["chance, 97.5 %"].mean())
+        if anchors is not None:
+            row = {"data": data, "pair": pair, "spaces": part.spaces.iloc[0], "anchors": anchors}
+            rows.append(row | np.exp(np.log(part[[*_PREDICTORS]].astype(float)).mean()).to_dict())
+    return pd.DataFrame(rows, columns=["data", "pair", "spaces", "anchors", *_PREDICTORS])
+
+
+def _different(pairs: pd.DataFrame) -> pd.DataFrame:
+    return pairs[pairs.data != "reduced"]
+
+
+def _power(pairs: pd.DataFrame, predictor: str) -> Estimate:
+    return slope(np.log(pairs[predictor]), np.log(pairs.anchors))
+
+
+def _growth(pairs: pd.DataFrame, name: str) -> str:
+    power = _power(pairs, name)
+    if power.low <= 0 and power.high >= ROOT:
+        return (
+            f"For growth with the {name} the study is underpowered (exponent {power:2}): it takes about"
+            f" {n_needed(power, ROOT)} pairs to tell growth with its square root from none."
+        )
+    how = "with the" if power.low > 0 else "with less than the square root of the"
+    return f"Their number grows {how} {name}{', if at all' * (power.low <= 0)} (exponent {power:2})."
+
+
+def _geometric(values: pd.Series) -> Estimate:
+    logs = mean(np.log(values))
+    return Estimate(*np.exp([logs.value, logs.low, logs.high]).tolist(), logs.n)

@@ -1,0 +1,236 @@
+"""Adapters: maps from a new model's queries to an old model's vectors, as steps that NumPy, ONNX and faiss
+can do.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.base.magnitude import lengths
+from relcore.engine.rows import row_blocks, unit_rows
+from relcore.represent.similarity import Estimator, need_finite
+from relcore.represent.translation import Procrustes
+from relcore.spaces.space import MatrixLike
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """Scale each row to length 1; a zero row stays zero."""
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        return unit_rows(X)
+
+
+@dataclass(frozen=True, eq=False)
+class AffineStep:
+    """The affine map x·matrix + offset in float32: matrix (d_in, d_out), offset (d_out,)."""
+
+    matrix: np.ndarray
+    offset: np.ndarray
+
+    @classmethod
+    def between(cls, matrix: np.ndarray, start: np.ndarray, end: np.ndarray | float = 0.0) -> AffineStep:
+        """The map (x − start)·matrix + end, its offset computed in float64."""
+        return cls(
+            np.ascontiguousarray(matrix, dtype=np.float32), np.asarray(end - start @ matrix, dtype=np.float32)
+        )
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(X, dtype=np.float32) @ self.matrix + self.offset
+
+
+Step = Unit | AffineStep
+Steps = tuple[Step, ...]
+
+
+def apply_steps(steps: Steps, X: np.ndarray) -> np.ndarray:
+    """Apply all steps to the rows X, block by block: (n, d_in) → (n, d_out) float32."""
+    out = None
+    for block in row_blocks(len(X)):
+        rows = X[block]
+        for step in steps:
+            rows = step(rows)
+        if out is None:
+            out = np.empty((len(X), rows.shape[1]), dtype=np.float32)
+        out[block] = rows
+    return out
+
+
+class Adapter(Estimator):
+    """A map of new queries and old vectors into one space that is searched by cosine, learned from m paired
+    rows.
+
+    Rows are brought to length 1 first: retrieval is by cosine, and lengths break every centred method.
+    `query_steps_` map a new model's row to that space, `corpus_steps_` an old model's; only `Unit()` where
+    these are searched as they are.
+    """
+
+    _needs_target: ClassVar[bool] = True
+
+    @abstractmethod
+    def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
+        """Learn the steps of the queries and of the corpus, which stand between two `Unit()`, from unit rows
+        in float32.
+        """
+
+    def fit(self, new: MatrixLike, old: MatrixLike) -> Self:
+        """Learn from paired rows (m, d_new), (m, d_old); raises a SpaceError for fewer than two, or not
+        finite ones.
+        """
+        given = new
+        new, old = self._paired(("new", "old"), new, old)
+        if len(new) != len(old) or len(new) < 2:
+            raise SpaceError(
+                f"pairs: expected as many new rows as old ones, two or more, got {len(new):,} and"
+                f" {len(old):,}"
+            )
+        need_finite(new.sum(axis=0), "new")
+        need_finite(old.sum(axis=0), "old")
+        queries, corpus = self._solve(unit_rows(new), unit_rows(old))
+        self.query_steps_ = (Unit(), *queries, Unit())
+        self.corpus_steps_ = (Unit(), *corpus, Unit()) if corpus else (Unit(),)
+        self._sees(given, new.shape[1], apply_steps(self.query_steps_, new[:1]).shape[1])
+        self.n_features_old_ = old.shape[1]
+        return self
+
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """Map new queries into the space that is searched: (n, d_new) → (n, d) float32 of length 1."""
+        rows = self._check_width(X)
+        return self._framed(self._mapped(self.query_steps_, rows), X)
+
+    def corpus(self, X: MatrixLike) -> np.ndarray:
+        """Map old vectors into the space that is searched: (n, d_old) → (n, d) float32 of length 1."""
+        self._need_fitted()
+        return self._mapped(self.corpus_steps_, self._check_width(X, self.n_features_old_))
+
+    def _mapped(self, steps: Steps, X: np.ndarray) -> np.ndarray:
+        rows = apply_steps(steps, X)
+        need_finite(rows[:, 0])
+        return rows
+
+
+class InPlaceAdapter(Adapter):
+    """A linear map between centred rows, for old vectors that are searched as they are.
+
+    Queries are mapped by x → ‖y‖ u + mean_y, with u the direction of (x − mean_x)·matrix and ‖y‖ the mean
+    length of centred old rows.
+    """
+
+    @abstractmethod
+    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+        """The linear map (d_new, d_old) between centred rows, from unit rows."""
+
+    def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
+        matrix = self._matrix(new, old)
+        start, end = new.mean(axis=0, dtype=np.float64), old.mean(axis=0, dtype=np.float64)
+        # A fitted map shrinks rows towards the mean. Without their length restored, documents near the mean
+        # would answer every query (Cranfield, ridge, 300 pairs: nDCG@10 .276 → .305).
+        length = float(lengths(old, end).mean(dtype=np.float64))
+        towards = AffineStep(length * np.eye(old.shape[1], dtype=np.float32), end.astype(np.float32))
+        return (AffineStep.between(matrix, start), Unit(), towards), ()
+
+
+class ProcrustesAdapter(InPlaceAdapter):
+    """Centred orthogonal Procrustes (Schönemann 1966) between unit rows of any two widths.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore.migrate.estimators import ProcrustesAdapter
+    >>> old = np.random.default_rng(0).normal(size=(60, 4))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))
+    >>> adapter = ProcrustesAdapter().fit(old @ rotation, old)
+    >>> nearest = (adapter.transform(old @ rotation) @ adapter.corpus(old).T).argmax(axis=1)
+    >>> bool((nearest == np.arange(60)).all())
+    True
+    """
+
+    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+        return Procrustes(scale=False).fit(new, old).matrix_
+
+
+PENALTIES = tuple(np.geomspace(1e-3, 1e2, 16).tolist())
+
+
+class RidgeAdapter(InPlaceAdapter):
+    """Ridge regression with an offset; `penalty_`, λ, has the smallest leave-one-out error among `PENALTIES`.
+
+    That error is Allen's PRESS, the sum of squares of the residuals (y − ŷ)ᵢ / (1 − hᵢ), with h the diagonal
+    of the hat matrix. Rows have length 1, so λ = 1 counts as much as one pair.
+    """
+
+    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+        X, Y = (Z - Z.mean(axis=0, dtype=np.float64) for Z in (new, old))
+        left, values, right = np.linalg.svd(X, full_matrices=False)
+        onto = left.T @ Y
+
+        def press(penalty: float) -> float:
+            shrunk = values**2 / (values**2 + penalty)
+            leverage = 1 / len(Y) + (left**2) @ shrunk  # 1 / m is the offset's share
+            residual = Y - (left * shrunk) @ onto
+            return float(np.sum((residual / np.maximum(1 - leverage, 1e-12)[:, None]) ** 2))
+
+        self.penalty_ = float(min(PENALTIES, key=press))
+        return (right.T * (values / (values**2 + self.penalty_))) @ onto
+
+
+class AnchorBasis(NamedTuple):
+    """The thin SVD of centred unit anchors (k, d), left · diag(values) · rightᵀ, and the mean subtracted."""
+
+    left: np.ndarray
+    values: np.ndarray
+    right: np.ndarray
+    mean: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> AnchorBasis:
+        mean = rows.mean(axis=0, dtype=np.float64)
+        left, values, right = np.linalg.svd(unit_rows(rows, mean).astype(np.float64), full_matrices=False)
+        return cls(left, values, right.T, mean)
+
+    def whitened(self, ridge: float) -> np.ndarray:
+        """The basis V S (S² + λ)^(−1/2), (d, r): rows times it are whitened relative coordinates, but for a
+        rotation.
+        """
+        if not 0 < ridge < np.inf:
+            raise SpaceError(f"ridge: expected a number above 0, got {ridge}")
+        return self.right * (self.values / np.sqrt(self.values**2 + ridge))
+
+
+@dataclass(eq=False)
+class WhitenedRelativeAdapter(Adapter):
+    """Whitened relative coordinates X Aᵀ (K + λI)^(−1/2), K = A Aᵀ, of centred rows, the pairs as anchors A.
+
+    Results come in the order of `RelativeProjection(whiten=True)`. `ridge` is λ, above 0; 1 counts as much as
+    one average anchor.
+    """
+
+    ridge: float = 0.3
+
+    def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
+        by_new, by_old = (AnchorBasis.of(rows) for rows in (new, old))
+        # With A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. A product of two such rows is the same
+        # without the old model's Uᵀ on both sides, so that the corpus needs at most the old width.
+        queries = by_new.whitened(self.ridge) @ (by_new.left.T @ by_old.left)
+        corpus = AffineStep.between(by_old.whitened(self.ridge), by_old.mean)
+        return (AffineStep.between(queries, by_new.mean),), (corpus,)
+
+
+@dataclass(eq=False)
+class WhitenedInverseAdapter(InPlaceAdapter):
+    """The whitened inverse relative projection: y = ‖a_y‖ xW / ‖xW‖ + mean_y.
+
+    W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened",
+    lengths="mean")`, by decompositions whose work is linear in the number of pairs. `ridge` is λ, above 0.
+    """
+
+    ridge: float = 1.0
+
+    def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+        by_new, by_old = (AnchorBasis.of(rows) for rows in (new, old))
+        return by_new.whitened(self.ridge) @ (by_new.left.T @ by_old.left) @ by_old.whitened(self.ridge).T

@@ -1,0 +1,330 @@
+"""What a migration does to a similarity threshold, and the map of scores that restores it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.base.names import ADAPTERS
+from relcore.base.numbers import short
+from relcore.base.settings import setting
+from relcore.catalog.task import Task
+from relcore.engine.rows import unit_rows
+from relcore.migrate.evaluate import (
+    derangement,
+)
+from relcore.migrate.migration import Migration
+from relcore.runs.progress import Progress, silent
+from relcore.runs.store import Store
+from relcore.scores.score import Difference, mean_difference
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import row_keys
+
+FEWEST_QUERIES = 10  # on each side of the split
+MOST_ROWS = 4000
+_PERMUTATIONS = 100
+_KNOTS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePairs:
+    """Cosines (q, n) of the same queries and rows in two systems; NaN for the row that is the query itself.
+
+    All rows, not the nearest ones: of rows chosen by one system the other's scores are low.
+    """
+
+    old: np.ndarray
+    new: np.ndarray
+
+    def of(self, queries: np.ndarray) -> ScorePairs:
+        return ScorePairs(self.old[queries], self.new[queries])
+
+    @property
+    def known(self) -> np.ndarray:
+        return ~np.isnan(self.old)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """A monotone, piecewise linear map of new scores to the scale of old ones, with ascending knots (k,).
+
+    A score beyond the first or the last knot takes its value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore.migrate.thresholds import ScoreMap
+    >>> found = ScoreMap.fit(new=np.array([0.1, 0.2, 0.3, 0.4]), old=np.array([0.2, 0.4, 0.6, 0.8]))
+    >>> [round(float(value), 2) for value in found(np.array([0.1, 0.25, 0.9]))]
+    [0.2, 0.5, 0.8]
+    """
+
+    new: np.ndarray
+    old: np.ndarray
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        return np.interp(scores, self.new, self.old)
+
+    @classmethod
+    def fit(cls, new: np.ndarray, old: np.ndarray) -> ScoreMap:
+        """Fit isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted
+        new ones.
+
+        Sorting first keeps the distribution, so that as many rows as before pass a threshold. Regression row
+        by row would pull scores towards their mean, and strict thresholds would accept almost nothing.
+
+        Raises
+        ------
+        SpaceError
+            Fewer than two scores, counts that differ, or all new scores equal.
+        """
+        from sklearn.isotonic import IsotonicRegression
+
+        new, old = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (new, old))
+        if len(new) != len(old) or len(new) < 2 or new[0] == new[-1]:
+            raise SpaceError(
+                f"score map: expected two scores or more that differ, as many new as old, got {len(new):,}"
+                f" and {len(old):,}"
+            )
+        fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
+        knots = _dense_above(len(fitted.X_thresholds_))
+        return cls(
+            fitted.X_thresholds_[knots].astype(np.float64), fitted.y_thresholds_[knots].astype(np.float64)
+        )
+
+    def threshold(self, old: float) -> float:
+        """The new score from which the mapped score reaches an old threshold; infinite where none does."""
+        reached = np.flatnonzero(self.old >= old)
+        if not len(reached):
+            return float("inf")
+        if not reached[0]:
+            return float(self.new[0])
+        below, above = reached[0] - 1, reached[0]
+        share = (old - self.old[below]) / (self.old[above] - self.old[below])
+        return float(self.new[below] + share * (self.new[above] - self.new[below]))
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdOutcome:
+    """The effect of a change of model on one threshold, and of the map that restores it, on held-out
+    queries.
+
+    Errors are shares of wrong decisions among the pairs of query and row that the old or the new decision
+    accepts (1 less the Jaccard index).
+
+    Attributes
+    ----------
+    threshold, new_threshold : float
+        The old one, and the new score that means the same.
+    old, new, mapped : arrays (101,)
+        Percentiles of the scores.
+    ks_before, ks_after : float
+        Kolmogorov–Smirnov distance to the old scores' distribution, 0 … 1.
+    error_before, error_after : float
+        If the old threshold is applied to new scores, and to mapped ones.
+    change : Difference
+        Of the errors, paired by query.
+    chance, chance_low : float
+        Mean and 2.5 % quantile of the error after the map if each query's new scores belong to another query.
+    accepted_old, accepted_before, accepted_after : float
+        Rows per query that pass.
+    n_fitted, n_queries : int
+        Queries that the map was fitted on, and others that it was judged on.
+    """
+
+    threshold: float
+    new_threshold: float
+    map: ScoreMap
+    old: np.ndarray
+    new: np.ndarray
+    mapped: np.ndarray
+    ks_before: float
+    ks_after: float
+    error_before: float
+    error_after: float
+    change: Difference
+    chance: float
+    chance_low: float
+    accepted_old: float
+    accepted_before: float
+    accepted_after: float
+    n_fitted: int
+    n_queries: int
+
+    @property
+    def beats_chance(self) -> bool:
+        return self.error_after < self.chance_low
+
+    def describe(self) -> str:
+        if not self.beats_chance:
+            return (
+                "The new scores decide no better than those of other queries, so no map restores this"
+                " threshold."
+            )
+        return (
+            f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}:"
+            f" {self.accepted_old:.1f} rows per query passed before, {self.accepted_before:.1f} would pass"
+            f" now, and {self.accepted_after:.1f} pass with the new threshold."
+        )
+
+
+def score_pairs(
+    old: tuple[np.ndarray, np.ndarray],
+    new: tuple[np.ndarray, np.ndarray],
+    own: np.ndarray | None = None,
+    random_state: int = 0,
+) -> ScorePairs:
+    """The scores of every query with every row, or with 4,000 rows at random, in both systems.
+
+    Each system has queries (q, d) and rows (n, d) of any length; `own` (q,) is the row that is the query
+    itself.
+    """
+    n = len(old[1])
+    rows = np.arange(n)
+    if n > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(random_state).choice(n, MOST_ROWS, replace=False))
+    cosines = [unit_rows(queries) @ unit_rows(base[rows]).T for queries, base in (old, new)]
+    if own is not None:
+        itself = rows[None] == own[:, None]
+        for scores in cosines:
+            scores[itself] = np.nan
+    return ScorePairs(*cosines)
+
+
+def usual_threshold(pairs: ScorePairs, per_query: float = 10) -> float:
+    scores = pairs.old[pairs.known]
+    return float(np.quantile(scores, max(1 - per_query * len(pairs.old) / len(scores), 0)))
+
+
+def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
+    """Fit the score map on half of the queries, by a hash of their numbers, and evaluate it on the other
+    half.
+
+    Raises a SpaceError for fewer than 10 queries on each side, or a threshold beyond −1 … 1.
+    """
+    if not -1 <= threshold <= 1:
+        raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
+    q = len(pairs.old)
+    if q < 2 * FEWEST_QUERIES:
+        raise SpaceError(
+            f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {q}; add pairs or queries"
+        )
+    order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
+    fitting, judging = pairs.of(order[: q // 2]), pairs.of(order[q // 2 :])
+    score_map = ScoreMap.fit(fitting.new[fitting.known], fitting.old[fitting.known])
+    mapped = score_map(judging.new)
+    truth, before, after = (
+        scores >= threshold for scores in (judging.old, judging.new, mapped)
+    )  # a NaN passes nowhere
+    errors = [_wrong(truth, decided) for decided in (before, after)]
+    rng = np.random.default_rng(random_state)
+    permuted = [_wrong(truth, after[derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
+    known = judging.known
+    old, new, restored = judging.old[known], judging.new[known], mapped[known]
+    percentiles = np.linspace(0, 1, 101)
+    return ThresholdOutcome(
+        threshold=float(threshold),
+        new_threshold=score_map.threshold(threshold),
+        map=score_map,
+        old=np.quantile(old, percentiles),
+        new=np.quantile(new, percentiles),
+        mapped=np.quantile(restored, percentiles),
+        ks_before=ks_distance(old, new),
+        ks_after=ks_distance(old, restored),
+        error_before=float(errors[0].mean()),
+        error_after=float(errors[1].mean()),
+        change=mean_difference(*errors),
+        chance=float(np.mean(permuted)),
+        chance_low=float(np.quantile(permuted, 0.025)),
+        accepted_old=float(truth.sum(axis=1).mean()),
+        accepted_before=float(before.sum(axis=1).mean()),
+        accepted_after=float(after.sum(axis=1).mean()),
+        n_fitted=q // 2,
+        n_queries=q - q // 2,
+    )
+
+
+def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
+    first, second = np.sort(first), np.sort(second)
+    places = np.concatenate([first, second])
+    shares = [np.searchsorted(scores, places, side="right") / len(scores) for scores in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
+    """The linearised ratio of wrong to accepted decisions of each query, (q,)."""
+    wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
+    if not either.any():
+        return np.zeros(len(wrong))
+    ratio = wrong.sum() / either.sum()
+    return ratio + (wrong - ratio * either) / either.mean()
+
+
+def _dense_above(n: int) -> np.ndarray:
+    """Places of at most 512 of n knots, half of them ever denser towards the end, where thresholds are."""
+    even = np.linspace(0, n - 1, _KNOTS)
+    dense = n - np.geomspace(1, n, _KNOTS)
+    return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
+
+
+MOST_JUDGED = 500  # with 20,000 rows, each matrix of scores is 40 MB
+MOST_SEARCHED = 20_000
+SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
+AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdChange(Task[ThresholdOutcome]):
+    """Restore a similarity threshold of the old model after bridging or re-embedding.
+
+    Takes the pairs and queries of a migration, whose result names `adapter`.
+    """
+
+    kind: ClassVar[str] = "migration-threshold"
+    version: ClassVar[int] = 2
+    result: ClassVar[str] = "relcore.migrate.thresholds:ThresholdOutcome"
+    title: ClassVar[str] = "Similarity threshold"
+
+    migration: Migration
+    adapter: str = setting(choices=ADAPTERS)
+    threshold: float | None = setting(
+        None,
+        low=-1,
+        high=1,
+        help="A cosine of the old model. Default: the one that ten rows per query reach.",
+    )
+    system: str = setting("bridge", choices=SYSTEMS)
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        n, m = min(len(spaces[1]), MOST_SEARCHED), self.migration.n_pairs or len(spaces[1])
+        low, high = sorted(space.dimension for space in spaces[:2])
+        return 0.3 + 1e-7 * MOST_JUDGED * n + 1e-9 * min(m, MOST_SEARCHED) * low * high
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
+    ) -> ThresholdOutcome:
+        """Fit and evaluate the score map. Raises a SpaceError as `Migration.run`, and for re-embedding where
+        rows lack a new vector.
+        """
+        state = self.migration.random_state
+        report(0, 2, "fitting the adapter")
+        ground = self.migration.ground(spaces, checked=True)
+        trial = ground.trial.with_fewer_queries(MOST_JUDGED).with_fewer_rows(MOST_SEARCHED, state)
+        if self.system == "bridge":
+            adapter = ground.pairs.fit(self.adapter)
+            new = adapter.transform(trial.new_queries), adapter.corpus(trial.old_corpus)
+        elif trial.new_corpus is None:
+            raise SpaceError(
+                "re-embedding: expected a new vector for every row that is searched, got some rows without;"
+                " leave the judgements out, so that the pairs are both queries and rows"
+            )
+        else:
+            new = trial.new_queries, trial.new_corpus
+        report(1, 2, "searching")
+        pairs = score_pairs((trial.old_queries, trial.old_corpus), new, trial.own, state)
+        threshold = usual_threshold(pairs) if self.threshold is None else self.threshold
+        return restore_threshold(pairs, threshold, state)

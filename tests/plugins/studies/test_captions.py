@@ -1,0 +1,86 @@
+"""Classes of pictures by sentences about them, through pairs of a picture and its caption."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from relscope_studies import heads
+from relscope_studies.heads import zero_shot, zero_shot_similarities
+from scipy.stats import ortho_group
+
+from relcore.base.errors import SpaceError
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
+
+
+@pytest.fixture
+def pictures(rng):
+    labels = np.repeat([0, 1, 2], 40)
+    vectors = 4 * rng.normal(size=(3, 8))[labels] + rng.normal(size=(120, 8))
+    return LatentSpace(
+        vectors, [f"p{row}" for row in range(120)], labels=[("cat", "dog", "sea")[label] for label in labels]
+    )
+
+
+@pytest.fixture
+def texts(rng):
+    """Rows of three captions of each class: the class, and a little of the template."""
+    return 3 * rng.normal(size=(3, 1, 6)) + 0.3 * rng.normal(size=(3, 3, 6))
+
+
+def classified(pictures, texts, **settings):
+    test = Split.draw(pictures.ids).test
+    return zero_shot(pictures, texts, test, **{"n_pairs": 60, "keep": 20} | settings)
+
+
+def test_sentences_alone_tell_the_classes(pictures, texts):
+    values = classified(pictures, texts)
+    assert values["accuracy"] > 0.9
+    assert values["head"] > 0.9
+    assert values["chance"] < 0.5
+
+
+def test_captions_without_a_meaning_tell_nothing(pictures, rng):
+    unrelated = [classified(pictures, rng.normal(size=(3, 3, 6)))["accuracy"] for _ in range(20)]
+    assert np.mean(unrelated) < 0.6
+
+
+def test_the_sentence_of_the_query_is_no_caption(pictures, texts, monkeypatch):
+    given = []
+
+    def note(images, prompts, image_anchors, text_anchors, **settings):
+        given.append((prompts, text_anchors))
+        return np.ones((len(images), len(prompts)))
+
+    monkeypatch.setattr(heads, "zero_shot_similarities", note)
+    classified(pictures, texts)
+    prompts, anchors = given[-1]
+    assert not (anchors[:, None] == prompts[None]).all(axis=-1).any()
+    assert len(np.unique(anchors, axis=0)) == 6
+
+
+def test_more_pairs_than_pictures_are_refused(pictures, texts):
+    with pytest.raises(SpaceError, match="expected pictures of 3 classes and at least 500 of them"):
+        classified(pictures, texts, n_pairs=500)
+    with pytest.raises(SpaceError, match="expected pictures of 2 classes"):
+        classified(pictures, texts[:2])
+
+
+@pytest.fixture
+def pairs(rng):
+    topics, numbers = rng.normal(size=(10, 20)), np.arange(400) % 10
+    images, texts = (topics[numbers] + 0.4 * rng.normal(size=(400, 20)) for _ in range(2))
+    turn = ortho_group.rvs(20, random_state=1)
+    return images, texts @ turn, topics @ turn, numbers
+
+
+@pytest.mark.parametrize(("keep", "exponent"), [(10, 8.0), (10_000, 1.0)])
+def test_paired_anchors_are_enough_to_name_pictures(pairs, keep, exponent):
+    images, texts, prompts, numbers = (part.astype(np.float32) for part in pairs)
+    similar = zero_shot_similarities(
+        images[300:], prompts, images[:300], texts[:300], keep=keep, exponent=exponent
+    )
+    assert similar.shape == (100, 10)
+    assert similar.min() >= 0
+    assert similar.max() <= 1 + 1e-6
+    assert (similar.argmax(axis=1) == numbers[300:]).mean() > 0.95

@@ -1,0 +1,223 @@
+"""The study of measures: its networks against PyTorch Geometric's, its tests against their definitions."""
+
+import pickle
+from collections import defaultdict
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from relscope_studies import measures
+from resi import PAGE, page
+from scipy import stats
+from scipy.spatial.distance import jensenshannon
+from sklearn.metrics import average_precision_score
+
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.runs.store import Store
+from relcore.studies.study import StudyRuns, StudySpec, run_job, run_row, study_of
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("kind", measures.ARCHITECTURES)
+def test_a_convolution_is_that_of_pytorch_geometric(kind, last):
+    import torch
+    from torch_geometric import nn
+
+    torch.manual_seed(0)
+    edges, rows, out = torch.randint(0, 30, (2, 90)).unique(dim=1), torch.randn(30, 12), 7 if last else 16
+    edges = edges[:, edges[0] != edges[1]]
+    part = measures._parameters(kind, 12, out, last)
+    part["bias"] = torch.randn(out)
+    if kind == "gcn":
+        theirs, weights = nn.GCNConv(12, out), {"lin.weight": part["weight"].T, "bias": part["bias"]}
+    elif kind == "sage":
+        theirs = nn.SAGEConv(12, out)
+        weights = {
+            "lin_l.weight": part["weight"].T,
+            "lin_r.weight": part["own"].T,
+            "lin_l.bias": part["bias"],
+        }
+    else:
+        theirs = nn.GATConv(12, out if last else out // 8, heads=8, concat=not last)
+        weights = {"lin.weight": part["weight"].T, "bias": part["bias"]}
+        weights |= {"att_src": part["source"][None], "att_dst": part["target"][None]}
+    theirs.load_state_dict(weights)
+    ours = measures._convolved(kind, part, rows, measures._gathering(kind, edges.numpy(), 30), 1.0)
+    torch.testing.assert_close(ours, theirs(rows, edges), rtol=1e-5, atol=1e-5)
+
+
+def test_the_gradient_of_a_sparse_product_is_that_of_a_dense_one():
+    import torch
+
+    dense = torch.randn(6, 5) * (torch.rand(6, 5) < 0.5)
+    matrix, rows = measures._both_ways(scipy.sparse.csr_array(dense.numpy())), torch.randn(5, 3)
+    gradients = []
+    for one in (matrix, dense):
+        given = rows.clone().requires_grad_()
+        measures._times(one, given).square().sum().backward()
+        gradients.append(given.grad)
+    torch.testing.assert_close(*gradients)
+
+
+GROUPS = np.repeat([0, 1, 2], 5)
+
+
+def symmetric(seed):
+    values = np.random.default_rng(seed).normal(size=(15, 15)).round(1)  # some are equal
+    return values + values.T
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_separation_is_average_precision_and_the_share_of_pairs_in_order(weighted):
+    scores = symmetric(1)
+    weights = np.random.default_rng(2).integers(0, 3, 15) if weighted else np.ones(15, int)
+    precisions, rates = [], []
+    for group in range(3):
+        within, across = [], []
+        for i, j in product(range(15), repeat=2):
+            if GROUPS[i] == group and (GROUPS[j] != group or i < j):
+                chosen = within if GROUPS[j] == group else across
+                chosen += [scores[i, j]] * (weights[i] * weights[j])
+        right = [1] * len(within) + [0] * len(across)
+        precisions.append(average_precision_score(right, within + across))
+        rates.append(np.mean([one > other for one, other in product(within, across)]))
+    expected = np.mean(precisions), np.mean(rates)
+    assert measures.separation(scores, GROUPS, weights) == pytest.approx(expected)
+
+
+def test_groups_that_are_apart_score_one_and_random_ones_their_chance_level():
+    apart = (GROUPS[:, None] == GROUPS) + 0.1 * symmetric(0) / 10
+    assert measures.separation(apart, GROUPS, np.ones(15, int)) == (1.0, 1.0)
+    some = np.where(np.eye(15, dtype=bool) | (np.arange(15) == 3), np.nan, apart)
+    assert measures.separation(some, GROUPS, np.ones(15, int)) == (1.0, 1.0)
+    drawn = [measures.separation(symmetric(seed), GROUPS, np.ones(15, int)) for seed in range(200)]
+    # A draw's AUPRC spreads by .04, the mean of 200 by .003.
+    assert np.mean(drawn, axis=0) == pytest.approx([measures.chance_precision(10, 60), 0.5], abs=0.012)
+
+
+def test_a_correlation_counts_pairs_as_often_as_asked():
+    rng = np.random.default_rng(0)
+    x, y, counts = rng.normal(size=20), rng.normal(size=20).round(1), rng.integers(0, 3, 20)
+    expected = stats.spearmanr(np.repeat(x, counts), np.repeat(y, counts)).statistic
+    assert measures.rank_correlation(x, y, counts) == pytest.approx(expected)
+
+
+def test_layers_that_fall_with_the_distance_score_one():
+    distance = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+    assert measures.monotony(-distance) == (1.0, 1.0)
+    assert measures.monotony(distance) == (-1.0, 0.0)
+
+
+def test_output_differences():
+    rng = np.random.default_rng(0)
+    answers, truth = rng.normal(size=(2, 40, 3)), rng.integers(0, 3, 40)
+    found = measures.output_differences(answers, truth)
+    shares = np.exp(answers) / np.exp(answers).sum(axis=2, keepdims=True)
+    apart = np.mean([jensenshannon(*rows, base=2) ** 2 for rows in zip(*shares, strict=True)])
+    first, second = answers.argmax(axis=2)
+    assert found["divergence"][0, 1] == pytest.approx(apart)
+    assert found["disagreement"][0, 1] == np.mean(first != second)
+    assert found["accuracy"][0, 1] == pytest.approx(abs(np.mean(first == truth) - np.mean(second == truth)))
+
+
+def test_a_share_of_labels_gets_another_class():
+    labels = np.random.default_rng(0).integers(0, 4, 100)
+    changed = measures.other_labels(labels, 0.25, 3, 4)
+    assert np.count_nonzero(changed != labels) == 25
+    assert set(changed) <= set(range(4))
+
+
+# A small graph in Cora's raw files: 30 nodes to train on, 500 to validate, 80 to test; three classes.
+
+
+@pytest.fixture
+def small_graph(tmp_path, monkeypatch):
+    raw = tmp_path / "planetoid" / "Cora" / "raw"
+    raw.mkdir(parents=True)
+    rng, n, tested = np.random.default_rng(0), 640, 80
+    classes = rng.integers(0, 3, n)
+    x = (rng.random((n, 24)) < 0.1 + 0.5 * (np.arange(24) % 3 == classes[:, None])).astype(np.float32)
+    y, first = np.eye(3, dtype=np.int32)[classes], n - tested
+    edges = defaultdict(list)
+    for node in range(n - 2):
+        for other in rng.choice(np.flatnonzero(classes[: n - 2] == classes[node]), 2):
+            edges[node].append(int(other))
+            edges[int(other)].append(node)
+    edges[n - 2], edges[n - 1] = [n - 1], [n - 2]  # a GCN gives both the same row
+    parts = {"x": x[:30], "allx": x[:first], "tx": x[first:]}
+    parts = {name: scipy.sparse.csr_matrix(part) for name, part in parts.items()}
+    parts |= {"y": y[:30], "ally": y[:first], "ty": y[first:], "graph": edges}
+    for name, part in parts.items():
+        (raw / f"ind.cora.{name}").write_bytes(pickle.dumps(part, protocol=3))
+    (raw / "ind.cora.test.index").write_text("".join(f"{node}\n" for node in range(first, n)))
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
+    monkeypatch.setattr(measures, "EPOCHS", 2)
+    monkeypatch.setattr(measures, "_RESAMPLES", 20)
+
+
+def test_of_nodes_with_the_same_neighbours_one_is_compared(small_graph):
+    graph = load_dataset(DatasetSpec("planetoid", "Cora")).graph()
+    nodes, anchors = measures.compared_nodes(graph)
+    assert (len(nodes), nodes.max(), len(anchors)) == (79, 638, 300)
+    assert not set(nodes) & set(anchors)
+
+
+class Here:
+    """What a job is given, but for its place."""
+
+    def __init__(self, store, key):
+        self.store, self.key, self.report = store, key, lambda *told: None
+
+
+def test_the_study_runs_on_a_small_graph(small_graph, tmp_path):
+    study, store = study_of("measures"), Store(tmp_path / "store")
+    given = {"architectures": ("gcn", "gat"), "measures": ("cka", "imd", "relative cosine"), "n_states": 2}
+    spec = StudySpec.of(study, given)
+    runs = StudyRuns(study, spec)
+    for settings, key in zip(runs.settings, runs.keys, strict=True):
+        run_job(Here(store, key), study=study, settings=settings)
+    table = runs.table(store)
+    assert (len(table), set(table.nodes)) == (6, {79})
+    assert table[list(measures.SCORES)].abs().max(axis=None) <= 1
+    without = table[table.measure == "imd"][[f"calibrated {name}" for name in measures.SCORES]]
+    assert without.isna().all(axis=None)  # IMD has no chance level
+    charts = study.charts(spec.settings, table)
+    assert list(charts) == ["raw", "calibrated", "by network", "ranks"]
+    assert [panel.title for panel in charts["raw"].panels] == ["mean of GCN and GAT"]
+    assert [panel.title for panel in charts["by network"].panels] == ["GCN", "GAT"]
+    conclusion = study.conclusion(spec.settings, table)
+    assert "Of 3 measures on Cora" in conclusion
+    assert "relative cosine, ours, is number" in conclusion
+    findings = study.findings(spec.settings, table)
+    assert findings.what.str.contains("raw: mean rank").sum() == 3
+    again = study.measure(runs.settings[0], Store(tmp_path / "again"), lambda *told: None).values
+    assert {name: run_row(runs.keys[0], store)[name] for name in again} == again
+
+
+def test_without_the_graph_the_study_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
+    monkeypatch.setattr("relcore.encoders.bundled.answers", lambda *address: False)
+    study = study_of("measures")
+    with pytest.raises(SpaceError, match=r"expected ind\.cora\.x .*or the network"):
+        study.measure(study.runs(StudySpec.of(study).settings)[0], Store(tmp_path / "store"), print)
+
+
+def test_ranks_are_means_over_cells():
+    table = pd.DataFrame(
+        [
+            {"architecture": kind, "measure": name, **dict.fromkeys(measures.SCORES, value)}
+            for kind in ("gcn", "sage")
+            for name, value in (("cka", 0.9), ("rsa", 0.5), ("imd", None))
+        ]
+    )
+    found = measures.ranks(table, "")
+    assert found.value.to_dict() == {"cka": 1.0, "rsa": 2.0}
+    assert set(found.n) == {14}
+
+
+def test_the_tables_are_those_of_the_runs_that_come_with_relscope():
+    assert PAGE.read_text(encoding="utf-8") == page()
