@@ -11,9 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from relcore.base.access import expanded
+from relcore.base.access import data_folder, expanded
 from relcore.base.errors import SpaceError
-from relcore.base.records import parse
+from relcore.base.records import parse, read_file
 
 _OF_FILES = ("file", "index", "folder", "huggingface", "sample")  # sources whose name may be a path
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -138,3 +138,23 @@ def _places(spec: Mapping[str, Any]) -> set[str]:
     if "encoder" in texts:
         return texts - {"encoder"}
     return texts & ({"name"} if spec.get("source") in _OF_FILES else {"folder", "metadata"})
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """The object in a .json file, with the paths of the files that it names: beside it, here, or under
+    RELSCOPE_DATA.
+
+    Raises
+    ------
+    SpaceError
+        No such file, no JSON, no object, a file that is named and not found.
+    """
+    record = read_file(path, what)
+    if not isinstance(record, dict):
+        raise SpaceError(f"{path}: expected {what} as a JSON object, got {type(record).__name__}")
+    return with_paths(record, finder([path.parent, Path()], data_folders()))
+
+
+def data_folders() -> list[Path]:
+    """The folder of RELSCOPE_DATA, if it is set."""
+    return list(filter(None, [data_folder()]))

@@ -15,8 +15,10 @@ from relcore.base.names import INDEXES
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import load
-from relcore.commands.arguments import SHARDS_HELP, Estimated, Printed, add, by_shard, space_spec
-from relcore.commands.output import Bar, write_space
+from relcore.catalog.naming import space_spec
+from relcore.commands.arguments import SHARDS_HELP, Estimated, Printed, add, by_shard
+from relcore.commands.output import Bar
+from relcore.files.saving import write_space
 from relcore.runs.store import Store
 from relcore.stores.index import StorePlace, parse_place
 

@@ -16,8 +16,9 @@ from relcore.base.libraries import missing_library
 from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec, is_address, load
+from relcore.catalog.naming import SPACE_HELP, space_specs
 from relcore.catalog.row_tables import joined
-from relcore.commands.arguments import SPACE_HELP, add, space_specs
+from relcore.commands.arguments import add
 from relcore.commands.output import Bar
 from relcore.runs.progress import Context
 from relcore.runs.store import Store

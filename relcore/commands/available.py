@@ -13,7 +13,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import available, ignored_columns
-from relcore.commands.arguments import Printed, add, space_specs
+from relcore.catalog.naming import space_specs
+from relcore.commands.arguments import Printed, add
 from relcore.files.columns import Choices, overview, what_loads
 from relcore.files.reading import column_roles, parts_of, shape_of
 from relcore.files.tables import TABLES

@@ -43,6 +43,7 @@ from relcore.scores.reports import scores_report
 from relcore.spaces.matching import distinct_names, match
 
 if TYPE_CHECKING:
+    from relcore.figures.export import Exportable
     from relcore.sharded.passes import Runner
     from relcore.sharded.space import ShardedSpace
 
@@ -116,15 +117,18 @@ def run(options: argparse.Namespace) -> Report | None:
             )
     settings["neighbours"] = settings.pop("search")
     settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
-    settings |= {"metrics": metrics} | pair_settings(specs, pair, anchors)
-    recipe = partial(FIGURES["scores"].load(), **settings) if options.recipe else None
+    settings["metrics"] = metrics
+
+    def drawn() -> Exportable:  # only where --recipe asks for it: it imports the maps
+        recipe = FIGURES["scores"].load()(**settings, **pair_settings(specs, pair, anchors))
+        return recipe.draw(scores)
+
     scored = {form: by_metric for form, by_metric in scores.items() if by_metric}
     if not scored:
         raise SpaceError(
             "--metrics: expected some that these two have, whose widths or labels do not suffice"
         )
-    figures = {"scores": lambda: recipe().draw(scores)} if recipe else {}
-    return comparison_report(scored, pair, anchors, figures)
+    return comparison_report(scored, pair, anchors, {"scores": drawn})
 
 
 def _metrics(options: argparse.Namespace) -> tuple[str, ...]:

@@ -10,17 +10,8 @@ from relcore.base.numbers import short
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.commands.arguments import (
-    SPACE_HELP,
-    ByRow,
-    Results,
-    Scheduler,
-    add,
-    loaded_spaces,
-    space_spec,
-    space_specs,
-    values_of,
-)
+from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs
+from relcore.commands.arguments import ByRow, Results, Scheduler, add, loaded_spaces, values_of
 from relcore.commands.running import computed
 from relcore.drift.check import (
     LINES,

@@ -10,11 +10,11 @@ import pandas as pd
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
-from relcore.base.portable import finder, with_paths
+from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
-from relcore.commands.arguments import FullPaths, Printed, add, data_folders
-from relcore.commands.output import need_suffix
+from relcore.commands.arguments import FullPaths, Printed, add
+from relcore.files.saving import need_suffix
 
 
 @dataclass

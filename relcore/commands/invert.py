@@ -25,7 +25,7 @@ from relcore.commands.arguments import (
     spaces_of,
     values_of,
 )
-from relcore.commands.output import need_suffix, write_space
+from relcore.files.saving import need_suffix, write_space
 from relcore.invert.inversion import InversionSpec, invert_pair, recovery_report, side_names
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

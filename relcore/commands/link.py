@@ -11,8 +11,8 @@ from relcore.base.names import FIGURES
 from relcore.base.report import Report
 from relcore.base.settings import setting, settings_of
 from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
-from relcore.commands.output import need_suffix
 from relcore.commands.running import computed, samples
+from relcore.files.saving import need_suffix
 from relcore.linking.bootstrap import Pairs
 from relcore.linking.link import LINK_FILES, known_pairs, links_table, write_links
 from relcore.linking.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec

@@ -12,18 +12,10 @@ from relcore.base.errors import SpaceError
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.base.writing import write
-from relcore.commands.arguments import (
-    SHARDS_HELP,
-    SPACE_HELP,
-    ByLinks,
-    ByRow,
-    Results,
-    Sample,
-    add,
-    values_of,
-)
-from relcore.commands.output import need_suffix
+from relcore.catalog.naming import SPACE_HELP
+from relcore.commands.arguments import SHARDS_HELP, ByLinks, ByRow, Results, Sample, add, values_of
 from relcore.commands.running import all_computed, computed, samples
+from relcore.files.saving import need_suffix
 from relcore.migrate.charts import MigrationChart
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.judging import BlindAnswers, with_answers

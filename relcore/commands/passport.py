@@ -17,8 +17,9 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.catalog.catalog import load
-from relcore.commands.arguments import SPACE_HELP, Results, add, space_spec, values_of
-from relcore.commands.output import need_suffix
+from relcore.catalog.naming import SPACE_HELP, space_spec
+from relcore.commands.arguments import Results, add, values_of
+from relcore.files.saving import need_suffix
 from relcore.passport.passport import (
     ANCHORS,
     CHANGES,
@@ -157,8 +158,9 @@ def _made(options: argparse.Namespace) -> Passport:
 def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
     """The vectors of a dataset's pictures, under the digests of their pixels; of equal pictures the first."""
     from relcore.catalog.encoding import encode
-    from relcore.commands.encode import dataset_spec, encoder_named
+    from relcore.commands.encode import dataset_spec
     from relcore.encoders.datasets import load_dataset
+    from relcore.encoders.naming import encoder_named
 
     empty = dict.fromkeys(("split", "column", "label_column", "config"), "")
     dataset = load_dataset(

@@ -15,19 +15,18 @@ from relcore.base.settings import setting
 from relcore.base.text import as_lines
 from relcore.base.writing import write
 from relcore.catalog.catalog import load
+from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.commands.arguments import (
     SHARDS_HELP,
-    SPACE_HELP,
     DrawnAnchors,
     Estimated,
     Printed,
     add,
     anchors_of,
     by_shard,
-    space_spec,
     values_of,
 )
-from relcore.commands.output import need_suffix, write_space
+from relcore.files.saving import need_suffix, write_space
 from relcore.represent.anchors import shared_anchors
 from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.space import LatentSpace

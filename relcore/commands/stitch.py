@@ -10,12 +10,13 @@ from pathlib import Path
 from relcore.base import records
 from relcore.base.errors import need_one_of
 from relcore.base.names import METHODS, STITCH_METRICS
+from relcore.base.portable import read_json
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
+from relcore.catalog.naming import SPACE_HELP
 from relcore.commands.arguments import (
     SHARDS_HELP,
-    SPACE_HELP,
     Anchors,
     ByLinks,
     ByRow,
@@ -23,7 +24,6 @@ from relcore.commands.arguments import (
     Sample,
     add,
     number_or_ids,
-    read_json,
     values_of,
 )
 from relcore.commands.running import computed, samples

@@ -11,12 +11,14 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
+from relcore.base.portable import read_json
 from relcore.base.report import Report, Table, json_lines
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
-from relcore.commands.arguments import Results, Scheduler, add, read_json
-from relcore.commands.output import Bar, need_suffix
+from relcore.commands.arguments import Results, Scheduler, add
+from relcore.commands.output import Bar
 from relcore.commands.running import queue
+from relcore.files.saving import need_suffix
 from relcore.runs.store import Store
 from relcore.studies.study import Study, StudyRuns, StudySpec, study_of, study_report
 

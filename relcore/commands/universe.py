@@ -15,19 +15,10 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.base.writing import replacing
 from relcore.catalog.catalog import load
-from relcore.commands.arguments import (
-    SPACE_HELP,
-    ByRow,
-    Results,
-    Scheduler,
-    add,
-    loaded_spaces,
-    space_spec,
-    space_specs,
-    values_of,
-)
-from relcore.commands.output import need_suffix, write_space
+from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs
+from relcore.commands.arguments import ByRow, Results, Scheduler, add, loaded_spaces, values_of
 from relcore.commands.running import computed
+from relcore.files.saving import need_suffix, write_space
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
 

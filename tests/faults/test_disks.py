@@ -18,7 +18,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.catalog.encoding import encode
 from relcore.cli import main
-from relcore.commands.output import SPACE_KINDS
+from relcore.files.saving import SPACE_KINDS
 from relcore.migrate.adapters import card_of, export
 from relcore.runs import store as folder
 from relcore.runs.digest import StoreError, digest_of

@@ -52,7 +52,7 @@ def named(name: str, content: Any, truth: Any = None) -> Case:
 
     def read(folder: Path) -> list[str]:
         from relcore.base import records as record
-        from relcore.commands.arguments import space_spec
+        from relcore.catalog.naming import space_spec
 
         found = record.to_json(space_spec(str(folder / "one.json")))
         return differences(json.loads((folder / "one.json").read_bytes()), found)

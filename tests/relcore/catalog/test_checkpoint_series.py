@@ -3,8 +3,8 @@
 import numpy as np
 
 from relcore.catalog.catalog import available
+from relcore.catalog.naming import space_specs
 from relcore.commands.app import opened
-from relcore.commands.arguments import space_specs
 
 STEPS = (5, 20, 100, 1000)
 

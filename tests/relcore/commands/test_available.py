@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from relcore.catalog.catalog import load
+from relcore.catalog.naming import space_spec
 from relcore.cli import main
-from relcore.commands.arguments import space_spec
 
 ROOT = Path(__file__).parents[3]
 

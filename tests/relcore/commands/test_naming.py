@@ -8,7 +8,8 @@ import pytest
 
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
-from relcore.commands.arguments import number_or_ids, space_spec
+from relcore.catalog.naming import space_spec
+from relcore.commands.arguments import number_or_ids
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 

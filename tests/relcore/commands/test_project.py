@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.commands.output import write_space
 from relcore.files.reading import load_space
+from relcore.files.saving import write_space
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import RelativeProjection
 from relcore.spaces.space import LatentSpace

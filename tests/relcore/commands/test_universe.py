@@ -8,8 +8,8 @@ import pytest
 from relcore import LatentSpace, Universe, load_space
 from relcore.catalog.recipe import recipe_of
 from relcore.cli import main
-from relcore.commands.output import write_space
 from relcore.figures.export import read_recipe
+from relcore.files.saving import write_space
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
-from relcore.commands.output import write_space
+from relcore.files.saving import write_space
 from relcore.migrate.estimators import ProcrustesAdapter, WhitenedRelativeAdapter
 from relcore.migrate.runbook import shadow
 from relcore.spaces.space import LatentSpace

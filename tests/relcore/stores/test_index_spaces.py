@@ -8,7 +8,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load, need_access
-from relcore.commands.arguments import space_spec
+from relcore.catalog.naming import space_spec
 from tests.relcore.stores.stores import made, written
 
 

@@ -1,0 +1,103 @@
+"""Spaces as users name them on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from relcore.base.access import expanded
+from relcore.base.errors import SpaceError, did_you_mean, quote
+from relcore.base.portable import read_json
+from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
+from relcore.encoders.words import BUNDLED, MODELS
+from relcore.files.formats import suffix_of
+from relcore.files.reading import FILE_OPTIONS, parts_of, series_of, shape_of
+from relcore.runs.store import Store
+from relcore.stores.index import parse_place
+
+SPACE_HELP = (
+    "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with"
+    " several matrices FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset, a"
+    " gensim-data model, the name or key of an encoding in the store (the first 8 digits are enough), a"
+    " vector index (as lancedb:FOLDER#TABLE), or a .json file with the spec of a space"
+)
+_KEY = re.compile(r"[0-9a-f]{8,128}")
+
+
+def space_spec(text: str) -> SpaceSpec:
+    """The spec of the space that a user names.
+
+    Raises
+    ------
+    SpaceError
+        An unknown name, with similar ones; several encodings of one name; a .json file that is not a space.
+    """
+    if os.path.isfile(text) and suffix_of(Path(text)):
+        return SpaceSpec("file", text)
+    if text in BUNDLED or text in MODELS:
+        return SpaceSpec("bundled" if text in BUNDLED else "gensim-data", text)
+    if (place := parse_place(text)) and place.where != text:
+        return SpaceSpec("index", place.where, options=(("kind", place.kind), ("table", place.table)))
+    path, options = _file_and_options(text)
+    if path.suffix.lower() == ".json":
+        return SpaceSpec.from_json(read_json(path, "a space's spec"))
+    if path.is_file() or suffix_of(path) or (path.is_dir() and parts_of(path)):
+        return SpaceSpec("file", str(path), options=options)
+    stored = [entry for entry in Store().summaries() if "encoder" in entry.metadata]
+    chosen = [entry for entry in stored if _KEY.fullmatch(text) and entry.key.startswith(text)]
+    chosen = chosen or [entry for entry in stored if entry.metadata.get("name") == text]
+    if len(chosen) > 1:
+        keys = quote(entry.key for entry in chosen)
+        raise SpaceError(
+            f"{text!r}: expected one encoding, got {len(chosen)} with this name; use a key: {keys}"
+        )
+    if chosen:
+        if (spec := stored_encoding_spec(chosen[0])) is None:
+            expected = "expected an encoding of a dataset that can be loaded, got one made by a script"
+            raise SpaceError(f"{chosen[0].metadata['name']!r}: {expected}")
+        return spec
+    if path.is_dir():
+        raise SpaceError(
+            f"{text!r}: expected one space, got a folder that may hold several; name one of its files, or"
+            " open them all with relscope app FOLDER"
+        )
+    files = filter(Path.is_file, path.parent.iterdir() if path.parent.is_dir() else ())
+    near = did_you_mean(
+        text, [*BUNDLED, *MODELS, *(entry.metadata["name"] for entry in stored), *map(str, files)]
+    )
+    raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches{near}")
+
+
+def space_specs(text: str) -> list[SpaceSpec]:
+    """`space_spec` of what a user names; of a folder with several spaces, as of checkpoints, all of them
+    in natural order.
+    """
+    path, options = _file_and_options(text)
+    if text in BUNDLED or text in MODELS or not path.is_dir() or parts_of(path):
+        return [space_spec(text)]
+    files = series_of(path, lambda file: shape_of(file) is not None)
+    return [SpaceSpec("file", str(file), options=options) for file in files]
+
+
+def _file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
+    """The path in ``FILE#OPTION=VALUE#OPTION=VALUE``, and the options of its spec; names to ignore are
+    separated by commas.
+
+    Raises
+    ------
+    SpaceError
+        An unknown option.
+    """
+    path, (name, *given) = expanded(text), text.split("#")
+    if path.exists() or not any("=" in option for option in given):
+        return path, ()
+    options = dict(option.partition("=")[::2] for option in given)
+    if unknown := options.keys() - set(FILE_OPTIONS):
+        raise SpaceError(
+            f"{text!r:.80}: expected some of {quote(FILE_OPTIONS)} after '#', got {quote(sorted(unknown))}"
+        )
+    if "ignore" in options:
+        options["ignore"] = json.dumps(options["ignore"].split(","), ensure_ascii=False)
+    return expanded(name), tuple(options.items())
