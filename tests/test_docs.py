@@ -30,7 +30,7 @@ from relcore.studies.study import StudySpec
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "plugins").rglob("*.md")])
 SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
 ABSENT = re.compile("dask_jobqueue|dask_kubernetes|lancedb")  # libraries of examples that need a cluster
 
