@@ -17,6 +17,8 @@ _SIGNS = re.compile(r"[\\`*\[\]{<>~$|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|^[#+
 _ARROWS = re.compile(r"(?<!\S)([<>~-])(?=[=>-])(?=\S{1,2}(?!\S))")
 _WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")
 
+_NUMBERS = re.compile(r"(?<![\w&#])−?(?:\d[\d,]*)?\.\d+(?: %)?|(?<![\w&#.])\d+ %")
+
 
 def plain(text: object, most: int = LONGEST) -> str:
     """Markdown that shows these characters unchanged, on one line, cut to `most`.
@@ -41,3 +43,8 @@ def plain_html(text: object, most: int = LONGEST) -> str:
     """The text for a fragment or an attribute of HTML; line breaks stay."""
     lines = str(text)[:most].split("\n")
     return escape("\n".join(map(visible, lines)))
+
+
+def bold_numbers(sentence: str) -> str:
+    """The sentence of a report as HTML, its numbers in bold."""
+    return _NUMBERS.sub(r"<b>\g<0></b>", plain_html(sentence))

@@ -190,14 +190,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
         messages.warning(caution)
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
-    lines, columns = [], ["option", result.metric, "95 %", "chance", "vs keep", "vs re-embed"]
-    for option in result.options:
-        gains = [
-            f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–"
-            for gain in (option.to_keep, option.to_reembed)
-        ]
-        interval, title = band(option.low, option.high), result.title_of(option.option)
-        lines.append((title, short(option.value), interval, short(option.chance), *gains))
+    columns, *lines = result.report().tables[0].shown
     for one in result.candidates if result.relevance == NEIGHBOURS else ():
         if one.adapter != result.adapter:
             cells = f"bridge, {ADAPTERS[one.adapter].title}", short(one.score), band(one.low, one.high)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,13 @@ from app.encode import forms
 from app.encode import jobs as encoding_jobs
 from app.glossary.card import caption
 from app.page_settings import kept, segments
-from app.plain_text import plain, plain_name
+from app.plain_text import bold_numbers, plain, plain_name
 from app.stitch import try_it
 from app.stitch.try_it import StitchSetup, load_spaces, shared_rows
 from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STRATEGIES
+from relcore.base.names import HEADS, METHODS, STRATEGIES
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
@@ -38,6 +37,7 @@ from relcore.stitch.stitching import (
     StitchResult,
     StitchSpec,
     gaps,
+    headline,
     short_names,
     split_rows,
     stitch_matrices,
@@ -279,7 +279,7 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> None:
         metric = segments("Measure", measures, f"stitch.metric-{ordered}", **hidden)
         show = segments("Show", {name: name.capitalize() for name in SHOWN}, "stitch.show", **hidden)
     with sentence:
-        messages.lead(lead(result, metric))
+        messages.lead(bold_numbers(headline(result, metric)))
     cell = _chosen(result)
     _heat_maps(result, metric, show, cell)
     exports.export_bar(StitchMatrix(**setup.recipe, metric=metric, show=show).draw(result), "stitch-matrix")
@@ -290,27 +290,6 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> None:
             if pair.open:
                 _one_pair(setup, result, cell)
     _summary(result, metric)
-
-
-def lead(result: StitchResult, metric: str = "accuracy") -> str:
-    table = summary_table(result, metric)
-    able = table[table.pairs > 0]
-    if able.empty:
-        return (
-            "These methods cannot stitch any of these encoders: a head cannot read absolute rows of another"
-            " dimension."
-        )
-    scores = " · ".join(f"{escape(row.method)} <b>{short(row.stitched)}</b>" for row in able.itertuples())
-    owns = sorted(set(map(short, table.own)))
-    chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
-    own, chance = (" … ".join(dict.fromkeys((ends[0], ends[-1]))) for ends in (owns, chances))
-    best = able.loc[able.stitched.idxmax()]
-    title = STITCH_METRICS[metric].title
-    return (
-        f"With another model's encoder, the {title} of a classifier is <b>{short(best.stitched)}</b> (best"
-        f" method: {escape(best.method)}); with its own, <b>{own}</b>; by chance <b>{chance}</b>. Mean of"
-        f" {int(table.pairs.max())} pairs by method: {scores}."
-    )
 
 
 def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) -> None:

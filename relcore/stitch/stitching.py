@@ -250,7 +250,7 @@ class StitchResult(Reported):
         ]
         chart = StitchMatrix(spaces=tuple(spaces), digests=tuple(digests), stitching=self.spec, metric=metric)
         return Report(
-            _best_method(self, summary, metric),
+            headline(self, metric),
             tables,
             {"encoders": self.encoders},
             [*filter(None, notes)],
@@ -712,8 +712,9 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
     return table.assign(test_rows=result.n_test, random_states=len(result.runs))
 
 
-def _best_method(result: StitchResult, table: pd.DataFrame, metric: str) -> str:
+def headline(result: StitchResult, metric: str = "accuracy") -> str:
     """How well heads read the rows of other encoders by the best method, and those of their own."""
+    table = summary_table(result, metric)
     able = table[table.pairs > 0]
     if able.empty:
         return (
@@ -725,10 +726,11 @@ def _best_method(result: StitchResult, table: pd.DataFrame, metric: str) -> str:
     own, chance = (
         " to ".join(dict.fromkeys((ends[0], ends[-1]))) for ends in (sorted(map(short, table.own)), chances)
     )
+    methods = " · ".join(f"{row.method} {short(row.stitched)}" for row in able.itertuples())
     return (
-        f"On the rows of another encoder, a head has {title} {short(best.stitched)} (best method:"
-        f" {best.method}); on those of its own, {own}; by chance, {chance}. Mean of"
-        f" {counted(int(table.pairs.max()), 'pair')}."
+        f"With another model's encoder, the {title} of a classifier is {short(best.stitched)} (best method:"
+        f" {best.method}); with its own, {own}; by chance, {chance}. Mean of"
+        f" {counted(int(table.pairs.max()), 'pair')} by method: {methods}."
     )
 
 
