@@ -74,16 +74,11 @@ class Engine:
         """The rotation or reflection R (d, d') nearest to the sum of products AᵀB of pairs of rows, which
         minimises ‖A R − B‖, and the singular values of AᵀB (orthogonal Procrustes: Schönemann 1966).
         """
-        # Eigenvectors of AAᵀ take a third of the time of a decomposition of A. They square its condition
-        # number, so they serve while the square is far from the precision of float64.
-        A = products if products.shape[0] <= products.shape[1] else products.T
-        squares, vectors = self.eigh(self.product(A, A.T))
-        if squares[0] > _CONDITIONED * squares[-1]:
-            roots = np.sqrt(squares)
-            rotation = self.product(vectors / roots, self.product(vectors.T, A))
-            return (rotation if A is products else rotation.T), roots[::-1]
-        left, values, right = self.svd(products)
-        return left @ right, values
+        return self._solved(
+            lambda A: _nearest_rotation(np, A, thin_svd),
+            lambda torch, A: _nearest_rotation(torch, A, lambda A: torch.linalg.svd(A, full_matrices=False)),
+            products,
+        )
 
     def _solved(
         self,
@@ -184,6 +179,20 @@ class _MomentSums:
         products = products - np.outer(sums[0], sums[-1]) / n
         means = [centre.astype(np.float64) + total / n for centre, total in zip(self.host, sums, strict=True)]
         return Moments(n, (means[0], means[-1]), products)
+
+
+def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[Array, Array]:
+    """`Engine.rotation`, by NumPy or torch."""
+    # Eigenvectors of AAᵀ take a third of the time of a decomposition of A. They square its condition number,
+    # so they serve while the square is far from the precision of float64.
+    wide = A if A.shape[0] <= A.shape[1] else A.T
+    squares, vectors = xp.linalg.eigh(wide @ wide.T)
+    if squares[0] > _CONDITIONED * squares[-1]:
+        roots = xp.sqrt(squares)
+        rotation = (vectors / roots) @ (vectors.T @ wide)
+        return (rotation if wide is A else rotation.T), xp.flip(roots, (0,))
+    left, values, right = svd(A)
+    return left @ right, values
 
 
 def thin_svd(product: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
