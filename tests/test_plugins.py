@@ -30,9 +30,11 @@ from relcore.files import confined
 from relcore.files.formats import Description, Format, Regions
 from relcore.files.on_disk import OnDisk
 from relcore.files.reading import load_space, shape_of
+from relcore.represent.similarity import RelativeProjection
 from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
+from relcore.scores.passes import ProjectionSpec
 from relcore.stores.index import parse_place
 from relcore.studies.study import study_of
 from tests.app.conftest import Session
@@ -402,6 +404,29 @@ def test_the_command_goes_on_with_one_line(look, tmp_path, files, capsys, monkey
     assert end.value.code == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert "toy_toy:Bad to be imported, got ZeroDivisionError" in line
+
+
+SIMILARITY_CODE = """
+from relcore.represent.similarity import Similarity
+class Power(Similarity):
+    def __init__(self, power=3):
+        self.power = power
+    def between(self, X, anchors):
+        return (X @ anchors.T) ** self.power
+"""
+
+
+def test_a_similarity_makes_relative_rows_and_owns_its_settings(look, tmp_path):
+    look(package(tmp_path / "site", {"similarities:power": "toy_toy:Power"}, SIMILARITY_CODE))
+    X = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+    rows = RelativeProjection("power", center=False).fit(X, anchors=[0, 1]).transform(X)
+    assert np.allclose(rows, (X @ X[:2].T) ** 3, atol=1e-4)
+    own = names.SIMILARITIES["power"].load()(power=2)
+    assert np.allclose(
+        RelativeProjection(own, center=False).fit(X, anchors=[0]).transform(X), (X @ X[:1].T) ** 2, atol=1e-4
+    )
+    assert not hasattr(own, "anchors_")  # a projection fits a copy
+    assert ProjectionSpec(similarity="power").projection().similarity == "power"
 
 
 def test_an_error_in_a_score_names_the_plugin(look, tmp_path, files, installed):

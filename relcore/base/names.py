@@ -156,13 +156,14 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return ((name, self[name].load()) for name in self.working())
 
 
-SIMILARITIES = {
+_SIMILARITIES = {
     "cosine": Named("Cosine", ".represent.similarity:Cosine"),
     "angular": Named("Angular", ".represent.similarity:Angular"),
     "euclidean": Named("Euclidean", ".represent.similarity:Euclidean"),
     "l1": Named("L1", ".represent.similarity:L1"),
     "quantised": Named("Quantised", ".represent.similarity:Quantised"),
 }
+SIMILARITIES = Family("similarities", Named, _SIMILARITIES)
 
 STRATEGIES = {
     "random": Named("Random", ".represent.anchors:at_random", "each row with equal probability"),
@@ -626,4 +627,4 @@ _STUDIES = {
 }
 STUDIES = Family("studies", StudyName, _STUDIES, private=True)
 
-FAMILIES: tuple[Family[Any], ...] = (METHODS, METRICS, FORMATS, INDEXES, ENCODERS, STUDIES)
+FAMILIES: tuple[Family[Any], ...] = (SIMILARITIES, METHODS, METRICS, FORMATS, INDEXES, ENCODERS, STUDIES)

@@ -21,6 +21,7 @@ from relcore.base.errors import SpaceError
 # By family: what its classes inherit from; methods are functions.
 _BASES = {
     "metrics": "relcore.scores.comparison:Metric",
+    "similarities": "relcore.represent.similarity:Similarity",
     "encoders": "relcore.encoders.encoder:Encoder",
     "formats": "relcore.files.formats:Format",
     "methods": "",

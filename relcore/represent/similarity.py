@@ -8,6 +8,7 @@ A new similarity is a subclass of `Similarity` with a `between`, and a line in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import signature
@@ -359,15 +360,19 @@ class Quantised(Similarity):
     centroids_: np.ndarray
     learns: ClassVar[bool] = True
 
+    def __init__(self, threshold: float | None = None) -> None:
+        self.threshold = threshold  # None: that of the `RelativeProjection`
+
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         from sklearn.cluster import AgglomerativeClustering
 
-        if not 0 < settings.threshold < np.inf:
-            raise SpaceError(f"threshold: expected a distance above 0, got {settings.threshold}")
+        threshold = settings.threshold if self.threshold is None else self.threshold
+        if not 0 < threshold < np.inf:
+            raise SpaceError(f"threshold: expected a distance above 0, got {threshold}")
         self.anchors_ = unit_rows(anchors, mean)
         rows = np.concatenate([self.anchors_, unit_rows(X[clustered_rows(len(X), len(anchors))], mean)])
         clustering = AgglomerativeClustering(
-            n_clusters=None, linkage="ward", distance_threshold=settings.threshold
+            n_clusters=None, linkage="ward", distance_threshold=threshold
         ).fit(rows)
         sums = np.zeros((clustering.n_clusters_, rows.shape[1]))
         np.add.at(sums, clustering.labels_, rows)
@@ -404,7 +409,7 @@ class RelativeProjection(Estimator):
 
     Parameters
     ----------
-    similarity : one of `names.SIMILARITIES`
+    similarity : one of `names.SIMILARITIES`, or a `Similarity`
         "quantised" is the inner product of cluster centroids (Fig. 7 of the paper).
     center : bool
         Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al.
@@ -443,7 +448,7 @@ class RelativeProjection(Estimator):
     ((100, 3), True)
     """
 
-    similarity: str = "cosine"
+    similarity: str | Similarity = "cosine"
     center: bool = True
     whiten: bool = False
     ridge: float = 0.3
@@ -509,8 +514,11 @@ class RelativeProjection(Estimator):
 
         Similarities that learn from rows read those that `clustered_rows` draws: these give what all would.
         """
-        need_one_of("similarity", self.similarity, SIMILARITIES)
-        similarity = SIMILARITIES[self.similarity].load()()
+        if isinstance(self.similarity, Similarity):  # with settings of its own; fitting changes a copy
+            similarity = copy(self.similarity)
+        else:
+            need_one_of("similarity", self.similarity, SIMILARITIES)
+            similarity = SIMILARITIES[self.similarity].load()()
         if self.whiten and not similarity.linear:
             raise SpaceError(
                 f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner"
