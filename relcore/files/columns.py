@@ -29,7 +29,7 @@ TEXT_OR = "text: ids, labels or neither?"
 VECTORS, EMPTY, OUTSIDE = "a vector per row", "empty", "numbers beside "
 _USUAL = {"ids": ("id", "ids"), "labels": ("label", "labels"), "counts": ("count", "counts")}
 _WORDS = ("word", "words", "token", "tokens")
-_INDEX = ("", "Unnamed: 0", "__index_level_0__")
+INDEX = ("", "Unnamed: 0", "__index_level_0__")
 _NO_DIMENSION = re.compile(
     r"(.*[_\-. ])?"
     r"(ids?|idx|index|key|row|labels?|counts?|class|classes|target|category|cluster|words?|tokens?)"
@@ -154,7 +154,7 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
     words = [i for i in free if names[i].lower() in _WORDS and values[i].holds in ("text", "mixed")]
     if len(words) == 1 and not any(role == "ids" for role, _ in roles.values()):
         roles[words[0]] = ("ids", f"named {names[words[0]]!r}")
-    index = next((i for i in free if names[i] in _INDEX and (i == 0 or names[i])), None)
+    index = next((i for i in free if names[i] in INDEX and (i == 0 or names[i])), None)
     if index is not None and values[index].holds == "nothing":
         index = None
     vectors = [names[i] for i in free if values[i].holds == "vectors"]
@@ -338,7 +338,7 @@ def assign_metadata(
             "distinct texts",
             lambda i: len(set(texts[i])) == len(first.get(i, "x")) and is_distinct(i),
         ),
-        ("ids", some, "an index", lambda i: i == 0 and names[0] in _INDEX and is_distinct(0)),
+        ("ids", some, "an index", lambda i: i == 0 and names[0] in INDEX and is_distinct(0)),
         ("labels", some, "", lambda i: is_named(i, _LABEL_NAMES, "_label", "_class", "_category")),
         ("labels", text, "few distinct texts", lambda i: has_classes(texts[i])),
         ("counts", ("number",), "", lambda i: plain[i] in ("freq", "frequency", "occurrences")),

@@ -28,7 +28,7 @@ from pyarrow import types
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import visible
-from relcore.files.columns import Choices, Columns, ColumnValues, assign, assign_metadata
+from relcore.files.columns import INDEX, Choices, Columns, ColumnValues, assign, assign_metadata
 from relcore.files.formats import ARROW, BLOCK_BYTES, MAPPED, Blocks, Description, Format, Regions, Request
 
 ARROW_SUFFIXES = (".arrow", ".feather")
@@ -557,6 +557,9 @@ class DelimitedTable(_TextRows):
         """The cells of a column as what they are, and what the column holds."""
 
         name, cells = self.names[place], self.rows.column(place)
+        if self._decimal == "." and name not in INDEX:  # most columns are numbers alone
+            with suppress(pa.ArrowInvalid):
+                return compute.cast(cells, pa.float32()), ColumnValues(name, "numbers")
         texts = compute.utf8_trim_whitespace(cells)
         if self._decimal == ",":
             texts = compute.replace_substring_regex(texts, f"^{_COMMA}$", r"\1.\2")

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as compute
 
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
@@ -22,8 +20,7 @@ from relcore.files.formats import ARROW, Blocks, Description, Format, Request, r
 _FREE = 32 << 20  # bytes that any file may unpack to
 _MOST_TIMES = 50  # vectors as text pack 2 to 3 times, a repeated byte 1,030 times
 _HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
-_NUMBER_TEXT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|infinity|nan)"
-_NUMBER = re.compile(_NUMBER_TEXT.encode(), re.IGNORECASE)
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _FASTTEXT_MODEL = b"\xba\x16\x4f\x2f"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLOCK = 1 << 20
@@ -33,6 +30,7 @@ _LONGEST_LINE = 1 << 24
 _MOST_BLANK = 100_000  # in a row
 _LINES_AT_ONCE = 2_000
 _BYTES_AT_ONCE = 1 << 25
+_COLUMNS_AT_ONCE = 20_000  # Arrow makes an object of each column
 
 Line = tuple[int, bytes]  # its number, its bytes
 
@@ -202,38 +200,51 @@ def _batch(lines: Iterator[Line], most: int) -> list[Line]:
 
 
 def _parsed(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray]:
-    """Words and numbers (m, d) of lines, which are split from the right: a word may hold spaces."""
-
-    def wrong(
-        row: int, expected: str = f"a word and {d:,} number{'s' * (d > 1)}", remedy: str = ""
-    ) -> SpaceError:
-        remedy = remedy or "mend or remove the line, or mend line 1, which says how many numbers there are"
-        return _no_row(batch[row], path, expected, remedy)
-
-    lines = [line.rstrip(b" \t\r\n") for _, line in batch]
-    for row, line in enumerate(lines) if b"\r" in (joined := b"\n".join(lines)) or b"\0" in joined else ():
-        if b"\r" in line or b"\0" in line:
-            raise wrong(row, "UTF-8 text with line feeds", "save it as UTF-8 with line feeds")
+    # All lines at once where words hold no spaces, else line by line, which finds the fault.
+    words, _, numbers = zip(*(line.rstrip(b" \t\r\n").partition(b" ") for _, line in batch), strict=True)
+    joined = b"\n".join(words)
+    plain = b"" not in words and b"\r" not in joined and b"\0" not in joined
+    block = _numbers_at_once(b"\n".join(numbers), len(batch), d) if plain else None
+    if block is None:
+        words, rows = zip(*(_parsed_line(line, d, path) for line in batch), strict=True)
+        block, joined = np.stack(rows), b"\n".join(words)
     try:
-        joined.decode()
+        return joined.decode().split("\n"), block
     except UnicodeDecodeError as error:
-        raise wrong(joined.count(b"\n", 0, error.start), "UTF-8 text", "save it as UTF-8") from None
-    texts = pa.array(lines, pa.binary()).cast(pa.large_string())
-    parts = compute.ascii_split_whitespace(texts, max_splits=d, reverse=True)
-    n_parts = compute.list_value_length(parts).to_numpy()
-    if len(odd := np.flatnonzero(n_parts != d + 1)):
-        raise wrong(odd[0])
-    flat, numbers = parts.flatten(), np.arange(len(batch) * (d + 1)) % (d + 1) > 0
-    words, cells = flat.filter(pa.array(~numbers)), flat.filter(pa.array(numbers))
-    spaced = compute.match_substring_regex(words, rf"^(\s.*|)$|\s({_NUMBER_TEXT})(\s|$)", ignore_case=True)
-    if (row := compute.index(spaced, True).as_py()) >= 0:
-        raise wrong(row)
+        line = batch[joined.count(b"\n", 0, error.start)]
+        raise _no_row(line, path, "UTF-8 text", "save it as UTF-8") from None
+
+
+def _numbers_at_once(numbers: bytes, m: int, d: int) -> np.ndarray | None:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    if d > _COLUMNS_AT_ONCE or b"\r" in numbers:
+        return None
+    names = [str(column) for column in range(d)]
     try:
-        values = cells.cast(pa.float32()).to_numpy(zero_copy_only=False)
+        table = csv.read_csv(
+            io.BytesIO(numbers),
+            csv.ReadOptions(column_names=names, use_threads=False, block_size=len(numbers) + 1),
+            csv.ParseOptions(delimiter=" ", quote_char=False),
+            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float32()), null_values=[]),
+        )
     except pa.ArrowInvalid:
-        is_number = compute.match_substring_regex(cells, f"^({_NUMBER_TEXT})$", ignore_case=True)
-        raise wrong(compute.index(is_number, False).as_py() // d) from None
-    return words.to_pylist(), values.reshape(-1, d)
+        return None
+    return np.column_stack([column.to_numpy() for column in table.columns]) if table.num_rows == m else None
+
+
+def _parsed_line(line: Line, d: int, path: Path) -> tuple[bytes, np.ndarray]:
+    text = line[1].rstrip(b" \t\r\n")
+    if b"\r" in text or b"\0" in text:
+        raise _no_row(line, path, "UTF-8 text with line feeds", "save it as UTF-8 with line feeds")
+    word, *numbers = text.rsplit(None, d)
+    spaced = text[:1].isspace() or any(map(_NUMBER.fullmatch, word.split()[1:]))
+    if len(numbers) == d and not spaced and all(map(_NUMBER.fullmatch, numbers)):
+        with suppress(ValueError), np.errstate(over="ignore"):
+            return word, np.array(numbers, dtype=np.float32)
+    remedy = "mend or remove the line, or mend line 1, which says how many numbers there are"
+    raise _no_row(line, path, f"a word and {d:,} number{'s' * (d > 1)}", remedy)
 
 
 def _no_row(line: Line, path: Path, expected: str, remedy: str) -> SpaceError:
