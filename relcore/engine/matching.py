@@ -146,7 +146,7 @@ def _products(
     size = size or where.rows_at_once(max(1, BLOCK_BYTES // (4 * len(Y))), 8 * len(Y))
     for block in row_blocks(len(X), size):
         rows = np.ascontiguousarray(X[block], dtype=np.float32)
-        yield block, where.product(where.put(rows), other, "products both ways")
+        yield block, where.product(where.put(rows), other, "products of both sides")
 
 
 # What NumPy and torch name differently.

@@ -18,7 +18,6 @@ from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.vision import SmallVision
-from relcore.encoders.words import corpus_words, in_data_folder, swadesh_pairs
 from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, optimise_anchors
@@ -51,6 +50,7 @@ from relcore.studies.study import (
     states,
     word_pair,
 )
+from relscope_studies.words import corpus_words, in_data_folder, swadesh_pairs
 
 METHODS = {"self-learning": "self-learning", "paper": "as published"}
 ENOUGH = 0.9  # of the hidden pairs; most runs find nearly all of them or next to none

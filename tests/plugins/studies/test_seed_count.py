@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from relscope_studies.links import SeedCount
+from relscope_studies.words import corpus_words, swadesh_pairs
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.words import corpus_words, swadesh_pairs
 from relcore.runs.store import Store
 from relcore.studies.study import study_of
 
