@@ -9,11 +9,10 @@ import pytest
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.vision import SweptVision, held_out_rows
-from relcore.represent.methods import relative
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from relcore.studies import inversion, networks
+from relcore.studies import inversion, networks, relative
 from relcore.studies.study import StudySpec, study_of
 
 # Few rows, anchors a third of them or more, dimensions near the number of anchors, one class rare.

@@ -9,10 +9,9 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.names import STUDIES
 from relcore.catalog.catalog import SpaceSpec
-from relcore.represent.methods import relative
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.studies import networks, study
+from relcore.studies import networks, relative, study
 from relcore.studies.study import StudySpec, study_of
 
 
