@@ -61,7 +61,8 @@ FEWEST = 8  # anchors, to hold out two
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen; `cosine` is the mean of the held-out anchors, optimistic as the best of `n_tried`."""
+    """The chosen settings; `cosine` is their mean on held-out anchors, optimistic because it is the best
+    of `n_tried`."""
 
     delta: float
     omega: int
@@ -71,14 +72,14 @@ class Choice:
     n_held_out: int
 
     def numbers(self) -> dict[str, Any]:
-        """δ, ω and λ, as fields of an `InversionSpec`."""
+        """δ, ω and λ as fields of an `InversionSpec`."""
         return {"delta": self.delta, "omega": self.omega, "ridge": self.ridge}
 
 
 def choose_numbers(
     source: np.ndarray, target: np.ndarray, means: tuple[np.ndarray, np.ndarray], spec: InversionSpec
 ) -> Choice | None:
-    """The best numbers for the spec's method: δ and ω of "pruned", λ of the others.
+    """The best settings of the spec's method by held-out anchors: δ and ω of "pruned", λ of the others.
 
     Source (k, d_source) and target (k, d_target) are paired anchors, the means those of all rows. None with
     fewer than `FEWEST` anchors.
@@ -105,9 +106,8 @@ def choose_numbers(
 def _tried(
     A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec
 ) -> Iterator:
-    """(δ, ω, λ) and the held-out anchors as that inverse translates them, for each setting of the method's
-    grid.
-    """
+    """For each setting (δ, ω, λ) of the method's grid, the held-out anchors as its inverse translates
+    them."""
     if spec.method == "pruned":
         relative = A[held_out] @ A[known].T
         for pruned in pruned_decoders(B[known], DELTAS, OMEGAS, spec.random_state):
@@ -133,7 +133,7 @@ MOST_OMEGA = 64
 
 @dataclass(frozen=True)
 class InversionSpec:
-    """The parameters of `InverseRelativeProjection`, and the direction.
+    """The parameters of `InverseRelativeProjection`, and the direction of the translation.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class InversionSpec:
     __post_init__ = check
 
     def to_record(self) -> dict[str, Any]:
-        """The fields; `tuned`, which version 0.1.0 had not, only where it is on."""
+        """The fields; `tuned` only if it is on, because version 0.1.0 did not have it."""
         return {name: value for name, value in vars(self).items() if name != "tuned" or value}
 
     def inverse(self) -> InverseRelativeProjection:
@@ -215,7 +215,7 @@ class InversionSpec:
 
 
 def sides(pair: Match, route: str) -> tuple[LatentSpace, LatentSpace]:
-    """The space that rows come from, and the one in which they are recovered."""
+    """The space whose rows are translated, and the space in which they are recovered."""
     need_one_of("route", route, ROUTES)
     spaces = {"forward": (pair.source, pair.target), "backward": (pair.target, pair.source)}
     return spaces.get(route, (pair.source, pair.source))
@@ -228,7 +228,7 @@ def side_names(pair: Match, route: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class Inversion(Reported):
-    """Rows of one space, recovered in another.
+    """Rows of one space recovered in another, with their scores.
 
     Attributes
     ----------
@@ -282,7 +282,8 @@ class Inversion(Reported):
         return int(np.count_nonzero(self.scored))
 
     def summary(self) -> pd.DataFrame:
-        """One row per method: method, cosine, chance, low, high (its 95 % band), n held-out rows, anchors."""
+        """One row per method: method, cosine, chance, low, high (its 95 % band), number of held-out rows,
+        anchors."""
         rows = []
         for method, score in self.scores.items():
             null = (score.null.mean, score.null.low, score.null.high) if score.null else (np.nan,) * 3
@@ -290,7 +291,7 @@ class Inversion(Reported):
         return pd.DataFrame(rows, columns=["method", "cosine", "chance", "low", "high", "n", "anchors"])
 
     def report(self, names: Sequence[str] = ("source", "target"), **figures: Any) -> Report:
-        """The score of each method on held-out rows, from one space to another of these names."""
+        """A report with the score of each method on held-out rows."""
         source, target = names
         route = f"{source}, recovered from its relative space" if source == target else f"{source} → {target}"
         facts = {"source": source, "target": target, "rank": self.rank, "condition": self.condition}
@@ -412,7 +413,7 @@ def invert_pair(
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """What lies nearest to recovered rows, among all true ones.
+    """The nearest true rows of recovered rows.
 
     Attributes
     ----------
@@ -434,7 +435,7 @@ class Recovery:
 
 
 def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries: int = 1000) -> Recovery:
-    """The best, the worst and middle rows of an inversion, as many of each as are `shown`."""
+    """The best, worst and middle rows of an inversion, `shown` of each."""
     _, target = sides(pair, result.spec.route)
     mean = mean_row(target.vectors)
     scored = np.flatnonzero(result.scored)
@@ -469,8 +470,8 @@ _FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score below a direct map's, a condition n
 
 
 def _notes(found: Inversion) -> list[str]:
-    """That directions are lost, and that a pruned inverse scores far below a direct map on the same rows,
-    with what its pruning did.
+    """Notes on lost directions, and on a pruned inverse that scores far below a direct map of the same
+    rows.
 
     On 13 pairs of texts, words and pictures with 50 to 600 anchors (152 cases; the limit was chosen after a
     look at them): in each of 29 cases with the caution, ridge or whitened reached 1.4 to 2.6 times as much;
@@ -513,9 +514,8 @@ _USUAL = ("absolute", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "
 
 @dataclass(frozen=True)
 class TranslationSpec:
-    """How rows are translated and scored: `k` and `n_queries` count among the rows that are not anchors (None
-    takes all); `test_ids` are the heads' test rows instead of what is drawn.
-    """
+    """The settings of translation and scoring: `k` and `n_queries` count rows that are not anchors (None
+    takes all); `test_ids` replace the drawn test rows of the heads."""
 
     methods: tuple[str, ...] = setting(_USUAL, choices=METHODS, distinct=True)
     k: int = setting(10, low=1)
@@ -531,7 +531,7 @@ class TranslationSpec:
 
 @dataclass(frozen=True, eq=False)
 class TranslationResult:
-    """Scores of every ordered pair, each space with itself among them.
+    """The scores of every ordered pair, including each space with itself.
 
     Attributes
     ----------
@@ -559,11 +559,11 @@ class TranslationResult:
         return METRICS[metric] + (f", k = {self.spec.k}" if metric in ("jaccard", "mrr") else "")
 
     def matrix(self, method: str, metric: str) -> np.ndarray:
-        """Scores (s, s), rows sources, columns targets; NaN where there is none."""
+        """Scores (s, s) with sources as rows and targets as columns; NaN if there is none."""
         return self.scores[method][metric][..., 0]
 
     def chance(self, method: str, metric: str) -> float:
-        """The mean chance level over the pairs of two spaces."""
+        """The chance level, averaged over pairs of different spaces."""
         return self._mean(method, metric, 1)
 
     def table(self) -> pd.DataFrame:
@@ -578,7 +578,8 @@ class TranslationResult:
         return pd.DataFrame(rows, columns=columns).dropna(subset="score", ignore_index=True)
 
     def wide(self, metric: str) -> pd.DataFrame:
-        """As Table 1 of the paper: a row per pair, a column per method, and the mean chance level."""
+        """The layout of the paper's Table 1: a row per pair, a column per method, and the mean chance
+        level."""
         scores = {METHODS[method]: self.scores[method][metric].reshape(-1, 2) for method in self.spec.methods}
         pairs = pd.DataFrame(list(product(self.names, repeat=2)), columns=["source", "target"])
         chance = pd.DataFrame({method: values[:, 1] for method, values in scores.items()}).mean(axis=1)
@@ -586,9 +587,8 @@ class TranslationResult:
         return pairs.assign(**columns, chance=chance)
 
     def summary(self) -> pd.DataFrame:
-        """A row per method (Table 2): the mean of each metric over the pairs of two spaces, and how many it
-        can translate.
-        """
+        """The layout of the paper's Table 2: a row per method with the mean of each metric over pairs of
+        different spaces, and the number of pairs that it can translate."""
         others, rows = ~np.eye(len(self.names), dtype=bool), []
         for method in self.spec.methods:
             row: dict[str, Any] = {"method": METHODS[method]}
@@ -610,7 +610,7 @@ _PERMUTATIONS = 20
 
 @dataclass(frozen=True)
 class Translation(Task[TranslationResult]):
-    """`translate_all` of the spaces."""
+    """The task `translate_all`."""
 
     kind: ClassVar[str] = "translate"
     result: ClassVar[str] = "relcore.invert.inversion:TranslationResult"
@@ -669,7 +669,7 @@ def translate_all(
 
 
 class _Translator:
-    """What all pairs share: rows, anchors, heads, and the neighbours of each space's own rows."""
+    """The data that all pairs share: rows, anchors, heads, and the neighbours within each space."""
 
     def __init__(self, spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec) -> None:
         self.spec, self.names = spec, distinct_names(spaces)
@@ -756,7 +756,8 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationTable(Recipe):
-    """A heat map per method, every space with every other (Table 1 of Maiorca et al. 2024)."""
+    """A figure with a heat map per method, every space against every other (Table 1 of Maiorca et al.
+    2024)."""
 
     figure: ClassVar[str] = "translation-table"
 
@@ -822,8 +823,8 @@ ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74"
 def inversion_scene(
     pair: Match, found: Inversion, color_by: str = "error", view: ViewSpec | None = None
 ) -> Scene:
-    """Original and recovered rows in the target's space, both by the PCA of the original; `color_by` "pivots"
-    and "labels" colour as `view` says, "error" by 1 − cosine in fixed steps.
+    """Original and recovered rows in the target space, both by the PCA of the originals. `color_by`
+    "pivots" and "labels" use the colours of `view`, "error" shows 1 − cosine in fixed steps.
 
     Raises
     ------
@@ -859,7 +860,7 @@ def inversion_scene(
 
 @dataclass(frozen=True)
 class RecoveredRows(Recipe, ComparisonRecipe):
-    """The two panes of original and recovered rows; the CSV has each row's errors."""
+    """A figure with the panes of original and recovered rows; its CSV has each row's errors."""
 
     figure: ClassVar[str] = "inversion"
 
@@ -880,7 +881,7 @@ class RecoveredRows(Recipe, ComparisonRecipe):
 
 @dataclass(frozen=True)
 class RecoveryErrors(Recipe, ComparisonRecipe):
-    """Histogram of 1 − cosine of the held-out rows by each method."""
+    """A histogram of 1 − cosine of the held-out rows for each method."""
 
     figure: ClassVar[str] = "inversion-errors"
 

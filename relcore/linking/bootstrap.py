@@ -1,6 +1,5 @@
-"""bootstrap_anchors: parallel anchors from a few known pairs, or none. Pairs are row numbers (2, m), sources
-first.
-"""
+"""bootstrap_anchors: find parallel anchors from a few known pairs, or from none. Pairs are row numbers
+(2, m), sources first."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ Stage = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Matching:
-    """Of every source row the best `partner` (n,) by CSLS and its `similarity` (n,) float32, −4 … 4.
+    """For every source row the best `partner` (n,) by CSLS and its `similarity` (n,) float32, −4 … 4.
 
     CSLS is 2 cos(x, y) − r(x) − r(y), r the mean cosine to the k nearest rows of the other space. Partners of
     the `mutual` rows (m,) choose them in turn. `crowding` is r of both sides, `best` the CSLS of every target
@@ -53,7 +52,7 @@ class Matching:
 
     @property
     def mean(self) -> float:
-        """Mean CSLS of all rows: the objective of self-learning."""
+        """The mean CSLS of all rows, which is the objective of self-learning."""
         return float(self.similarity.mean(dtype=np.float64))
 
 
@@ -96,7 +95,8 @@ MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 def first_rotation(
     source: np.ndarray, target: np.ndarray, seeds: np.ndarray, stage: Stage, k: int = 10
 ) -> tuple[np.ndarray, float]:
-    """From the seeds, or without seeds from similarities within each space (Artetxe et al. 2018, § 3.2).
+    """The first rotation, from the seeds, or without seeds from similarities within each space (Artetxe
+    et al. 2018, § 3.2).
 
     A row's sorted similarities to its own space do not depend on the axes, so rows with like profiles match.
     """
@@ -117,7 +117,7 @@ _PLACES = 1000  # of a profile; more tell no more, and take most of the time
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
-    """Sorted rows of the root of X Xᵀ at n even places, centred and of length 1: (rows, n)."""
+    """Sorted rows of the square root of X Xᵀ at n evenly spaced ranks, centred and of length 1: (rows, n)."""
     left, singular_values, _ = Engine().svd(X)
     root = np.sort((left * singular_values) @ left.T, axis=1)
     if root.shape[1] > n:
@@ -137,7 +137,8 @@ def self_learn(
     random_state: int = 0,
     keep: float = 1.0,
 ) -> Iterator[tuple[np.ndarray, Stage, Matching]]:
-    """Rounds over each stage, of unit rows (n, d_source) and (m, d_target), until the mean CSLS stops rising.
+    """Rotation, stage and matching after each round of self-learning, of unit rows (n, d_source) and (m,
+    d_target); a stage ends when the mean CSLS stops rising.
 
     Match by CSLS, keep the mutual pairs, add the weighted seeds, rotate again. Each similarity takes part
     with the probability `keep`, doubled after a round without gain. Yields the next rotation, the stage that
@@ -166,8 +167,8 @@ def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A step of `optimise_anchors`. Its numbers stay on the device until they are read: there, a copy to the
-    processor takes longer than the step.
+    """A step of `optimise_anchors`. Its numbers stay on the device until they are read, because copying
+    them takes longer than the step.
 
     Attributes
     ----------
@@ -203,8 +204,8 @@ def optimise_anchors(
     learning_rate: float = LEARNING_RATE,
     random_state: int = 0,
 ) -> Iterator[Step]:
-    """Find target anchors for the source rows `anchors` (k,), of which the first have the target rows `seeds`
-    (s,).
+    """The steps of the published optimisation, which finds target anchors for the source rows `anchors`
+    (k,); the first of them have the known target rows `seeds` (s,).
 
     Minimises equation 1 over the unit vectors Ã by Adam: the mean squared error between E(y) Ãᵀ and the
     relative row of Π(y), over the unit rows y of `target` (m, d_target). One Sinkhorn iteration per step
@@ -245,7 +246,8 @@ def optimise_anchors(
 
 
 def on_sphere(base, tangent):
-    """Exponential map of the unit sphere at `base` (k, d), torch, of the part of `tangent` across it."""
+    """The exponential map of the unit sphere at `base` (k, d), applied to the part of `tangent` that is
+    orthogonal to it; torch."""
     import torch
 
     across = tangent - (tangent * base).sum(dim=1, keepdim=True) * base
@@ -255,8 +257,8 @@ def on_sphere(base, tangent):
 
 
 def hard_limit_assignment(source, target):
-    """Row of `source` (n, k) for each row of `target` (m, k), torch: the largest of a transport plan's
-    column.
+    """The row of `source` (n, k) assigned to each row of `target` (m, k), torch: the maximum of each
+    column of the limiting transport plan.
 
     One Sinkhorn iteration with ε → 0 (published: 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ Mᵢⱼ,
     vⱼ = minᵢ (Mᵢⱼ − uᵢ): the largest of column j is where Mᵢⱼ − uᵢ is smallest. M is never held.
@@ -287,9 +289,8 @@ _DRAWS = 2  # of each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
-    """Mean CSLS of n held-out source rows, −4 … 4, with its standard error and that of rows without a partner
-    (`null`); and the share of their links that the fit finds `again`, 0 … 1, NaN where they have none.
-    """
+    """The mean CSLS of n held-out source rows, −4 … 4, with its standard error and its chance level
+    (`null`); `again` is the share of their links that the fit repeats, 0 … 1, NaN if they have none."""
 
     mean: float
     error: float
@@ -299,12 +300,13 @@ class HeldOut(NamedTuple):
 
     @property
     def above(self) -> bool:
-        """Above every draw of the chance level by .02 and by four standard errors, 1 in 10,000 of noise."""
+        """Whether it exceeds every draw of the chance level by .02 and by four standard errors, which
+        noise does once in 10,000 times."""
         return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
 
     @property
     def fits(self) -> bool:
-        """Above the chance level, and the links are found again."""
+        """Whether it is above the chance level, and the fit repeats the links."""
         return self.above and self.again >= FOUND_AGAIN
 
 
@@ -318,7 +320,8 @@ def fit_held_out(
     k: int = 10,
     random_state: int = 0,
 ) -> HeldOut:
-    """Self-learn on three quarters of the source rows and all target rows, score the other quarter.
+    """The score of a fit on held-out rows: self-learning on three quarters of the source rows and all
+    target rows, the other quarter scored.
 
     A rotation always fits the rows that it was fitted to, so only held-out rows are informative. The chance
     level uses rows with the same spread: half of the draws permute each principal axis, half mirror axes with
@@ -356,9 +359,8 @@ def fit_held_out(
 
 
 def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> float:
-    """Mantel's test: the chance p that similarities within rows (n, d) agree as well with those within their
-    partners (n, e) if these are permuted, 0.001 … 1.
-    """
+    """The p-value of Mantel's test, 0.001 … 1: how often similarities within rows (n, d) agree as well
+    with those within permuted partners (n, e)."""
     rng, apart = np.random.default_rng((random_state, 4)), np.triu_indices(len(X), 1)
     orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(999))]
     agreement = np.array([(X @ X.T)[apart] @ (Y[order] @ Y[order].T)[apart] for order in orders])
@@ -366,13 +368,14 @@ def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> 
 
 
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows (n, d) with the spread of X along its axes, `basis` (d, d), each permuted by itself."""
+    """Unit rows (n, d) with the variance of X along each axis of `basis` (d, d), each axis permuted by
+    itself."""
     basis = _axes(X) if basis is None else basis
     return unit_rows(rng.permuted(X @ basis, axis=0) @ basis.T)
 
 
 def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit on and rows to score: all in turn, or a quarter of many rows."""
+    """Rows to fit on and rows to score: all rows in turn, or a quarter if there are many."""
     free = np.setdiff1d(np.arange(len(ids)), seeds)
     if len(free) > _FOLDED_ROWS:
         parts = [Split.draw(ids, anchors=seeds, test_fraction=_HELD_OUT, random_state=random_state).test]
@@ -393,7 +396,7 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 
 def _axes(X: np.ndarray) -> np.ndarray:
-    """Principal axes of X, completed to (d, d), as columns."""
+    """The principal axes of X as columns, completed to (d, d)."""
     return Engine().eigh(X.T @ X)[1].astype(np.float32)
 
 
@@ -407,8 +410,9 @@ _FEWEST_UNSEEDED = 0.05  # of the rows: where none has a partner, up to .04 of t
 def rank_links(
     X: np.ndarray, Y: np.ndarray, found: Matching, seeds: np.ndarray, *, k: int = 10, random_state: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Links between unit rows X (n, d) and Y (m, e), mutual nearest rows by CSLS that are no seeds: their row
-    numbers (2, l), best first, and the estimated share of right ones among those down to each, (l,), 0 … 1.
+    """Links between unit rows X (n, d) and Y (m, e): mutual nearest rows by CSLS that are not seeds.
+    Returns their row numbers (2, l), best first, and the estimated precision of the links down to each,
+    (l,), 0 … 1.
 
     A link pulls the rotation towards itself, so each tenth of the rows is rotated by the links of the others,
     weighted by the square of their CSLS in `found`. A link is wrong if the row has no partner, or if another
@@ -445,7 +449,8 @@ def rank_links(
 def _without_partner(
     source: np.ndarray, target: np.ndarray, links: np.ndarray, crowded: np.ndarray, best: np.ndarray, k: int
 ) -> np.ndarray:
-    """CSLS (m,) of the link that each linked source row gets once its partner is taken away, −inf for none.
+    """The CSLS (m,) of the link that each linked source row gets when its partner is removed, −inf for
+    none.
 
     A link needs a CSLS that is at least the `best` (n_target,) of the other row.
     """
@@ -456,7 +461,7 @@ def _without_partner(
 def _precision(
     similarity: np.ndarray, alone: Sequence[np.ndarray], sizes: Sequence[int], certain: np.ndarray
 ) -> np.ndarray:
-    """Estimated precision (m,) of the links down to each, for falling CSLS (m,); see `rank_links`.
+    """The estimated precision (m,) of the links down to each, for decreasing CSLS (m,); see `rank_links`.
 
     Let N be the CSLS of the best wrong link of a row, and T that of the right one, −inf without a partner.
     The row's link has a CSLS up to v with the probability P(T ≤ v) P(N ≤ v). So n ∫ P(T ≤ v) dP(N ≤ v) from t
@@ -484,9 +489,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """One round: source rows that took part; pairs matched, or the paper's anchors; mean CSLS, or the paper's
-    mean squared error; share of the hidden anchors that got their true partner, or NaN.
-    """
+    """One round: the number of source rows; matched pairs, or the paper's anchors; mean CSLS, or the
+    paper's mean squared error; and the share of hidden anchors with their true partner, or NaN."""
 
     rows: int
     pairs: int
@@ -496,7 +500,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class BootstrapResult:
-    """Parallel anchors and the verdict on them.
+    """Parallel anchors, and the verdict on them.
 
     Attributes
     ----------
@@ -538,7 +542,7 @@ class BootstrapResult:
 
     @property
     def kept(self) -> Pairs:
-        """The seeds, and the links down to the last that has the promised precision."""
+        """The seeds, and the links down to the last one with the promised precision."""
         return self.pairs[: np.count_nonzero(self.precision >= self.promised)]
 
 
@@ -614,7 +618,7 @@ def bootstrap_anchors(
 
 
 class _Bootstrap:
-    """Two spaces as centred unit rows; anchors `wanted` are source rows, the seeds first."""
+    """Two spaces as centred unit rows; `wanted` anchors are source rows, the seeds first."""
 
     def __init__(
         self,
@@ -642,7 +646,7 @@ class _Bootstrap:
         return float((self.truth[wanted] == partner)[hidden].mean())
 
     def wanted(self, anchors: Sequence[str] | None, n_anchors: int, method: str) -> np.ndarray:
-        """The seeds alone where the others are chosen among the matched rows."""
+        """The anchors to find partners of: only the seeds if the others are chosen among the matched rows."""
         seeds = self.seeds[0]
         if anchors is not None:
             rows = self.source.rows(anchors)
@@ -683,9 +687,8 @@ class _Bootstrap:
     def clusters(
         self, stage: Stage, history: list[Round], after: Callable[[Sequence[Round]], object]
     ) -> np.ndarray | None:
-        """The rotation that clusters lead to without seeds; None if it does not fit, and refused if nothing
-        else is left to try.
-        """
+        """The rotation that clusters give without seeds; None if it does not fit, and refused if there is
+        nothing else to try."""
         rows, others = stage
         if len(self.seeds[0]) or min(map(len, stage)) < FEWEST:
             return None
@@ -772,8 +775,8 @@ class _Bootstrap:
         )
 
     def judge(self, links: np.ndarray) -> tuple[str, str, HeldOut]:
-        """Whether the spaces fit each other, as held-out rows do that find `links` again (`fit_held_out`):
-        verdict, reason, evidence.
+        """The verdict, its reason and its evidence from held-out rows that repeat the `links`
+        (`fit_held_out`).
 
         If not, they may have much in common all the same: a control as hard as this pair, which would be
         found, cannot be made without knowing the pairing.
@@ -815,7 +818,8 @@ class _Bootstrap:
         return "not found", reason, held_out
 
     def judge_linked(self, linked: ClusterFit) -> tuple[str, str, HeldOut]:
-        """By whether fits on disjoint halves agree; with the mean CSLS of rows that neither has seen."""
+        """The verdict by the agreement of fits on disjoint halves, with the mean CSLS of rows that
+        neither half contains."""
         k, rng = self.settings["k"], np.random.default_rng((self.random_state, 1))
         every, *others = (
             match_csls(unit_rows(rows @ linked.half), self.Y, k).similarity
@@ -833,7 +837,8 @@ class _Bootstrap:
         return "not found", f"Not found without seeds: {scores}. Give 15–30 pairs.", found
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
-        """Rows with a direction; before them, of many with counts, the most frequent."""
+        """The stages of self-learning: all non-zero rows; before them, in large spaces with counts, the
+        most frequent."""
         alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
         spaces = self.source, self.target
         if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:

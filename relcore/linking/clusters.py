@@ -1,6 +1,5 @@
-"""Rotations between spaces of which no row is known to be the same, or has a partner at all: from clusters.
-All rows are unit rows of centred spaces, (n, d) and (m, e).
-"""
+"""Rotations between spaces without known pairs, and perhaps without shared rows, from clusters. All rows
+are unit rows of centred spaces, (n, d) and (m, e)."""
 
 from __future__ import annotations
 
@@ -23,9 +22,8 @@ ROWS, TARGETS = 1000, 4000  # of a round
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Orthogonal Procrustes of paired rows, without shift or scale: (d_source, d_target), zero outside their
-    span.
-    """
+    """The orthogonal Procrustes rotation of paired rows, without shift or scale: (d_source, d_target),
+    zero outside their span."""
     weighted = source if weights is None else source * weights[:, None]
     left, singular_values, right = Engine().svd(Engine().product(weighted.T, target))
     rank = np.count_nonzero(singular_values > 1e-6 * singular_values[0])
@@ -33,15 +31,15 @@ def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray
 
 
 def orthogonal(mapping: np.ndarray) -> np.ndarray:
-    """The nearest rotation to a (d, e) mapping."""
+    """The rotation nearest to a mapping (d, e)."""
     return Engine().rotation(mapping)[0].astype(np.float32)
 
 
 def assign(
     A: np.ndarray, B: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
 ) -> tuple[np.ndarray, float]:
-    """Quadratic assignment of symmetric A and B (c, c): the order p (c,) of B with the largest
-    Σ A[i, j] B[p[i], p[j]] that the best swap after another leads to from random orders, and that sum.
+    """Quadratic assignment of symmetric A and B (c, c): the order p (c,) of B with the largest Σ A[i, j]
+    B[p[i], p[j]] found by repeated best swaps from random orders, and that sum.
 
     SciPy's ``quadratic_assignment(method="2opt")`` takes the first better swap, and 100 times longer.
     """
@@ -66,7 +64,7 @@ def assign(
 
 
 def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Anchors (a, d) and (a, e) that are probably parallel, unit rows.
+    """Probably parallel anchors (a, d) and (a, e), unit rows, from matched cluster centroids.
 
     After mini-vec2vec (Dar 2025): cluster both spaces many times, and assign the centroids by their
     similarities. There each clustering of one space meets one of the other; here each meets all, since an
@@ -100,14 +98,15 @@ def _centroids(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _kernel(centroids: np.ndarray) -> np.ndarray:
-    """Inner products of centred centroids, of norm 1."""
+    """Inner products of centred centroids, scaled to norm 1."""
     centred = (centroids - centroids.mean(axis=0)).astype(np.float64)
     products = centred @ centred.T
     return products / max(np.linalg.norm(products), np.finfo(np.float64).tiny)
 
 
 def relative_rotation(X: np.ndarray, Y: np.ndarray, anchors: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """The rotation of each row of X to the mean of the rows of Y that are nearest relative to the anchors."""
+    """The rotation of each row of X onto the mean of its nearest rows of Y, by similarities to the
+    anchors."""
     first, second = (rows @ each.T for rows, each in zip((X, Y), anchors, strict=True))
     first, second = (unit_rows(each, mean_row(each)) for each in (first, second))
     return rotation_between(X, _near(first, second, Y))
@@ -121,9 +120,8 @@ def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarr
 def damped_rounds(
     X: np.ndarray, Y: np.ndarray, mapping: np.ndarray, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Mappings (d, e), without end: each the mean of the last and of the rotation of random rows to the mean
-    of the rows that are nearest to where the last takes them. Directions that no round agrees on shrink.
-    """
+    """An endless sequence of mappings (d, e). Each is the mean of the last one and of the rotation of
+    random rows onto the mean of their nearest rows; directions on which rounds disagree shrink."""
     while True:
         rows = X[rng.choice(len(X), min(ROWS, len(X)), replace=False)]
         targets = Y[rng.choice(len(Y), min(TARGETS, len(Y)), replace=False)]
@@ -140,7 +138,7 @@ _HELD_OUT = 1000
 
 
 class ClusterFit(NamedTuple):
-    """A `mapping` (d, e) without pairs, and what speaks for it.
+    """A `mapping` (d, e) found without pairs, and the evidence for it.
 
     `agreement` is the mean cosine, −1 … 1, of `held_out` rows (h, d) as two fits on disjoint halves of the
     others map them, NaN before both are there; `chance` is what fits that share nothing but the spread along
@@ -159,7 +157,8 @@ class ClusterFit(NamedTuple):
 
 
 def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterator[ClusterFit]:
-    """Fit each half of the rows by itself, from up to three starts, until two fits agree; then all rows.
+    """The fits of each half of the rows, from up to three starts, until two agree; then a fit of all
+    rows.
 
     Rows need no partner on the other side. Yields each round; the last has all rows where the halves agree.
     """
@@ -196,7 +195,7 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
 
 
 def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """At most a tenth of the rows to be held out, and two halves of the others."""
+    """At most a tenth of the rows as held-out rows, and two halves of the others."""
     order, held = rng.permutation(len(rows)), min(_HELD_OUT, len(rows) // 10)
     return [rows[part] for part in (order[:held], order[held::2], order[held + 1 :: 2])]
 
@@ -206,7 +205,7 @@ def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float
 
 
 def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
-    """The largest of 10,000 agreements of fits that find the axes, and their signs at random."""
+    """The largest agreement of 10,000 pairs of fits that find the axes with random signs."""
     spread = Engine().eigh(X.T @ X)[0] / len(X)
     return float((rng.choice((-1.0, 1.0), (_DRAWS, len(spread))) @ spread).max())
 
@@ -218,7 +217,7 @@ _RIDGE = 0.1  # of the whitening by the anchors
 
 
 def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state: int = 0) -> np.ndarray:
-    """A linear mapping (d, e) from known pairs (2, p), 10 or more, and from rows that are in none.
+    """A linear mapping (d, e) from at least 10 known pairs (2, p) and from unpaired rows.
 
     First the long axes of the source are shortened, which helps with any number of pairs. From the pairs
     alone it is then the whitened relative representation, decoded on the other side. With the unpaired rows:
@@ -244,7 +243,7 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
 
 
 def _flattened(X: np.ndarray) -> np.ndarray:
-    """(d, d), which shortens the long axes of X: its covariance to a negative power."""
+    """A matrix (d, d) that shortens the long axes of X: its covariance to a negative power."""
     spread, axes = Engine().eigh(X.T @ X)
     spread = np.maximum(spread, 0) + 1e-3 * spread[-1]
     return (axes * spread**-_FLATTER @ axes.T).astype(np.float32)
@@ -253,7 +252,7 @@ def _flattened(X: np.ndarray) -> np.ndarray:
 def _candidates(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, rng: np.random.Generator, rounds: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mappings from the pairs alone, from both, and with all rows."""
+    """The mappings from the pairs alone, from pairs and rows, and with all rows."""
     first, second = X[pairs[0]], Y[pairs[1]]
     bases = [_whitened(anchors) for anchors in (first, second)]
     alone = bases[0] @ bases[1].T

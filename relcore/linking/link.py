@@ -1,4 +1,4 @@
-"""link: which rows of two spaces are the same thing; and files of links."""
+"""link: find the rows of two spaces that are the same thing; and files of links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_LINKS = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class Linked:
-    """Two spaces, and what `link` found.
+    """Two spaces, and the result of `link`.
 
     Attributes
     ----------
@@ -57,14 +57,14 @@ class Linked:
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """Columns source, target, kind and precision, see `links_table`; empty where nothing was found."""
+        """A table with columns source, target, kind and precision, see `links_table`; empty if nothing
+        was found."""
         return links_table(self.result)
 
     @cached_property
     def pair(self) -> Match:
-        """The linked rows of both spaces under the ids of the source. They count as guesses: no score uses
-        them. Raises a SpaceError without a link.
-        """
+        """The linked rows of both spaces under the ids of the source. They count as guesses, so no score
+        uses them. Raises a SpaceError without a link."""
         kept = self._kept()
         renamed = self.target.take(self.target.rows([other for _, other in kept]))
         return match(self.source, renamed.with_columns(ids=GuessedIds.of([own for own, _ in kept], ())))
@@ -156,9 +156,8 @@ def link(
 
 
 def links_table(result: BootstrapResult) -> pd.DataFrame:
-    """The seeds, the anchors and the other links that are kept, best first: source, target, kind ("seed",
-    "anchor" or "link") and precision, the estimated share of right ones among the links down to this one.
-    """
+    """The seeds, anchors and other links that are kept, best first: source, target, kind ("seed",
+    "anchor" or "link") and precision, the estimated share of correct links down to this one."""
     kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
     kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
     precision = dict(zip(result.pairs, result.precision.round(4).tolist(), strict=True))
@@ -167,7 +166,7 @@ def links_table(result: BootstrapResult) -> pd.DataFrame:
 
 
 def write_links(path: Path, links: pd.DataFrame) -> None:
-    """A table of links as .parquet, .tsv, .csv or .jsonl, which `read_links` reads."""
+    """Write links as .parquet, .tsv, .csv or .jsonl, which `read_links` reads."""
     if path.suffix.lower() == ".parquet":
         with extra():
             import pyarrow as pa
@@ -185,7 +184,7 @@ def write_links(path: Path, links: pd.DataFrame) -> None:
 
 
 def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
-    """Pairs of ids in a file, and the kind of each: "" for all where the file has no kinds.
+    """Pairs of ids in a file, and the kind of each; "" for all if the file has no kinds.
 
     A .parquet, .csv or .jsonl has the columns source and target, or ids in its first two; other files have a
     pair per line, separated by a tab or "=".
@@ -217,9 +216,8 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
 
 
 def known_pairs(path: Path, option: str = "") -> Pairs:
-    """Of a file of links, the seeds, the anchors and what was confirmed; of another file all pairs. Raises as
-    `read_links`.
-    """
+    """The known pairs in a file: of links the seeds, anchors and confirmed ones; of another file all.
+    Raises as `read_links`."""
     pairs, kinds = read_links(path, option)
     known = tuple(pair for pair, kind in zip(pairs, kinds, strict=True) if kind in ("", *KNOWN))
     if not known:
@@ -257,7 +255,7 @@ def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
 
 
 def pairs_in(lines: Sequence[str]) -> list[list[str]] | None:
-    """Source, target and kind of each line of a .tsv that `link` or `audit` wrote; None of another file."""
+    """Source, target and kind of each line of a .tsv that `link` or `audit` wrote; None for another file."""
     rows = [line.split("\t")[:3] for line in lines if line]
     whole = [row for row in rows if len(row) == 3]
     return whole[1:] if rows[:1] in [[[*_ENDS, kind]] for kind in _KINDS] else None

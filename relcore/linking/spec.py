@@ -1,4 +1,4 @@
-"""BootstrapSpec: bootstrapping with the pairing known or hidden, as a task, and its figures."""
+"""BootstrapSpec: the task of linking with pairs that are known or hidden, and its figures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PAPER_ROWS = 2000  # each step of the published method compares all with all
 
 @dataclass(frozen=True, eq=False)
 class Outcome(Reported):
-    """The result and, if the truth is known, its quality.
+    """The result and, if the true pairs are known, its quality.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Outcome(Reported):
 
     @property
     def verdict(self) -> str:
-        """In the words that users read."""
+        """The verdict in plain words."""
         return "linked" if self.linked else self.result.verdict
 
     @property
@@ -97,7 +97,8 @@ class Outcome(Reported):
         return f"{self.verdict.capitalize()}. {told}. {n:,} of {counted(n_all, 'link')} kept{right}."
 
     def report(self, **figures: Any) -> Report:
-        """The verdict, why, the links, and how well they serve as anchors where the truth is known."""
+        """A report of the verdict, its reason, the links, and their quality as anchors if the true pairs
+        are known."""
         result = self.result
         facts = {"verdict": result.verdict, "success": self.linked, "reason": result.reason}
         facts |= {"share": self.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
@@ -116,7 +117,7 @@ class Outcome(Reported):
         return Report(f"{self.headline} {result.reason}", tables, facts, figures=figures)
 
     def wrong(self) -> Pairs:
-        """Wrong anchors beyond the seeds: source id and the id it was matched to."""
+        """The wrong anchors that are not seeds: source id and the id it was matched to."""
         pairs = self.result.anchors[self.result.n_seeds :] if self.known else ()
         return tuple(pair for pair in pairs if pair[0] != pair[1])
 
@@ -129,8 +130,9 @@ def relative_scores(
     k: int = 10,
     center: bool = True,
 ) -> dict[str, dict[str, Score]]:
-    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to all true
-    anchors, to the seeds alone, to the found ones, or to `BootstrapResult.vectors` ("found, continuous").
+    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to all
+    true anchors, to the seeds, to the found anchors, or to `BootstrapResult.vectors` ("found,
+    continuous").
 
     Only shared, held-out rows count: not seeds, anchors, or matched with one; empty below k + 2. `center`
     False reproduces the paper.
@@ -171,7 +173,8 @@ _STARTS = 1.6e-3  # seconds per row, of all starts from clusters
 
 @dataclass(frozen=True)
 class BootstrapSpec(Task[Outcome]):
-    """Method, seeds, anchors and rows. `pairs` are seeds by id; else `n_seeds` shared ids are drawn.
+    """Method, seeds, anchors and rows. `pairs` are seeds by id; without them `n_seeds` shared ids are
+    drawn.
 
     Examples
     --------
@@ -228,12 +231,12 @@ class BootstrapSpec(Task[Outcome]):
     )
 
     def to_record(self) -> dict[str, Any]:
-        """Without a precision that is the default, as version 0.1.0 wrote it."""
+        """The fields, without a default precision, as version 0.1.0 wrote it."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in record.items() if (name, value) != ("precision", PROMISED)}
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores, within a factor of two."""
+        """Expected seconds on two idle cores, within a factor of two."""
         n, m = (min(len(space), self.rows or len(space)) for space in spaces)
         first = min(n, m, 4000)
         if self.method == "paper":
@@ -284,7 +287,8 @@ class BootstrapSpec(Task[Outcome]):
     def _hidden(
         self, source: LatentSpace, target: LatentSpace
     ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
-        """The shuffled target, the seeds, the source anchors to find partners of, and the truth."""
+        """The shuffled target, the seeds, the source anchors whose partners are searched, and the true
+        pairs."""
         shared = known_ids((source, target)).to_numpy()
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
@@ -307,7 +311,8 @@ class BootstrapSpec(Task[Outcome]):
 
 
 def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()) -> LatentSpace:
-    """The space of its `rows` most frequent, or first, rows, and of these ids; all for None."""
+    """The space with only its `rows` most frequent (or first) rows and the ids in `also`; the space
+    itself for None."""
     if rows is None or rows >= len(space):
         return space
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
@@ -317,7 +322,7 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapRounds(Recipe):
-    """Matched rows and hidden anchors by round; of the published method its error."""
+    """A figure of matched rows and hidden anchors by round; for the published method of its error."""
 
     figure: ClassVar[str] = "bootstrap"
 
@@ -338,7 +343,8 @@ class BootstrapRounds(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapScores(BootstrapRounds):
-    """Jaccard, MRR and cosine of true anchors, seeds and matched anchors, with their chance levels."""
+    """A figure of Jaccard, MRR and cosine with true anchors, seeds and matched anchors, with chance
+    levels."""
 
     figure: ClassVar[str] = "bootstrap-scores"
 
@@ -353,7 +359,7 @@ class BootstrapScores(BootstrapRounds):
 
 
 def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
-    """Name → a value of each round, 0 … 1; of the published method its error, as a share of the first."""
+    """Name → one value per round, 0 … 1; for the published method its error as a share of the first."""
     found = {"share of hidden anchors found": [r.found for r in rounds]}
     own = {"share of rows matched": [r.pairs / r.rows for r in rounds]}
     if method == "paper":
@@ -362,6 +368,6 @@ def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
 
 
 def rounds_chart(method: str, by_round: Mapping[str, Sequence[float]], note: str = "") -> Lines:
-    """What `shares` gives."""
+    """A chart of `shares`."""
     lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
     return Lines(lines, "step" if method == "paper" else "round", "share", y_range=(0, 1.02), note=note)

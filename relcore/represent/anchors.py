@@ -28,7 +28,7 @@ def select_anchors(
     pool: int | None = None,
     random_state: int = 0,
 ) -> np.ndarray:
-    """Ids (n_anchors,) of anchors chosen in this space; zero vectors are never chosen.
+    """The ids (n_anchors,) of anchors chosen in this space; zero vectors are never chosen.
 
     Parameters
     ----------
@@ -78,7 +78,8 @@ def select_anchors(
 
 
 def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
-    """The ids as a list; SpaceError unless they are distinct and have a direction in every space."""
+    """The ids as a list. Raises a SpaceError unless they are distinct and their rows are not zero in any
+    space."""
     ids = list(ids)
     if not ids:
         raise SpaceError("anchors: expected at least one id, got none")
@@ -125,8 +126,8 @@ def farthest_point(
 def farthest_order(
     similarity: Callable[[int], np.ndarray], n: int, start: int, delta: float = 0.0, most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Greedy farthest-point order of n rows under 1 − similarity from row `start`, until the next is nearer
-    than δ.
+    """Greedy farthest-point order of n rows under 1 − similarity, from row `start` until the next row is
+    nearer than δ.
 
     Gives at most `most` rows and the distance of each to those before it, 1 for the first and never rising:
     the order at a larger δ is a prefix.
@@ -263,7 +264,7 @@ def diagnose_anchors(
 
 
 def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
-    """A warning that 5 % of the anchors or more lie where another one does, else ""."""
+    """A warning if at least 5 % of the anchors coincide with another one, else ""."""
     ids = shared_anchors(anchor_ids, space)
     sample = space.vectors[:: -(-len(space) // _SAMPLED_ROWS)]
     anchors = unit_rows(space.vectors[space.rows(ids)], mean_row(sample))
@@ -294,7 +295,8 @@ _SILENT = 1e-9  # of the largest singular value: directions that the trusted pai
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Agreement (k, k) of source i with target j, −1 … 1, of pairs on the diagonal, and which are suspects.
+    """The agreement (k, k) of source i with target j, −1 … 1, with pairs on the diagonal, and the
+    suspects.
 
     At most `false_share` of the suspects are right, on average.
     """
@@ -308,7 +310,7 @@ class Audit:
 
     @cached_property
     def mismatched(self) -> np.ndarray:
-        """Agreement of sources with the targets of other pairs, ascending, (k · (k − 1),)."""
+        """The agreement of sources with the targets of other pairs, ascending, (k · (k − 1),)."""
         k = len(self.agreement)
         return np.sort(self.agreement[~np.eye(k, dtype=bool)])
 
@@ -318,16 +320,14 @@ class Audit:
 
     @cached_property
     def n_wrong(self) -> float:
-        """Estimated number of wrong pairs (Storey 2002): they agree as mismatches do, 90 % of which lie below
-        a value where hardly a right pair lies.
-        """
+        """The estimated number of wrong pairs (Storey 2002). Wrong pairs agree as mismatched ones, 90 %
+        of which lie below a value that right pairs rarely fall below."""
         below = np.quantile(self.mismatched, _JUDGED)
         return float(min((self.of_pairs < below).sum() / _JUDGED, len(self.of_pairs)))
 
     def chance_if_right(self, agreement: np.ndarray) -> np.ndarray:
-        """Share of right pairs that agree at most by this. Their log(1 − agreement) has Student's t, around
-        the median and as wide as the lower quartile of the pairs that are not `n_wrong`.
-        """
+        """The share of right pairs that agree at most this much. Their log(1 − agreement) is modelled by
+        Student's t around the median, as wide as the lower quartile of the pairs that are not `n_wrong`."""
         from scipy.special import stdtr
 
         right = self.of_pairs[self.ranking[int(self.n_wrong) :]]
@@ -338,16 +338,15 @@ class Audit:
 
     @property
     def decided(self) -> bool:
-        """Whether the pairs can be judged: the fit stands while at most 40 % are wrong, and right pairs must
-        hardly ever agree as little as the median mismatch; else they would be among the suspects.
-        """
+        """Whether the pairs can be judged: at most 40 % are wrong, so that the fit is sound, and right
+        pairs rarely agree as little as the median mismatched pair."""
         if self.n_wrong > _MOST_WRONG * len(self.of_pairs):
             return False
         return bool(self.chance_if_right(np.median(self.mismatched)) <= _MOST_WRONG * self.false_share)
 
     @cached_property
     def suspects(self) -> np.ndarray:
-        """Suspect pairs, the least agreement first; none where the audit is not `decided`.
+        """The suspect pairs, least agreement first; none unless the audit is `decided`.
 
         They agree as mismatches do: of the n that agree least, n_wrong · F are wrong, F being the share of
         mismatches that agree less than the next pair. And right pairs hardly agree so little: Benjamini and
@@ -366,7 +365,7 @@ class Audit:
 def audit_pairs(
     X: np.ndarray, Y: np.ndarray, method: str = "procrustes", false_share: float = FALSE_SHARE
 ) -> Audit:
-    """Audit pairs of centred unit rows of two spaces, (k, d_source) and (k, d_target).
+    """The audit of pairs of centred unit rows of two spaces, (k, d_source) and (k, d_target).
 
     Parameters
     ----------
@@ -406,7 +405,7 @@ def by_procrustes(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
 
 
 def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
-    """`Audit` by correlations of similarity rows, without columns i and j for anchors i and j."""
+    """An `Audit` by correlations of rows of similarities, without columns i and j for anchors i and j."""
     k = len(X)
     first, second = (Z @ Z.T for Z in (X, Y))
     itself = np.eye(k, dtype=bool)

@@ -1,4 +1,4 @@
-"""Heads: from rows of a space to probabilities of labels."""
+"""Heads: classifiers from rows of a space to probabilities of labels."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ Head = LogisticHead | NetworkHead
 def fit_head(
     X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "logistic", random_state: int = 0
 ) -> Head:
-    """A head for rows X (n, d) of the classes (n,), numbers 0 … n_classes − 1, each of which must occur.
+    """A head trained on rows X (n, d) with classes (n,), numbers 0 … n_classes − 1, each of which must
+    occur.
 
     `kind` is "logistic", which has no randomness, "mlp" or "paper": networks trained for 30 epochs of AdamW.
     """
@@ -97,7 +98,7 @@ def fit_head(
 
 
 def fit_logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> LogisticHead:
-    """Rows are centred and brought to length 1: other encoders' rows differ in length."""
+    """A logistic head on centred unit rows, because the rows of other encoders differ in length."""
     from sklearn.linear_model import LogisticRegression
 
     mean = mean_row(X)

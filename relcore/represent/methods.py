@@ -1,4 +1,5 @@
-"""How an encoder's rows reach a head trained on another encoder, by `relcore.base.names.METHODS`."""
+"""Stitching methods (`relcore.base.names.METHODS`): maps from an encoder's rows to the input of another
+encoder's head."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class MethodSettings:
 
 @dataclass(frozen=True)
 class FittedSpace:
-    """One space: training rows (n, d), anchors (k, d), and the training rows' mean (d,)."""
+    """One space: training rows (n, d), anchors (k, d), and the mean of the training rows (d,)."""
 
     train: np.ndarray
     anchors: np.ndarray
@@ -46,14 +47,14 @@ class FittedSpace:
 
 
 def representation(heads: str, side: FittedSpace, settings: MethodSettings) -> Rows:
-    """The function from a space's rows to what heads of this kind (`names.Method.heads`) are trained on."""
+    """A function from a space's rows to the input of heads of this kind (`names.Method.heads`)."""
     return (lambda X: X) if heads == "absolute" else METHODS[heads].load()(side, settings)
 
 
 def fit_translation(
     method: str, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
 ) -> Rows | None:
-    """The function from absolute rows of the source to those of the target, or None."""
+    """A function from absolute rows of the source to rows of the target, or None if the method has none."""
     return METHODS[method].load()(source, target, settings, random_state)
 
 
@@ -63,8 +64,8 @@ def relative(side: FittedSpace, settings: MethodSettings, whiten: bool = False) 
 
 
 def product(side: FittedSpace, settings: MethodSettings, average: bool = False) -> Rows:
-    """Cosine, Euclidean, L1 and L∞ relative spaces of the same anchors, side by side (n, 4 k) or their
-    average (n, k) (Cannistraci et al. 2024, where their sum is learned).
+    """A function to cosine, Euclidean, L1 and L∞ relative rows of the same anchors, side by side (n, 4 k)
+    or averaged (n, k) (Cannistraci et al. 2024, who learn their sum).
 
     Each row of each is standardised over the anchors, so that all count alike.
     """

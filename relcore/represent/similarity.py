@@ -1,5 +1,5 @@
-"""Relative spaces: the similarities of points to anchors, larger always means more similar, and
-RelativeProjection, the estimator of an absolute space described by them.
+"""Relative spaces: similarities of points to anchors, where larger means more similar, and the estimator
+RelativeProjection.
 
 A new similarity is a subclass of `Similarity` with a `between`, and a line in
 `relcore.base.names.SIMILARITIES`.
@@ -180,7 +180,7 @@ def column_names(X: Any) -> np.ndarray | None:
 
 
 def not_fitted(message: str) -> SpaceError:
-    """A `SpaceError` that is scikit-learn's `NotFittedError`, too, whose import takes long."""
+    """A `SpaceError` that is also scikit-learn's `NotFittedError`."""
     from sklearn.exceptions import NotFittedError
 
     class NotFitted(SpaceError, NotFittedError):
@@ -191,7 +191,8 @@ def not_fitted(message: str) -> SpaceError:
 
 
 def need_finite(result: np.ndarray, name: str = "X") -> None:
-    """Raise a SpaceError unless these numbers, to which each row or column of X contributed, are finite.
+    """Raise a SpaceError unless the numbers are finite; each row or column of X contributed to one of
+    them.
 
     One NaN in a row spoils all that comes of it, and the result is far smaller than X.
     """
@@ -200,7 +201,8 @@ def need_finite(result: np.ndarray, name: str = "X") -> None:
 
 
 def mean_of(space: LatentSpace) -> np.ndarray:
-    """`mean_row` of a space, (d,), read-only and kept: a pass over many rows takes as long as a search."""
+    """The `mean_row` of a space, (d,), read-only and cached, because computing it takes as long as a
+    search."""
     if space not in _means:
         _means[space] = mean_row(space.vectors)
         _means[space].flags.writeable = False
@@ -208,9 +210,8 @@ def mean_of(space: LatentSpace) -> np.ndarray:
 
 
 def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.ndarray:
-    """Less the distance of each row to each anchor, by a metric of SciPy's, in float64: (n, d), (k, d) →
-    (n, k) float32.
-    """
+    """The negative distance of each row to each anchor, by a metric of SciPy, in float64: (n, d), (k, d)
+    → (n, k) float32."""
     from scipy.spatial.distance import cdist
 
     out = np.empty((len(X), len(anchors)), dtype=np.float32)
@@ -225,7 +226,8 @@ def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.nda
 
 
 def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which rows of X (n, d) are rows of `others` (k, d), to the last bit of float32: (n,) bool."""
+    """Whether each row of X (n, d) is equal to a row of `others` (k, d), to the last bit of float32: (n,)
+    bool."""
     known = set(map(bytes, np.ascontiguousarray(others, dtype=np.float32)))
     return np.array([bytes(row) in known for row in np.ascontiguousarray(X, dtype=np.float32)], dtype=bool)
 
@@ -247,7 +249,8 @@ class AnchorAxes(NamedTuple):
 
     @classmethod
     def of(cls, unit_anchors: np.ndarray) -> AnchorAxes:
-        """Of a small set they are kept: maps, scores and differences of one set ask for them in turn."""
+        """The singular values and vectors of unit anchors. Small sets are cached, because maps, scores
+        and differences use the same one."""
         anchors = np.ascontiguousarray(unit_anchors, dtype=np.float32)
         compute = _anchor_axes if anchors.size <= _KEPT_AXES else _anchor_axes.__wrapped__
         return compute(anchors.tobytes(), anchors.shape)
@@ -259,8 +262,9 @@ _KEPT_AXES = 2**19  # numbers in a set of anchors whose axes are kept: 10 MB wit
 
 @lru_cache(maxsize=16)
 def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
-    """From the smaller of A Aᵀ and AᵀA, in a third of the time of a singular value decomposition. Axes with a
-    small s are then inexact, but only to rounding once they are multiplied by it, as in every use."""
+    """Singular values and vectors from the smaller of A Aᵀ and AᵀA, in a third of the time of a
+    decomposition of A. Axes with a small value are inexact, but every use multiplies them by it, which
+    leaves a rounding error."""
     A = np.frombuffer(content, dtype=np.float32).reshape(shape).astype(np.float64)
     wide = A if len(A) <= A.shape[1] else A.T
     known = Engine().eigh(wide @ wide.T)[1][:, ::-1]
@@ -275,7 +279,7 @@ def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
 
 
 class Similarity:
-    """How alike each row is to each anchor, as `RelativeProjection` asks for it.
+    """The similarity of rows to anchors, for `RelativeProjection`.
 
     Attributes
     ----------
@@ -294,16 +298,16 @@ class Similarity:
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
-        """Rows X (m, d), not yet centred, to the anchors: (m, k)."""
+        """The similarities (m, k) of rows X (m, d), which are not centred yet."""
         return self.between(centred(X, mean), self.anchors_)
 
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-        """Of centred rows and centred anchors, (m, d), (k, d) → (m, k)."""
+        """The similarities of centred rows and centred anchors, (m, d), (k, d) → (m, k)."""
         raise NotImplementedError
 
 
 class Cosine(Similarity):
-    """−1 … 1; 0 where the row or the anchor is a zero vector."""
+    """The cosine, −1 … 1; 0 if the row or the anchor is zero."""
 
     basis_: np.ndarray
     linear: ClassVar[bool] = True
@@ -323,7 +327,7 @@ class Cosine(Similarity):
 
 
 class Angular(Cosine):
-    """1 − angle / π, 0 … 1: the cosine on a scale that is a metric on the sphere."""
+    """1 − angle / π, 0 … 1: the cosine on the scale of a metric on the sphere."""
 
     linear: ClassVar[bool] = False
 
@@ -336,21 +340,21 @@ class Angular(Cosine):
 
 
 class Euclidean(Similarity):
-    """−‖x − a‖₂, at most 0. Keeps rotations, reflections and shifts; scales with the space."""
+    """−‖x − a‖₂, at most 0. Invariant to rotations, reflections and shifts; scales with the space."""
 
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         return negative_distance(X, anchors, "euclidean")
 
 
 class L1(Similarity):
-    """−‖x − a‖₁, at most 0. Keeps shifts only: it depends on the axes."""
+    """−‖x − a‖₁, at most 0. Invariant to shifts only, because it depends on the axes."""
 
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         return negative_distance(X, anchors, "cityblock")
 
 
 class Quantised(Similarity):
-    """Inner product of the centroids of rows and anchors (Moschella et al. 2023, Fig. 7; their code).
+    """The inner product of the centroids of rows and anchors (Moschella et al. 2023, Fig. 7; their code).
 
     Ward clustering of unit rows, cut at the distance `threshold` (theirs: 1, 1.5, 2), of the fitted rows and
     the anchors together. Ward's memory grows with the square of the rows, so only `clustered_rows` are
@@ -392,9 +396,8 @@ class Quantised(Similarity):
 
 
 def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
-    """The rows of n that a similarity learns from beside the anchors, in their order: all, where they are
-    few; (m,).
-    """
+    """The rows of n from which a similarity learns in addition to the anchors, in order: all if they are
+    few; (m,)."""
     room = max(max_rows - n_anchors, 1)
     return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
 

@@ -21,7 +21,7 @@ from relcore.spaces.space import MatrixLike
 
 
 class _Translation(Estimator):
-    """What the direct maps share: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
+    """The fitted state of every map: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
 
     _centred: ClassVar[bool] = True
     _needs_target: ClassVar[bool] = True
@@ -46,9 +46,8 @@ class _Translation(Estimator):
         return self
 
     def transform(self, X: MatrixLike, less: np.ndarray | float = 0.0) -> np.ndarray:
-        """Source rows in the target space, less a row of it where one is given, (n, d_source) → (n, d_target)
-        float32.
-        """
+        """Source rows in the target space, (n, d_source) → (n, d_target), minus the row `less` of it;
+        float32."""
         given, X = X, self._check_width(X, by_block=True)
         mean = self.source_mean_ if self._centred else None
         rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)
@@ -58,7 +57,7 @@ class _Translation(Estimator):
 
 @dataclass(eq=False)
 class Procrustes(_Translation):
-    """The rotation or reflection, and one scale, that brings paired rows closest (Schönemann 1966).
+    """The rotation or reflection with one scale that brings paired rows closest (Schönemann 1966).
 
     Between different widths the matrix (d_source, d_target) has orthonormal rows or columns.
 
@@ -87,8 +86,8 @@ class Procrustes(_Translation):
         return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """Target rows in the source space, (n, d_target) → (n, d_source) float32: by the pseudo-inverse, so a
-        direction that the other space lacks becomes its mean.
+        """Target rows in the source space, (n, d_target) → (n, d_source) float32, by the pseudo-inverse;
+        a direction that the other space lacks gets its mean.
 
         Raises
         ------
@@ -112,7 +111,7 @@ class Procrustes(_Translation):
 
 @dataclass(eq=False)
 class LeastSquares(_Translation):
-    """The linear map with the smallest squared error, and of those the one of smallest norm.
+    """The linear map with the smallest squared error, and among these the smallest norm.
 
     Examples
     --------
@@ -132,7 +131,7 @@ class LeastSquares(_Translation):
 
 @dataclass(eq=False)
 class Affine(LeastSquares):
-    """Least squares with an offset: a linear map between the centred rows.
+    """Least squares with an offset: a linear map between centred rows.
 
     Examples
     --------
@@ -151,7 +150,8 @@ class Affine(LeastSquares):
 
 
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The coordinates (n, c), moved, turned or mirrored, and uniformly scaled onto the reference, as float32.
+    """The coordinates (n, c) shifted, rotated or reflected, and uniformly scaled onto the reference,
+    float32.
 
     Procrustes; rows that are NaN in either picture are ignored. Raises SpaceError for different
     shapes.
@@ -175,7 +175,7 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
-    """First anchors (ω,) of the prunings; a larger ω keeps the first ones."""
+    """The first anchors (ω,) of the prunings; those of a smaller ω are the first of a larger one."""
     rng = np.random.default_rng(random_state)
     rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
     return np.concatenate(rounds)[:omega]
@@ -350,7 +350,7 @@ class InverseRelativeProjection(Estimator):
 
 
 class PrunedDecoder(NamedTuple):
-    """Mean of the inverses of ω prunings, (k, d) float64; anchors and condition number of each."""
+    """The mean of the inverses of ω prunings, (k, d) float64, with anchors and condition number of each."""
 
     delta: float
     omega: int
@@ -396,9 +396,8 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def recovered(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
-    """How close each recovered row (n, d) is to the true one: `cosine` of the directions from the mean (d,),
-    0 where either has none, and `error`, the distance over the true row's length.
-    """
+    """The closeness of each recovered row (n, d) to the true one: `cosine` of their directions from the
+    mean (d,), 0 if either has none, and `error`, the distance relative to the true row's length."""
     if rows.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {rows.shape} and {true.shape}")
     cosine = np.vecdot(unit_rows(rows, mean), unit_rows(true, mean))

@@ -160,7 +160,7 @@ def fit_autoencoder(
 
 
 def _warmth(step: int, n_steps: int) -> float:
-    """Share of the highest learning rate: a linear rise, then half a cosine down to 0."""
+    """The learning rate as a share of its maximum: a linear rise, then half a cosine down to 0."""
     rising = max(1, n_steps // 5)
     return min(
         (step + 1) / rising,
@@ -209,7 +209,7 @@ def _parts(spec: AutoencoderSpec, size: tuple[int, int], n_anchors: int) -> nn.M
 
 
 def _latent(parts: nn.ModuleDict, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The absolute code, and the logarithm of its variance for a variational model."""
+    """The absolute code, and for a variational model the logarithm of its variance."""
     features = parts["features"](images)
     if "mean" not in parts:
         return features, None
@@ -219,7 +219,7 @@ def _latent(parts: nn.ModuleDict, images: torch.Tensor) -> tuple[torch.Tensor, t
 def _code(
     parts: nn.ModuleDict, spec: AutoencoderSpec, images: torch.Tensor, anchors: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The code that the decoder reads, and its divergence to N(0, 1)."""
+    """The code that the decoder reads, and its divergence from N(0, 1)."""
     import torch
 
     code, log_variance = _latent(parts, images)

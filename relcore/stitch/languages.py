@@ -33,9 +33,8 @@ _PERMUTATIONS = 50
 
 @dataclass(frozen=True)
 class RetrievalSpec:
-    """Methods and sizes of a retrieval: `n_anchors` known pairs are drawn at random, all other rows are
-    queries.
-    """
+    """Methods and sizes of a retrieval: `n_anchors` known pairs are drawn at random, and all other rows
+    are queries."""
 
     methods: tuple[str, ...] = setting(STITCHED, choices=METHODS, distinct=True)
     n_anchors: int = setting(300, low=2)
@@ -87,7 +86,7 @@ class RetrievalResult:
 
 
 def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, str]] = ()) -> Match:
-    """Match two spaces by equal ids, or by a list of (id in the first, id in the second).
+    """The match of two spaces by equal ids, or by a list of (id in the first, id in the second).
 
     Rows that are zero in either are left out and counted. Of several partners of an id the first is kept.
 
@@ -116,8 +115,8 @@ def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, 
 
 
 def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
-    """Find the partner of every row that is no anchor, among the same rows of the other space, by each
-    method.
+    """The retrieval scores of every row that is not an anchor, among the same rows of the other space, by
+    each method.
 
     Translated rows are compared by cosine around the mean of the second space, absolute rows without
     centring. Neighbours and Jaccard follow the "paper" convention of `scores.neighbours`.
@@ -157,7 +156,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
 def _comparable(
     method: str, sides: list[FittedSpace], rest: np.ndarray, spec: RetrievalSpec
 ) -> list[np.ndarray] | None:
-    """Queries and candidates in shared coordinates; None where the method has none."""
+    """Queries and candidates in shared coordinates; None if the method has none."""
     rows, heads = [side.train[rest] for side in sides], METHODS[method].heads
     if heads != "absolute":
         return [representation(heads, side, spec.settings)(X) for side, X in zip(sides, rows, strict=True)]
@@ -172,7 +171,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class CrossLingual(Recipe):
-    """Scores of retrieval by method; `pairs` of ids where the ids of the two spaces differ."""
+    """A figure of retrieval scores by method; `pairs` of ids if the ids of the two spaces differ."""
 
     figure: ClassVar[str] = "cross-lingual"
 

@@ -38,7 +38,7 @@ _EPOCHS, _WIDTH = 30, 256
 
 @dataclass(frozen=True)
 class StitchSpec(Task["StitchResult"]):
-    """Methods, heads, anchors, split, and how often all is drawn again.
+    """Methods, heads, anchors, split, and the number of repetitions.
 
     Each random state draws the test rows, the anchors, the prunings and a network's first weights. `anchors`
     and `test_ids` are ids instead of what is drawn.
@@ -103,7 +103,7 @@ NO_ANSWER = -1
 
 @dataclass(frozen=True)
 class StitchRun:
-    """One random state.
+    """The accuracies of one random state.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class StitchRun:
 
 @dataclass(frozen=True)
 class StitchResult(Reported):
-    """Rows of every matrix are encoders, columns are heads; the diagonal is not stitched."""
+    """Accuracies with encoders as rows and heads as columns; the diagonal is not stitched."""
 
     spec: StitchSpec
     encoders: tuple[str, ...]
@@ -138,7 +138,7 @@ class StitchResult(Reported):
 
     @property
     def n_test(self) -> int:
-        """Test rows, the mean over the random states."""
+        """The number of test rows, averaged over the random states."""
         return round(float(np.mean([len(run.truth) for run in self.runs])))
 
     @property
@@ -149,7 +149,7 @@ class StitchResult(Reported):
 
     @property
     def untested(self) -> str:
-        """Says which classes have no test row in any state; "" where all have."""
+        """The classes without a test row in any state, in words; "" if there are none."""
         tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
         names = [name for number, name in enumerate(self.classes) if number not in tested]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -157,7 +157,7 @@ class StitchResult(Reported):
         return text if names else ""
 
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
-        """Scores (random states, E, E), NaN where a pair has no answer.
+        """Scores (random states, E, E); NaN if a pair has no answer.
 
         Accuracy and weighted F1 0 … 1, 1 is perfect; MAE in steps of the labels' order, 0 is perfect.
         """
@@ -170,17 +170,18 @@ class StitchResult(Reported):
         )
 
     def matrix(self, method: str, metric: str = "accuracy") -> tuple[np.ndarray, np.ndarray]:
-        """Mean and deviation over the random states, (E, E) both; the deviation of a single one is 0."""
+        """Mean and standard deviation over the random states, both (E, E); the deviation of a single
+        state is 0."""
         return _mean_and_deviation(self.by_state(method, metric))
 
     def chance(self, metric: str = "accuracy") -> float:
-        """The score of always answering the most frequent class; mean over the states."""
+        """The score of always answering the most frequent class, averaged over the states."""
         scores = [self._score(run.truth, np.full(len(run.truth), run.majority), metric) for run in self.runs]
         return float(np.mean(scores))
 
     def permuted(self, method: str, metric: str = "accuracy") -> float:
-        """The score of the same answers if the labels of the test rows were permuted: the exact mean over all
-        permutations, the stitched pairs and the states; NaN where no pair can be stitched.
+        """The score of the same answers with permuted labels of the test rows: the exact mean over all
+        permutations, stitched pairs and states; NaN if no pair can be stitched.
 
         The weighted F1 of answers of all classes is above that of one class alone.
         """
@@ -193,13 +194,13 @@ class StitchResult(Reported):
         return float(np.mean(scores)) if scores else float("nan")
 
     def chance_level(self, method: str, metric: str = "accuracy") -> float:
-        """The better of `chance` and `permuted`: what needs no knowledge of the rows."""
+        """The larger of `chance` and `permuted`, neither of which uses the rows."""
         levels = [self.chance(metric), self.permuted(method, metric)]
         return float(np.nanmin(levels) if metric == "mae" else np.nanmax(levels))
 
     def summary(self) -> pd.DataFrame:
-        """One row per method and metric: mean over the stitched pairs, heads on their own encoders, and
-        chance level.
+        """One row per method and metric: the mean over stitched pairs, the heads on their own encoders,
+        and the chance level.
 
         Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance, permuted, pairs
         (how many can be stitched), of (how many there are). Deviations are over the random states.
@@ -221,7 +222,8 @@ class StitchResult(Reported):
     def report(
         self, metric: str = "accuracy", spaces: Sequence[SpaceSpec] = (), digests: Sequence[str] = ()
     ) -> Report:
-        """The best method in a sentence, and a matrix per method; the figure's recipe names these spaces."""
+        """A report with the best method and a matrix per method; the recipe of its figure names these
+        spaces."""
         names, common = short_names(self.encoders)
         printed, several = printed_summary(self), len(self.runs) > 1
         shown = [list(printed.columns), *printed.astype(str).to_numpy().tolist()]
@@ -258,7 +260,8 @@ class StitchResult(Reported):
         )
 
     def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
-        """How often truth (rows) was answered by a class (columns), of all states, (C, C)."""
+        """The number of test rows of each class (rows) that were answered by each class (columns), over
+        all states, (C, C)."""
         return sum(self._confusion(run.truth, run.answers[method][encoder, head]) for run in self.runs)
 
     def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
@@ -286,12 +289,13 @@ def _score_of(confusion: np.ndarray, metric: str) -> float:
 
 
 def _permuted(confusion: np.ndarray) -> np.ndarray:
-    """The mean over all permutations of the truth; each score is linear in it."""
+    """The mean confusion over all permutations of the true classes; each score is linear in it."""
     return np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / confusion.sum()
 
 
 def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Precision, recall, F1 and number of rows of each class; 0 where a class is never answered or absent."""
+    """Precision, recall, F1 and number of rows of each class; 0 if a class is never answered or has no
+    row."""
     right, answered, support = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
     precision, recall = right / np.maximum(answered, 1), right / np.maximum(support, 1)
     return precision, recall, 2 * right / np.maximum(answered + support, 1), support
@@ -304,7 +308,7 @@ def _mean_and_deviation(by_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class SharedRows:
-    """The rows that all encoders have, in the first one's order; `targets` (n,) number the class of each."""
+    """The rows that all encoders have, in the first one's order; `targets` (n,) are class numbers."""
 
     spaces: tuple[LatentSpace, ...]
     classes: tuple[str, ...]
@@ -316,7 +320,7 @@ class SharedRows:
 
 
 def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> SharedRows:
-    """Take the rows that every space has and that have a label; `order` are all classes from low to high.
+    """The labelled rows that every space has; `order` lists all classes from low to high.
 
     Raises
     ------
@@ -353,9 +357,9 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
 
 
 def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split:
-    """Test rows by their ids, or those of the spec; no anchor is tested, and each class keeps a row to train
-    on. Without anchors in the spec they are chosen among the training rows that have a direction in every
-    space.
+    """The split into training and test rows, by ids or as in the spec; no anchor is a test row, and each
+    class keeps a training row. If the spec has no anchors, they are chosen among the non-zero training
+    rows.
 
     Raises
     ------
@@ -394,9 +398,8 @@ def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split
 
 
 class Stitching:
-    """Everything fitted for one random state: heads, shared representations, and maps between the encoders.
-    Heads are trained on anchors and training rows of the `split`.
-    """
+    """Everything fitted for one random state: heads, shared representations, and maps between encoders.
+    Heads are trained on anchors and training rows."""
 
     def __init__(
         self,
@@ -432,9 +435,8 @@ class Stitching:
         }
 
     def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
-        """What every head says of the same items as each encoder gives them: E arrays (m, d) → (E, E, m, C)
-        float32, encoders first; NaN where the two cannot be put together.
-        """
+        """The probabilities that every head gives for the same items from each encoder: E arrays (m, d) →
+        (E, E, m, C) float32, encoders first; NaN if the two cannot be combined."""
         n, kind = len(self.shared.spaces), METHODS[method].heads
         widths = [side.train.shape[1] for side in self._sides]
         if [X.shape[1] for X in rows] != widths:
@@ -465,7 +467,7 @@ def stitch_matrix(
     spec: StitchSpec = StitchSpec(),
     report: Progress = silent,
 ) -> StitchResult:
-    """Every encoder with every head, by each method and for each random state of the spec.
+    """The accuracy of every encoder with every head, by each method, for each random state of the spec.
 
     Raises
     ------
@@ -509,7 +511,8 @@ _WHY_NONE = "no answer: the dimensions differ, so this head cannot read these ro
 
 @dataclass(frozen=True, kw_only=True)
 class StitchMatrix(Recipe):
-    """One heat map per method: encoders down, heads across, the diagonal not stitched.
+    """A figure with one heat map per method: encoders as rows, heads as columns; the diagonal is not
+    stitched.
 
     Examples
     --------
@@ -535,7 +538,7 @@ class StitchMatrix(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class StitchConfusion(Recipe):
-    """Confusion matrix of a head on another encoder, beside the one on its own; both count from 0."""
+    """A figure with the confusion matrix of a head on another encoder, beside that on its own."""
 
     figure: ClassVar[str] = "stitch-confusion"
 
@@ -588,13 +591,13 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
 
 
 def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndarray:
-    """What is lost against the same head on its own encoder, (E, E): points, or steps of MAE more."""
+    """The loss compared with the same head on its own encoder, (E, E): in points, or in steps of MAE."""
     mean, _ = result.matrix(method, metric)
     return mean - np.diag(mean) if metric == "mae" else np.diag(mean) - mean
 
 
 def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Names without the words that all of them end in, such as the dataset, and these words."""
+    """Names without the words at the end that all share, such as the dataset's name, and these words."""
     words = [name.split(" ") for name in names]
     n = 0
     while n + 1 < min(map(len, words)) and len({tuple(name[-n - 1 :]) for name in words}) == 1:
@@ -644,7 +647,7 @@ def _note(result: StitchResult, method: str, metric: str, show: str, row: pd.Ser
 
 
 def confusion_matrices(result: StitchResult, method: str, encoder: int, head: int) -> Matrices:
-    """Shares of each true class by answer: of the pair, and of the head on its own encoder.
+    """The shares of answers for each true class, of the pair and of the head on its own encoder.
 
     Raises
     ------
@@ -735,7 +738,7 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:
-    """The summary as a paper prints it: one row per method; chance as the last row."""
+    """The summary in the layout of a paper: one row per method, chance as the last row."""
     several, chance = len(result.runs) > 1, {"method": "chance"}
     printed = [{"method": METHODS[method].title} for method in result.spec.methods]
 

@@ -1,4 +1,4 @@
-"""One item, every encoder × head: the answer of each pair to a new sentence or picture."""
+"""The answer of every encoder with every head to one new sentence or picture."""
 
 from __future__ import annotations
 
@@ -62,25 +62,24 @@ class Answers:
     silent: tuple[str, ...] = ()
 
     def top(self, i: int, j: int, n: int = TOP) -> list[tuple[str, float]]:
-        """The n likeliest classes with their probabilities; none where the two cannot be put together."""
+        """The n most probable classes with their probabilities; [] if the two cannot be combined."""
         shares = self.probabilities[i, j]
         if np.isnan(shares[0]):
             return []
         return [(self.classes[k], float(shares[k])) for k in np.argsort(-shares, kind="stable")[:n]]
 
     def answer(self, i: int, j: int) -> str:
-        """The likeliest class; "" where the two cannot be put together."""
+        """The most probable class; "" if the two cannot be combined."""
         return next((name for name, _ in self.top(i, j, 1)), "")
 
     def agrees(self, i: int, j: int) -> bool | None:
-        """Whether a pair answers as the head on its own encoder does. None: no answer."""
+        """Whether a pair answers like the head on its own encoder; None without an answer."""
         own = self.answer(self.own.index(j), j) if j in self.own else ""
         return self.answer(i, j) == own if own and self.answer(i, j) else None
 
     def verdict(self) -> tuple[tuple[str, ...], int, int]:
-        """The most frequent answers of stitched pairs, several in a tie, how many pairs give each, and of
-        how many; ((), 0, 0) where no pair answers.
-        """
+        """The most frequent answers of stitched pairs (several in a tie), the number of pairs that give
+        each, and the number of all; ((), 0, 0) if no pair answers."""
         pairs = [(i, j) for i, own in enumerate(self.own) for j in range(len(self.heads)) if j != own]
         counts = Counter(name for i, j in pairs if (name := self.answer(i, j)))
         most = max(counts.values(), default=0)
@@ -97,7 +96,7 @@ class Answers:
         return pd.DataFrame(rows, columns=["encoder", "head", "stitched", "class", "probability"])
 
     def wide(self) -> pd.DataFrame:
-        """A row an encoder, one column per head, in each cell the answer with its probability."""
+        """One row per encoder, one column per head, with the answer and its probability in each cell."""
         columns: dict[str, Any] = {"encoder": self.encoders}
         for j, head in enumerate(self.heads):
             tops = [self.top(i, j, 1) for i in range(len(self.encoders))]
@@ -106,7 +105,8 @@ class Answers:
 
 
 def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | None]) -> Answers:
-    """What all pairs say of one item, given its row (1, d) in each encoder, None where it cannot take it.
+    """The answers of all pairs to one item, given its row (1, d) in each encoder, None if an encoder
+    cannot take it.
 
     Raises
     ------
@@ -143,7 +143,7 @@ _BLOCK = 256
 
 @dataclass(frozen=True, eq=False)
 class ItemEncoder:
-    """An encoder that is loaded and ready, of the space of `spec`, which was made of the dataset."""
+    """The loaded encoder of the space `spec`, which was made from the dataset."""
 
     spec: SpaceSpec
     dataset: Dataset
@@ -154,7 +154,8 @@ class ItemEncoder:
         return self.dataset.kind
 
     def rows(self, items: Sequence[Any]) -> np.ndarray:
-        """Texts or pictures (m) → (m, d) float32; a text of which a TF-IDF knows no word becomes a zero row.
+        """The vectors (m, d) float32 of m texts or pictures; a text without any word known to a TF-IDF
+        encoder becomes a zero row.
 
         Raises
         ------
@@ -165,7 +166,7 @@ class ItemEncoder:
 
 
 def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
-    """`ItemEncoder.rows` of each, None for None; encoders that share a pass go through it together."""
+    """`ItemEncoder.rows` of each encoder, None for None; encoders that share a model run it once."""
     if not len(items):
         raise SpaceError("expected one item or more to encode, got none")
     outputs: dict[int, dict[str, np.ndarray]] = {}
@@ -193,7 +194,7 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
 
 
 def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
-    """The encoder of a space, joined with those of the others where one pass gives the rows of both."""
+    """The encoder of a space, joined with those of the others if one pass gives the rows of both."""
     joined = spec.encoder
     for other in others:
         if other.dataset == spec.dataset:
@@ -202,7 +203,7 @@ def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
 
 
 def why_not(spec: SpaceSpec) -> str:
-    """Why a space can give no rows of new items, in a few words; "" where it can."""
+    """The reason, in a few words, why a space cannot encode new items; "" if it can."""
     if spec.source != "encoding":
         return "came as vectors, without an encoder"
     if spec.dataset.source == "planetoid":
@@ -211,7 +212,7 @@ def why_not(spec: SpaceSpec) -> str:
 
 
 def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -> ItemEncoder:
-    """Load the encoder behind an encoding, which takes seconds for a large model.
+    """The encoder behind an encoding, loaded, which takes seconds for a large model.
 
     Raises
     ------
@@ -241,9 +242,8 @@ _LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
 
 @dataclass(frozen=True, kw_only=True)
 class TryIt(Recipe):
-    """What every pair says of one item, a text or a PNG as base64, by the stitching's first method and
-    state.
-    """
+    """A figure of every pair's answer to one item, a text or a PNG as base64, by the first method and
+    state."""
 
     figure: ClassVar[str] = "try-it"
 
@@ -299,7 +299,7 @@ class TryIt(Recipe):
 
 
 def matrices_of(answers: Answers) -> Matrices:
-    """One heat map: in each cell the answer, the deeper the surer."""
+    """One heat map with the answers as texts; deeper colours are more probable."""
     heads, _ = short_names(answers.heads)
     every = [[(i, j) for j in range(len(answers.heads))] for i in range(len(answers.encoders))]
     texts = [[_cell(answers, i, j) for i, j in line] for line in every]
