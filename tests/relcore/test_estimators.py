@@ -140,7 +140,7 @@ EVERY = [RelativeProjection, *MAPS]
 
 
 def test_every_public_estimator_is_here():
-    public = {getattr(relcore, name) for name in relcore.__all__}
+    public = [getattr(relcore, name) for name in relcore.__all__]
     estimators = {one for one in public if isinstance(one, type) and issubclass(one, Estimator)}
     assert estimators <= {type(make()) for make in EVERY}
 
@@ -222,7 +222,7 @@ def test_what_was_not_fitted_says_so(make, method, spaces):
 
 
 @pytest.mark.parametrize("scale", [True, False])
-@pytest.mark.parametrize("factor", [1.0, 1e-25, 1e25])
+@pytest.mark.parametrize("factor", [1.0, 1e-10, 1e10])
 def test_procrustes_leads_back(scale, factor, spaces):
     X, rotated, _ = spaces
     Y = factor * (2 * rotated + 1)

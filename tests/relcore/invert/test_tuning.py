@@ -11,6 +11,7 @@ import pytest
 
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.engine.rows import mean_row, unit_rows
+from relcore.invert import inversion
 from relcore.invert.inversion import (
     DELTAS,
     OMEGAS,
@@ -51,7 +52,7 @@ def test_each_setting_is_scored_as_the_estimator_fitted_on_the_other_anchors(met
     spec = InversionSpec(method=method, tuned=True)
     means = [mean_row(space.vectors) for space in (pair.source, pair.target)]
     for name, few in (("DELTAS", DELTAS[3:5]), ("OMEGAS", OMEGAS[1:2]), ("RIDGES", RIDGES[3:4])):
-        monkeypatch.setattr(f"relcore.invert.inversion.{name}", few)
+        monkeypatch.setattr(inversion, name, few)
     choice = chosen(pair, k, spec)
     order, cosines = np.random.default_rng([0, k]).permutation(k), []
     for part in range(4):
