@@ -20,7 +20,6 @@ from relcore.spaces.matching import NONE_KNOWN
 
 TEST_FRACTION = 0.2
 _DRAWN_AT_ONCE = 1 << 20
-_MOST_PERMUTED = 50_000_000
 _QUERY_KEYS: MadeOnce[dict[int, np.ndarray]] = MadeOnce(lambda ids: {})
 
 
@@ -52,13 +51,6 @@ def smallest_keys(
         order = np.argsort(keys, kind="stable")[:m]
         keys, smallest = keys[order], np.concatenate([smallest, numbers])[order]
     return np.sort(smallest)
-
-
-def drawn_rows(n: int, m: int, random_state: int = 0) -> np.ndarray:
-    """At most m of the numbers 0 … n − 1 at random, ascending."""
-    rng = np.random.default_rng(random_state)
-    # A permutation of more numbers takes gigabytes; what is drawn without one is as random, and other rows.
-    return np.sort(rng.permutation(n)[:m] if n <= _MOST_PERMUTED else rng.choice(n, m, replace=False))
 
 
 def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
