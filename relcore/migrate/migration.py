@@ -528,7 +528,7 @@ def migrate(
     >>> new = old @ np.linalg.qr(rng.normal(size=(16, 16)))[0]
     >>> ids, labels = [f"row {row}" for row in range(600)], kinds.astype(str)
     >>> spaces = [LatentSpace(rows, ids, labels=labels) for rows in (old, new)]
-    >>> migrate(*spaces, spec=Migration(adapter="procrustes", sizes=())).option("bridge").value > 0.5
+    >>> migrate(*spaces, spec=Migration(adapter="in-place", sizes=())).option("bridge").value > 0.5
     True
     """
     corpus = [as_space(old, "old"), as_space(new, "new")]

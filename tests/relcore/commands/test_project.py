@@ -57,7 +57,7 @@ def test_the_file_is_the_relative_space(run, files, tmp_path):
     written = load_space(tmp_path / "relative.npz")
     assert np.array_equal(written.vectors, expected)
     assert (written.ids.tolist(), written.labels.tolist()) == (space.ids.tolist(), space.labels.tolist())
-    assert out == "151 rows × 7 anchors, cosine, centred\nrelative.npz\n"
+    assert out == "151 rows × 7 anchors, cosine, centred.\nrelative.npz\n"
 
 
 @pytest.mark.parametrize(

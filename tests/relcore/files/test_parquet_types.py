@@ -32,7 +32,7 @@ def written(tmp_path):
         (pa.array([Decimal("1.25"), Decimal("-3.50")], pa.decimal128(9, 2)), [1.25, -3.5]),
         (pa.array([1.5, 2.5]).dictionary_encode(), [1.5, 2.5]),
         (pa.array(np.array([1.5, 2.5], np.float16)), [1.5, 2.5]),
-        (pa.array([2**63, 1], pa.uint64()), [2.0**63, 1]),
+        (pa.array([2**39, 1], pa.uint64()), [2.0**39, 1]),
     ],
 )
 def test_types_of_numbers_are_dimensions(written, column, values):
