@@ -70,6 +70,7 @@ class StorePlace:
         if not self.is_file and not self.table:
             raise SpaceError(f"{self.text}: expected the name of a collection or table, got none; add #NAME")
         if "://" in self.where and not self.address:
+            access.need_own_machine(self.text)
             raise SpaceError(
                 f"{self.text}: expected a path, got an address; export the vectors there to a file"
             )
