@@ -25,17 +25,17 @@ def test_rows_are_lines_with_their_verdict_and_only_open_ones_are_drawn(page):
     assert "Table 1** · Word embeddings · :green[holds]" in page.expander[0].label
     assert "<table" not in page.html
     assert open_row(page, "relative-table-1").html.count('class="relscope-papers"') > 1
-    for asked, n in (("table 1", 3), ("the common mean", 1), ("no such words", 0)):
+    for asked, n in (("table 1", 3), ("bound and cost", 1), ("no such words", 0)):
         assert len(page.change("text_input", "papers.search", asked).expander) == n
 
 
 def test_a_study_opens_the_row_that_it_answers_and_the_row_its_study(page):
-    open_row(page, "inverse-table-1").click("papers.explore-inverse-table-1-common-mean")
-    assert page.radio(key="studies.kind").value == "common-mean"
-    page.click("studies.row-inverse-table-1")
+    open_row(page, "inverse-figure-4").click("papers.explore-inverse-figure-4-rescaled-rows")
+    assert page.radio(key="studies.kind").value == "rescaled-rows"
+    page.click("studies.row-inverse-figure-4")
     assert page.session_state["research.tab"] == "Papers"
-    assert [line.label.startswith("**Table 1**") for line in page.expander] == [True]
-    assert "translated into another language" in page.html
+    assert [line.label.startswith("**Figure 4**") for line in page.expander] == [True]
+    assert "A small network hardly depends" in page.html
 
 
 def test_explore_opens_the_words_with_the_numbers_of_their_table(page):
