@@ -101,7 +101,7 @@ def test_an_address_that_nothing_opens(place, capsys):
         assert place in refused(arguments, capsys)
 
 
-@pytest.mark.parametrize("place", ["parquet:.", "npy:/", "faiss:..", "lancedb:/#c", "lancedb:.#c"])
+@pytest.mark.parametrize("place", ["parquet:.", "npy:/", "faiss:.."])
 def test_a_target_without_a_name(place, capsys):
     np.save("rows.npy", np.eye(3))
     assert "expected a new place, got one that is there already" in refused(
