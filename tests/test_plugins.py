@@ -18,11 +18,12 @@ import pytest
 from relcore.base import names, plugins
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_space
-from relcore.catalog.encoding import encode as encode_command
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
 from relcore.catalog.task import task_job
 from relcore.cli import main
+from relcore.commands import encode as encode_command
 from relcore.compare.scoring import AllPairs
+from relcore.encoders import naming
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import encoder_class, encoder_from_json
@@ -71,6 +72,7 @@ def installed(tmp_path_factory):
 def look(monkeypatch, tmp_path):
     """``look(folder)``: as a program that starts with this folder on its path; undone at the end."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    monkeypatch.delitem(sys.modules, "relscope_measures", raising=False)  # that of plugins/, until the end
     before = set(sys.modules)
 
     def forget() -> None:
@@ -88,8 +90,8 @@ def look(monkeypatch, tmp_path):
         forget()
 
     yield begin
-    monkeypatch.undo()
     forget()
+    monkeypatch.undo()
 
 
 def package(
@@ -443,9 +445,9 @@ def test_names_of_the_command_line_stay_those_of_relscope(look, tmp_path, capsys
     look(
         package(tmp_path / "site", {"encoders:zeros": "toy_toy:Zeros", "encoders:cnn": "toy_toy:Zeros"}, code)
     )
-    assert encode_command._named("tfidf", "texts")[0] == "tfidf-svd"
-    assert encode_command._named("cnn", "images") == ("small-vision", {"architecture": "cnn"})
-    assert encode_command._named("zeros", "texts") == ("zeros", {})
+    assert naming._named("tfidf", "texts")[0] == "tfidf-svd"
+    assert naming._named("cnn", "images") == ("small-vision", {"architecture": "cnn"})
+    assert naming._named("zeros", "texts") == ("zeros", {})
     assert "limit" not in encode_command._settings()
     with pytest.raises(SystemExit) as end:
         main(["encode", "--help"])

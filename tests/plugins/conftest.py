@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,22 +16,29 @@ from relcore.base import names, plugins
 from tests.relcore.conftest import data_folder, make_space, rng  # noqa: F401
 
 PACKAGES = Path(__file__).parents[2] / "plugins"
-sys.path[:0] = [str(PACKAGES / name) for name in ("measures", "studies")]  # for the imports of test files
+FOLDERS = [str(PACKAGES / name) for name in ("measures", "studies")]
+sys.path[:0] = FOLDERS  # for the imports of test files
 
 
-@pytest.fixture(scope="package", autouse=True)
-def installed(tmp_path_factory):
+@contextmanager
+def _installed(folder: Path) -> Iterator[None]:
     """The packages by their entry points, here and in processes that a test starts."""
-    folder = tmp_path_factory.mktemp("installed")
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("measures", "studies"):
-            _describe(PACKAGES / name / "pyproject.toml", folder)
+        for package in FOLDERS:
+            _describe(Path(package, "pyproject.toml"), folder)
         patch.syspath_prepend(folder)
-        path = [str(folder), *(str(PACKAGES / name) for name in ("measures", "studies"))]
-        patch.setenv("PYTHONPATH", os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")]))
+        path = [str(folder), *FOLDERS, os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(path))
         _forget()
         yield
     _forget()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(tmp_path_factory):
+    """For one file of tests: "package" would be the whole session, as no folder of tests is a package."""
+    with _installed(tmp_path_factory.mktemp("installed")):
+        yield
 
 
 def _describe(project: Path, folder: Path) -> None:
@@ -50,3 +60,8 @@ def _forget() -> None:
     plugins._installed.cache_clear()
     for family in names.FAMILIES:
         family.__dict__.pop("_found", None)
+
+
+# The study of measures lists those of plugins/measures when it is imported, and test files import it before fixtures.
+with tempfile.TemporaryDirectory() as folder, _installed(Path(folder)):
+    import relscope_studies.measures  # noqa: F401
