@@ -12,6 +12,14 @@ import numpy as np
 Made = TypeVar("Made")
 
 
+def is_constant(array: np.ndarray) -> bool:
+    """Whether nobody can write to an array: neither it nor an array that it is a view of is writeable."""
+    base: Any = array
+    while isinstance(base, np.ndarray) and not base.flags.writeable:
+        base = base.base
+    return base is None  # else somebody can write to it, or its memory is not NumPy's
+
+
 @dataclass(eq=False)
 class MadeOnce(Generic[Made]):
     """A function of an array, called once for each read-only array.
@@ -31,10 +39,7 @@ class MadeOnce(Generic[Made]):
     _kept: dict[int, tuple[weakref.ref, Made]] = field(default_factory=dict, repr=False)
 
     def __call__(self, array: np.ndarray) -> Made:
-        base: Any = array
-        while isinstance(base, np.ndarray) and not base.flags.writeable:
-            base = base.base
-        if base is not None:  # somebody can write to it, or its memory is not NumPy's
+        if not is_constant(array):
             return self.make(array)
         number = id(array)
         known = self._kept.get(number)

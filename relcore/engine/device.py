@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from relcore.base.caching import is_constant
 from relcore.base.environment import DEVICE as VARIABLE
 from relcore.base.environment import DEVICE_HELP as DEVICE_HELP
 from relcore.base.errors import SpaceError
@@ -272,8 +273,9 @@ class TorchDevice:
         return self.put(X if kept else np.array(X, dtype=np.float32)).float()
 
     def resident(self, X: Rows, block: slice) -> Array:
-        # Of a map the blocks are read one by one: its file may be larger than the device.
-        if not isinstance(X, np.ndarray) or isinstance(X, np.memmap) or X.nbytes > self._room():
+        # Only what nobody can change may stay: of another array the copy could differ in the next call.
+        # Of a map the blocks are read one by one, as its file may be larger than the device.
+        if not isinstance(X, np.ndarray) or not is_constant(X) or X.nbytes > self._room():
             return self.rows(np.asarray(X[block]))
         key = id(X), self.torch_name
         with _resident_lock:

@@ -77,6 +77,14 @@ def test_products_of_many_rows_and_moments(device):
     np.testing.assert_allclose(moments.means[0], (X + 1000).mean(axis=0, dtype=np.float64), rtol=1e-7)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_array_that_changes_between_two_calls_is_read_again(device):
+    engine, rows = Engine(device), X.copy()
+    before = engine.map_rows(rows, np.eye(12))
+    rows *= 2
+    np.testing.assert_allclose(engine.map_rows(rows, np.eye(12)), 2 * before, rtol=1e-6)
+
+
 def test_the_device_is_chosen_by_the_block_the_variable_or_the_machine(monkeypatch):
     monkeypatch.delenv("RELSCOPE_DEVICE", raising=False)
     assert chosen() == "auto"
@@ -126,6 +134,7 @@ def test_other_errors_are_raised_as_they_are():
 
 def test_a_space_is_brought_to_the_device_once_and_each_search_is_fetched_once(monkeypatch):
     base = unit_rows(X)
+    base.flags.writeable = False  # as the rows of a space
     moved, fetched = [], []
     monkeypatch.setattr(TorchDevice, "rows", counted(TorchDevice.rows, moved))
     monkeypatch.setattr(TorchDevice, "get", counted(TorchDevice.get, fetched))
