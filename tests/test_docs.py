@@ -167,7 +167,7 @@ def test_the_commands_of_the_skill_run_and_print_json(folder, capsys):
 def test_the_skill_names_every_verdict_and_is_short():
     text = read(SKILL)
     assert len(text.splitlines()) <= 80
-    for one in (*TITLES, *CHANGES, "fits", "not found", "cannot tell"):
+    for one in (*TITLES, *CHANGES, "linked", "not found", "cannot tell"):
         assert re.search(rf"\b{one}\b", re.sub(r"\s+", " ", text), re.IGNORECASE), one
     assert re.match(r"---\nname: relscope\ndescription: .{20,1024}\n---\n", text)  # what clients read first
 

@@ -1,6 +1,6 @@
 """Unrelated spaces are not linked
 
-Fifteen pairs are known. Two models of the same words fit each other; if the second space is noise of the
+Fifteen pairs are known. Two models of the same words are linked; if the second space is noise of the
 same size, the verdict says so, and no link is kept but the pairs that were given.
 """
 

@@ -276,7 +276,7 @@ def hard_limit_assignment(source, target):
     return match
 
 
-# Do two spaces fit each other? Held-out rows compared with their chance level.
+# Can two spaces be linked? Held-out rows compared with their chance level.
 
 ABOVE_CHANCE = 0.02  # noisy rotations: below it less than a third of the matches is right
 STANDARD_ERRORS = 4.0
@@ -305,7 +305,7 @@ class HeldOut(NamedTuple):
         return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
 
     @property
-    def fits(self) -> bool:
+    def linked(self) -> bool:
         """Whether it is above the chance level, and the fit repeats the links."""
         return self.above and self.again >= FOUND_AGAIN
 
@@ -510,14 +510,14 @@ class BootstrapResult:
         The seeds, then the links of all mutual nearest rows, best first.
     precision : array (n_pairs,)
         Estimated share of right links among those down to each, see `rank_links`; 1 for seeds, 0 where the
-        spaces do not fit each other.
+        spaces are not linked.
     promised : float
         The precision that the `kept` pairs were promised to have.
     held_out : float
         Mean CSLS of rows held out of a second fit, see `fit_held_out`.
     null : tuple of float
         The same score of rows without a partner.
-    verdict : "fits", "not found" or "cannot tell"
+    verdict : "linked", "not found" or "cannot tell"
     reason : str
         The reason for the verdict, with its numbers.
     vectors : array (n_anchors, d_target), optional
@@ -605,7 +605,7 @@ def bootstrap_anchors(
     >>> seeds = [(f"en{row}", f"fr{row}") for row in range(15)]
     >>> result = bootstrap_anchors(first, second, seeds=seeds, n_anchors=100)
     >>> result.verdict, np.mean([one[2:] == other[2:] for one, other in result.anchors]).item()
-    ('fits', 1.0)
+    ('linked', 1.0)
     """
     need_one_of("method", method, METHODS)
     source, target = as_space(source, "source"), as_space(target, "target")
@@ -750,11 +750,11 @@ class _Bootstrap:
         verdict, reason, held_out = self.judge(links[:, right >= _CERTAIN])
         if verdict == "not found" and n_seeds >= PAIRED:
             rotation = map_from_pairs(X, Y, seeds, self.random_state)
-        certain = np.r_[np.ones(n_seeds), right * (verdict == "fits")]
+        certain = np.r_[np.ones(n_seeds), right * (verdict == "linked")]
         pairs, n_kept = np.hstack([seeds, links]), np.count_nonzero(certain >= precision)
         if self.linked and not n_kept:
             reason += f" But no links are {100 * precision:g} % right: most rows may have no partner."
-        elif verdict == "fits" and n_kept == n_seeds:
+        elif verdict == "linked" and n_kept == n_seeds:
             verdict, reason = "cannot tell", f"{reason} But no links are {100 * precision:g} % right."
         if n_anchors is not None:
             drawn = np.random.default_rng(self.random_state).permutation(np.arange(n_seeds, n_kept))
@@ -806,8 +806,8 @@ class _Bootstrap:
         if held_out.again == held_out.again:
             found = f"a fit without them finds {100 * held_out.again:.0f} % of their links again"
         scores += f", and {found}"
-        if held_out.fits:
-            return "fits", f"The two spaces fit each other: {scores}.", held_out
+        if held_out.linked:
+            return "linked", f"The two spaces are linked: {scores}.", held_out
         if not n_seeds:
             return "not found", f"Not found without seeds: {scores}. Give 15–30 pairs.", held_out
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
@@ -833,7 +833,7 @@ class _Bootstrap:
             f" chance up to {short(linked.chance)})"
         )
         if linked.agrees:
-            return "fits", f"The two spaces fit each other: {scores}.", found
+            return "linked", f"The two spaces are linked: {scores}.", found
         return "not found", f"Not found without seeds: {scores}. Give 15–30 pairs.", found
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:

@@ -72,15 +72,15 @@ class Linked:
     @cached_property
     def map(self) -> Procrustes | Affine:
         """From rows of the source (n, d_source) to the target (n, d_target), fitted on the links that are
-        kept; where no more than the seeds are, `BootstrapResult.rotation`, which is linear if the spaces do
-        not fit. Raises a SpaceError if nothing fits and there are no seeds.
+        kept; where no more than the seeds are, `BootstrapResult.rotation`, which is linear if the spaces are
+        not linked. Raises a SpaceError without links and seeds.
         """
         alone = len(self.result.kept) == self.result.n_seeds
-        if alone and (self.result.n_seeds or self.verdict == "fits") and self.result.rotation is not None:
+        if alone and (self.result.n_seeds or self.verdict == "linked") and self.result.rotation is not None:
             X, Y = (space.vectors - mean_row(space.vectors) for space in (self.source, self.target))
             moved = X @ self.result.rotation
             moved *= np.linalg.norm(Y, axis=1).mean() / np.linalg.norm(moved, axis=1).mean()
-            kind = Procrustes if self.verdict == "fits" else Affine
+            kind = Procrustes if self.verdict == "linked" else Affine
             return kind().fit(self.source.vectors, moved + mean_row(self.target.vectors))
         own, other = zip(*self._kept(), strict=True)
         rows = self.source.rows(own), self.target.rows(other)
@@ -136,7 +136,7 @@ def link(
     >>> second = LatentSpace(X @ rotation, [f"fr{row}" for row in range(400)])
     >>> linked = link(first, second, [(f"en{row}", f"fr{row}") for row in range(15)])
     >>> linked.verdict, len(linked.links), np.allclose(linked.map.transform(X), X @ rotation, atol=1e-4)
-    ('fits', 400, True)
+    ('linked', 400, True)
     >>> linked.links.head(2).to_numpy().tolist()
     [['en0', 'fr0', 'seed', 1.0], ['en1', 'fr1', 'seed', 1.0]]
     """

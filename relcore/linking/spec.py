@@ -73,12 +73,11 @@ class Outcome(Reported):
 
     @property
     def linked(self) -> bool:
-        return self.result.verdict == "fits"
+        return self.verdict == "linked"
 
     @property
     def verdict(self) -> str:
-        """The verdict in plain words."""
-        return "linked" if self.linked else self.result.verdict
+        return self.result.verdict
 
     @property
     def n_hidden(self) -> int:
@@ -100,7 +99,7 @@ class Outcome(Reported):
         """A report of the verdict, its reason, the links, and their quality as anchors if the true pairs
         are known."""
         result = self.result
-        facts = {"verdict": result.verdict, "success": self.linked, "reason": result.reason}
+        facts = {"verdict": self.verdict, "success": self.linked, "reason": result.reason}
         facts |= {"share": self.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
         facts |= {"precision": result.promised, "wrong": self.wrong()}
         facts["scores"] = {
@@ -184,7 +183,7 @@ class BootstrapSpec(Task[Outcome]):
     """
 
     kind: ClassVar[str] = "bootstrap"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     result: ClassVar[str] = "relcore.linking.spec:Outcome"
     title: ClassVar[str] = "Link"
 

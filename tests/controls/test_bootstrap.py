@@ -50,7 +50,7 @@ def test_noise_does_not_fit_from_seeds(n, d, draws):
         verdicts.append(
             bootstrap_anchors(source, target, seeds=seeds, n_anchors=n // 3, random_state=state).verdict
         )
-    assert "fits" not in verdicts
+    assert "linked" not in verdicts
 
 
 @pytest.mark.parametrize("power", [0.0, 0.7])
@@ -72,7 +72,7 @@ def test_noise_is_not_linked_without_pairs(power, monkeypatch):
 @pytest.mark.parametrize("n_seeds", [15, 0])
 def test_spaces_that_are_alike_in_outline_alone_do_not_fit(n_seeds):
     """The same 20 clusters on both sides, and nothing in common within them: held-out rows lie .3 above the
-    chance level, as the clusters are matched, and the reason was that the spaces fit each other.
+    chance level, as the clusters are matched, and the verdict was once that they can be linked.
     """
     for state, (n, d) in enumerate([(150, 100), (200, 150)]):
         rng = np.random.default_rng((d, state))
@@ -98,7 +98,7 @@ def test_links_of_sentences_are_right_or_not_kept(tmp_path):
     for n_seeds in (0, 15):
         outcome = BootstrapSpec(n_anchors=219, n_seeds=n_seeds, random_state=31).run(spaces)
         links = outcome.result.kept[n_seeds:]
-        assert outcome.result.verdict == ("fits" if n_seeds else "not found")
+        assert outcome.result.verdict == ("linked" if n_seeds else "not found")
         assert sum(one == other for one, other in links) >= 0.95 * len(links) * bool(n_seeds)
         assert bool(links) == bool(n_seeds)
 
@@ -126,7 +126,7 @@ def test_words_fit(n_seeds, limit):
     source, target = (load_words(name, limit=limit) for name in ("word2vec-novels", "fasttext-novels"))
     ids = np.random.default_rng(0).permutation(source.ids)[:n_seeds]
     found = bootstrap_anchors(source, target, seeds=[(i, i) for i in ids], n_anchors=300)
-    assert found.verdict == "fits", found.reason
+    assert found.verdict == "linked", found.reason
 
 
 def test_true_anchors_of_unrelated_spaces_tell_nothing_about_held_out_rows():
@@ -145,7 +145,7 @@ def test_true_anchors_of_unrelated_spaces_tell_nothing_about_held_out_rows():
         ids = source.ids[rng.permutation(300)[:100]]
         found = np.r_[ids[:15], rng.permutation(ids[15:])]  # the seeds are right, the rest is found at random
         anchors = tuple(zip(ids.tolist(), found.tolist(), strict=True))
-        result = BootstrapResult(anchors, 15, anchors, (), 0.0, (0.0,), "fits", "not judged here")
+        result = BootstrapResult(anchors, 15, anchors, (), 0.0, (0.0,), "linked", "not judged here")
         scores = relative_scores(source, target, result)
         z.append([_standardised(scores[form][metric]) for form in scores for metric in ("jaccard", "mrr")])
         assert {score.n for by_metric in scores.values() for score in by_metric.values()} == {200}

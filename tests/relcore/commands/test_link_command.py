@@ -37,7 +37,7 @@ def test_what_is_found_is_what_the_function_finds(run, one_queue, pair_of_files,
     found = json.loads(run(*arguments, "--json", "--recipe", "recipe.json", "-o", "pairs.tsv"))
     spaces = [load(SpaceSpec("file", one)) for one in pair_of_files]
     expected = BootstrapSpec("self-learning", 60, 10, random_state=2).run(spaces)
-    assert found["verdict"] == "fits"
+    assert found["verdict"] == "linked"
     assert (found["success"], found["reason"], found["share"]) == (
         True,
         expected.result.reason,
@@ -86,7 +86,7 @@ def test_spaces_without_shared_ids_are_linked_and_compared(run, one_queue, pair_
 
 def test_without_known_pairs_ids_are_unrelated_and_an_experiment_hides_them(run, one_queue, pair_of_files):
     real = json.loads(run("link", *pair_of_files, "--json"))
-    assert (real["share"], real["scores"], real["verdict"]) == (None, {}, "fits")
+    assert (real["share"], real["scores"], real["verdict"]) == (None, {}, "linked")
     hidden = json.loads(run("link", *pair_of_files, "--hide", "--anchors", 60, "--json"))
     assert hidden["share"] == 1
     assert hidden == json.loads(run("bootstrap", *pair_of_files, "--anchors", 60, "--json"))

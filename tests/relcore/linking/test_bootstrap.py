@@ -36,7 +36,7 @@ def rotated(noise=0.1, wider=0, seed=0):
 def test_a_noisy_rotation_is_found_whole(wider):
     source, target = rotated(wider=wider)
     found = bootstrap_anchors(source, target, seeds=SEEDS, n_anchors=100, truth=TRUTH)
-    assert found.verdict == "fits", found.reason
+    assert found.verdict == "linked", found.reason
     assert found.anchors[:15] == tuple(SEEDS)
     assert len(found.anchors) == len(set(found.anchors)) == 100
     assert share_found(found, TRUTH) == 1
@@ -47,7 +47,7 @@ def test_a_noisy_rotation_is_found_whole(wider):
 def test_without_seeds():
     source, target = rotated()
     found = bootstrap_anchors(source, target, n_anchors=50, truth=TRUTH)
-    assert found.verdict == "fits", found.reason
+    assert found.verdict == "linked", found.reason
     assert found.n_seeds == 0
     assert share_found(found, TRUTH) == 1
 
@@ -104,7 +104,7 @@ def test_where_nearly_all_rows_are_seeds_it_cannot_be_told(n, n_seeds, enough):
     )
     seeds = [(f"s{row}", f"t{row}") for row in range(n_seeds)]
     found = bootstrap_anchors(source, target, seeds=seeds, n_anchors=n)
-    assert found.verdict != "fits"
+    assert found.verdict != "linked"
     assert (f"{n - n_seeds} rows beside the seeds, 8 are needed" in found.reason) is not enough
 
 
@@ -116,5 +116,5 @@ def test_real_words():
     truth = dict(zip(source.ids, source.ids, strict=True))
     shuffled = target.take(rng.permutation(4000))
     found = bootstrap_anchors(source, shuffled, seeds=[(i, i) for i in ids[:15]], anchors=ids, truth=truth)
-    assert found.verdict == "fits"
+    assert found.verdict == "linked"
     assert share_found(found, truth) >= 0.99

@@ -53,7 +53,7 @@ def test_rows_without_any_partner_are_linked():
     linked = link(source, target, after=lambda history: rounds.append(len(history)))
     found, moved = linked.result, linked.map.transform(held_x)
     assert np.mean((unit_rows(moved) @ held_y.T).argmax(axis=1) == np.arange(len(moved))) > 0.8
-    assert found.verdict == "fits", found.reason
+    assert found.verdict == "linked", found.reason
     assert len(found.kept) == 0
     assert "most rows may have no partner" in found.reason
     assert rounds == list(range(1, len(rounds) + 1))
