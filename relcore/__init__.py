@@ -57,22 +57,24 @@ if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equ
         LeastSquares as LeastSquares,
         Procrustes as Procrustes,
     )
-    from relcore.scores.canonical import gulp as gulp, pwcca as pwcca, svcca as svcca
     from relcore.scores.cka import linear_cka as linear_cka, mean_cosine as mean_cosine
     from relcore.scores.passes import AlignedPair as AlignedPair, ProjectionSpec as ProjectionSpec
-    from relcore.scores.kernels import angular_cka as angular_cka, kernel_cka as kernel_cka, rsa as rsa
     from relcore.scores.neighbours import jaccard as jaccard, mrr as mrr
-    from relcore.scores.overlaps import (
+    from relcore.scores.measures import (
+        angular_cka as angular_cka,
+        angular_shape as angular_shape,
         cknna as cknna,
         cycle_knn as cycle_knn,
+        gulp as gulp,
+        kernel_cka as kernel_cka,
         mutual_knn as mutual_knn,
+        procrustes_similarity as procrustes_similarity,
+        pwcca as pwcca,
+        rsa as rsa,
         second_order_cosine as second_order_cosine,
+        svcca as svcca,
     )
     from relcore.scores.score import Score as Score
-    from relcore.scores.shapes import (
-        angular_shape as angular_shape,
-        procrustes_similarity as procrustes_similarity,
-    )
     from relcore.spaces.selections import read_selection as read_selection, read_selections as read_selections
     from relcore.spaces.matching import match as match
     from relcore.spaces.space import LatentSpace as LatentSpace
@@ -119,20 +121,20 @@ _MODULES = {
     "UniverseChart": "universe.charts",
     "UniverseSpec": "universe.universe",
     "adapters": "migrate",
-    "angular_cka": "scores.kernels",
-    "angular_shape": "scores.shapes",
+    "angular_cka": "scores.measures",
+    "angular_shape": "scores.measures",
     "bootstrap_anchors": "linking.bootstrap",
     "bundled_results": "runs.entries",
     "chart_exportable": "figures.export",
-    "cknna": "scores.overlaps",
-    "cycle_knn": "scores.overlaps",
+    "cknna": "scores.measures",
+    "cycle_knn": "scores.measures",
     "drift": "drift.check",
     "example_spaces": "catalog.examples",
-    "gulp": "scores.canonical",
+    "gulp": "scores.measures",
     "histogram_exportable": "figures.export",
     "invert": "invert.inversion",
     "jaccard": "scores.neighbours",
-    "kernel_cka": "scores.kernels",
+    "kernel_cka": "scores.measures",
     "linear_cka": "scores.cka",
     "link": "linking.link",
     "load_space": "files.reading",
@@ -141,19 +143,19 @@ _MODULES = {
     "mean_cosine": "scores.cka",
     "migrate": "migrate.migration",
     "mrr": "scores.neighbours",
-    "mutual_knn": "scores.overlaps",
+    "mutual_knn": "scores.measures",
     "panes_of": "compare.scene",
-    "procrustes_similarity": "scores.shapes",
-    "pwcca": "scores.canonical",
+    "procrustes_similarity": "scores.measures",
+    "pwcca": "scores.measures",
     "read_selection": "spaces.selections",
     "read_selections": "spaces.selections",
-    "rsa": "scores.kernels",
-    "second_order_cosine": "scores.overlaps",
+    "rsa": "scores.measures",
+    "second_order_cosine": "scores.measures",
     "select_anchors": "represent.anchors",
     "show": "compare.notebook",
     "starting_models": "migrate.migration",
     "stitch_matrix": "stitch.stitching",
-    "svcca": "scores.canonical",
+    "svcca": "scores.measures",
 }
 __all__ = list(_MODULES)
 

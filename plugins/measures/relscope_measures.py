@@ -11,8 +11,14 @@ from relcore.base.settings import setting
 from relcore.encoders.encoder import Encoder
 from relcore.engine.nearest import need_k
 from relcore.files.formats import Description, Format, float32, in_blocks
-from relcore.scores.kernels import squared_distances
-from relcore.scores.measures import MATRIX_ROWS, SampledMetric, by_permutation, notes_sample, paired_rows
+from relcore.scores.measures import (
+    MATRIX_ROWS,
+    SampledMetric,
+    by_permutation,
+    notes_sample,
+    paired_rows,
+    squared_distances,
+)
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
 

@@ -256,61 +256,61 @@ _METRICS = {
     # The measures of the literature, each a `scores.measures.Measure`; docs/measures.md shows them.
     "svcca": MetricName(
         "SVCCA",
-        ".scores.canonical:SVCCA",
+        ".scores.measures:SVCCA",
         "mean canonical correlation of the principal axes with 99 % of the variance",
         of=("more",),
     ),
     "pwcca": MetricName(
         "PWCCA",
-        ".scores.canonical:PWCCA",
+        ".scores.measures:PWCCA",
         "mean canonical correlation, weighted by the share of the space that each explains",
         of=("more",),
     ),
     "gulp": MetricName(
-        "GULP", ".scores.canonical:GULP", "agreement of ridge regressions on the two spaces", of=("more",)
+        "GULP", ".scores.measures:GULP", "agreement of ridge regressions on the two spaces", of=("more",)
     ),
     "rsa": MetricName(
-        "RSA", ".scores.kernels:RSA", "rank correlation of the distances between rows", of=("more",)
+        "RSA", ".scores.measures:RSA", "rank correlation of the distances between rows", of=("more",)
     ),
     "kernel cka": MetricName(
-        "RBF CKA", ".scores.kernels:KernelCKA", "CKA with Gaussian kernels: near rows decide", of=("more",)
+        "RBF CKA", ".scores.measures:KernelCKA", "CKA with Gaussian kernels: near rows decide", of=("more",)
     ),
     "angular cka": MetricName(
-        "angular CKA", ".scores.kernels:AngularCKA", "linear CKA as an angle, 1 − 2θ/π", of=("more",)
+        "angular CKA", ".scores.measures:AngularCKA", "linear CKA as an angle, 1 − 2θ/π", of=("more",)
     ),
     "procrustes": MetricName(
         "Procrustes",
-        ".scores.shapes:ProcrustesSimilarity",
+        ".scores.measures:ProcrustesSimilarity",
         "how close the rows are after the best rotation; the distance is √(2 − 2s)",
         of=("more",),
     ),
     "angular shape": MetricName(
-        "angular shape", ".scores.shapes:AngularShape", "Procrustes as an angle, 1 − 2θ/π", of=("more",)
+        "angular shape", ".scores.measures:AngularShape", "Procrustes as an angle, 1 − 2θ/π", of=("more",)
     ),
     "knn recall": MetricName(
         "k-NN recall",
-        ".scores.overlaps:NeighbourRecall",
+        ".scores.measures:NeighbourRecall",
         "share of a row's nearest neighbours that are the same, mutual kNN of Huh et al.",
         of=("more",),
         needs=("k",),
     ),
     "cycle knn": MetricName(
         "cycle-kNN",
-        ".scores.overlaps:CycleKNN",
+        ".scores.measures:CycleKNN",
         "share of rows that are neighbours of one of their neighbours in the other space",
         of=("more",),
         needs=("k",),
     ),
     "cknna": MetricName(
         "CKNNA",
-        ".scores.overlaps:CKNNA",
+        ".scores.measures:CKNNA",
         "CKA of neighbours that both spaces have",
         of=("more",),
         needs=("k",),
     ),
     "second-order cosine": MetricName(
         "second-order cosine",
-        ".scores.overlaps:SecondOrderCosine",
+        ".scores.measures:SecondOrderCosine",
         "how alike a row's cosines to its neighbours are",
         of=("more",),
         needs=("k",),

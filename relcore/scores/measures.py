@@ -1,5 +1,5 @@
-"""What the measures of the literature share: a function of two matrices whose rows are paired, a sample of
-these drawn by their ids, and a chance level by permutations of the rows of one space.
+"""The measures of the literature: functions of two matrices whose rows are paired, on a sample of these drawn
+by their ids, with a chance level by permutations of the rows of one space.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any, ClassVar, ParamSpec
 import numpy as np
 
 from relcore.base.errors import SpaceError
+from relcore.engine.engine import thin_svd
 from relcore.represent.similarity import need_finite
-from relcore.scores.comparison import AlignedPair, Metric
-from relcore.scores.neighbours import PERMUTATIONS
+from relcore.scores.cka import linear_cka
+from relcore.scores.comparison import AlignedPair, LinearCKA, Metric
+from relcore.scores.neighbours import PERMUTATIONS, Neighbours, find_neighbours, jaccard_rows
 from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
 from relcore.spaces.split import Split
@@ -120,6 +122,11 @@ def fewer_permutations(most: int) -> Iterator[None]:
         _most_permutations.reset(token)
 
 
+def permuted(value: Callable[[Any], float], n: int, cost: float, **facts: Any) -> Score:
+    """The score `value(slice(None))` of n rows, with the chance level of `by_permutation`."""
+    return Score(value(slice(None)), n=n, null=by_permutation(value, n, cost), **facts)
+
+
 def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str = "") -> Score:
     """The cosine of two symmetric matrices (n, n) whose rows and columns are paired, −1 … 1, with the chance
     level of permuting the rows and columns of one together (Mantel 1967)."""
@@ -131,3 +138,659 @@ def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str 
 
     null = by_permutation(value, len(A), 8 * A.size)
     return Score(float(np.vdot(A, B)), metric=metric, convention=convention, n=len(A), null=null)
+
+
+# Shape: how near the rows of one space come to those of the other by the best rotation.
+
+
+@notes_sample
+def procrustes_similarity(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """Procrustes similarity, 0 … 1; 1: the spaces differ by a rotation, a factor and a shift only.
+
+    ‖XᵀY‖_* (the sum of the singular values) of the centred rows, each space scaled so that its squares add up
+    to 1. The Procrustes distance is d = √(2 − 2 s) of this score s (Schönemann 1966; Ding et al. 2021, who
+    give d²). Chance level: rows of one space permuted. Cost per row: 50 d², on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, or equal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import procrustes_similarity
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(procrustes_similarity(X, 3 * X @ rotation), 3)
+    1.0
+    """
+    return _shape_score(source, target, "procrustes", most_rows, ids, lambda cosine: cosine)
+
+
+@notes_sample
+def angular_shape(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """Angular shape similarity, 0 … 1: 1 − 2 θ / π; 1: the spaces differ by a rotation, a factor and a shift.
+
+    θ = arccos ‖XᵀY‖_* of the centred rows, each space scaled so that its squares add up to 1, is a distance
+    that keeps the triangle inequality (Williams et al. 2021): θ = (1 − s) π / 2 of this score s.
+    Chance level: rows of one space permuted. Cost per row: 50 d², on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, or equal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import angular_shape
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(angular_shape(X, 3 * X @ rotation), 3)
+    1.0
+    """
+    return _shape_score(source, target, "angular shape", most_rows, ids, angular)
+
+
+def angular(cosine: float) -> float:
+    """1 − 2 arccos(c) / π of a cosine c; rounding above 1 counts as 1."""
+    return 1 - 2 * float(np.arccos(np.clip(cosine, -1, 1))) / np.pi
+
+
+def _shape_score(
+    source: MatrixLike,
+    target: MatrixLike,
+    metric: str,
+    most_rows: int | None,
+    ids: Sequence[str] | None,
+    of: Callable[[float], float],
+) -> Score:
+    X, Y = (about_mean(side) for side in paired_rows(source, target, most_rows, ids))
+
+    def value(order: np.ndarray | slice) -> float:
+        return of(float(np.linalg.svd(X.T @ Y[order], compute_uv=False).sum()))
+
+    return permuted(value, len(X), X.size * Y.shape[1], metric=metric)
+
+
+class ProcrustesSimilarity(SampledMetric):
+    function, unchanged_by = staticmethod(procrustes_similarity), ("rotation", "scale", "shift")
+
+
+class AngularShape(SampledMetric):
+    function, unchanged_by = staticmethod(angular_shape), ("rotation", "scale", "shift")
+
+
+# Canonical correlations: SVCCA, PWCCA, and GULP, which has a ridge.
+
+_REAL = 1e-10  # of the largest variance: below it a direction is rounding of float32
+
+
+@notes_sample
+def svcca(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    share: float = 0.99,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """SVCCA: the mean canonical correlation of the principal axes with 99 % of the variance, 0 … 1; 1: the
+    axes of either space are linear combinations of the other's.
+
+    With Uₓ (n, r) and Uᵧ (n, s) the orthonormal principal components of the centred rows that hold `share` of
+    the variance, it is Σ ρᵢ / min(r, s) over the singular values ρ of UₓᵀUᵧ (Raghu et al. 2017).
+    It needs many more rows than axes: with n near r + s it is near 1 for any data, as its chance level shows.
+    Chance level: rows of one space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, equal rows, a share outside 0 … 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import svcca
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(svcca(X, 3 * X @ rotation), 3)
+    1.0
+    """
+    if not 0 < share <= 1:
+        raise SpaceError(f"share: expected above 0 and at most 1, got {share}")
+    X, Y = paired_rows(source, target, most_rows, ids)
+    (U, _), (V, _) = (_components(about_mean(side), share) for side in (X, Y))
+
+    def value(order: np.ndarray | slice) -> float:
+        return float(np.linalg.svd(U.T @ V[order], compute_uv=False).mean())
+
+    return permuted(value, len(U), U.size * V.shape[1], metric="svcca", note=_few_rows(U, V))
+
+
+@notes_sample
+def pwcca(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """PWCCA: canonical correlations, each weighted by how much of the first space it accounts for, 0 … 1; 1:
+    the narrower space is a linear combination of the other.
+
+    Σ αᵢ ρᵢ / Σ αᵢ with αᵢ = Σⱼ abs⟨hᵢ, xⱼ⟩ over the columns xⱼ of the centred rows, hᵢ the canonical variates
+    of length 1 (Morcos et al. 2018), here of the space with fewer axes, the first where they have as
+    many. The weights depend on the coordinates, so a rotation of that space changes them. The authors' code
+    leaves out the whitening in hᵢ; this is the formula. Chance level: rows of one space permuted. Cost per
+    row: d² and 50 r s, on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, or equal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import pwcca
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(pwcca(X, 3 * X @ rotation), 3)
+    1.0
+    """
+    X, Y = (about_mean(side) for side in paired_rows(source, target, most_rows, ids))
+    (U, _), (V, _) = _components(X), _components(Y)
+    if V.shape[1] < U.shape[1]:
+        U, V, X = V, U, Y
+    held = U.T @ X
+
+    def value(order: np.ndarray | slice) -> float:
+        axes, correlations, _ = thin_svd(U.T @ V[order])
+        return float(np.average(correlations, weights=np.abs(axes.T @ held).sum(axis=1)))
+
+    return permuted(value, len(U), U.size * V.shape[1], metric="pwcca", note=_few_rows(U, V))
+
+
+@notes_sample
+def gulp(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    ridge: float = 0.01,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """GULP as a similarity, 0 … 1: how alike the predictions of ridge regressions on the two spaces are, for
+    any target; 1: the same.
+
+    1 − d² / (a + b) with d² = a + b − 2c, a = tr(Σₓ^−λ Σₓ Σₓ^−λ Σₓ), b alike, c = tr(Σₓ^−λ Σₓᵧ Σᵧ^−λ Σᵧₓ) and
+    Σ^−λ = (Σ + λ)⁻¹ (Boix-Adserà et al. 2022), each space centred and scaled so that tr Σ = 1; λ is
+    `ridge`. Without a ridge it compares subspaces as CCA does, with a large one it is near linear CKA with
+    the arithmetic mean below the fraction: axes of little variance count less and less. Chance level: rows of
+    one space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, equal rows, a ridge below zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import gulp
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(gulp(X, 3 * X @ rotation), 3)
+    1.0
+    """
+    if not ridge >= 0:
+        raise SpaceError(f"ridge: expected 0 or more, got {ridge}")
+    X, Y = paired_rows(source, target, most_rows, ids)
+    sides, own = [], []
+    for side in (X, Y):
+        U, variances = _components(about_mean(side))  # they add up to 1
+        kept = variances / (variances + ridge)
+        sides.append(U * np.sqrt(kept))
+        own.append(float(kept @ kept))
+    U, V = sides
+
+    def value(order: np.ndarray | slice) -> float:
+        product = U.T @ V[order]
+        return 2 * float(np.vdot(product, product)) / sum(own)
+
+    note = "" if ridge else _few_rows(U, V)
+    return permuted(value, len(U), U.size * V.shape[1], metric="gulp", note=note)
+
+
+def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal principal components (n, r) of centred rows (n, d) and their sums of squares (r,), largest
+    first: the fewest that hold `share` of the variance, without axes of rounding."""
+    if X.shape[1] <= len(X):
+        squares, axes = np.linalg.eigh(X.T @ X)
+        squares, axes = squares[::-1], axes[:, ::-1]
+    else:
+        squares, left = np.linalg.eigh(X @ X.T)
+        squares, left = squares[::-1], left[:, ::-1]
+    r = int(np.count_nonzero(squares > _REAL * squares[0]))
+    if share < 1:
+        r = min(r, int(np.searchsorted(np.cumsum(squares) / squares.sum(), share)) + 1)
+    U = X @ axes[:, :r] / np.sqrt(squares[:r]) if X.shape[1] <= len(X) else left[:, :r]
+    return U, squares[:r]
+
+
+def _few_rows(U: np.ndarray, V: np.ndarray) -> str:
+    """Says that there are no more rows than axes."""
+    n, axes = len(U), U.shape[1] + V.shape[1]
+    if n > axes:
+        return ""
+    return f"With {n:,} rows and {axes:,} axes canonical correlations are near 1 in any data. Use more rows."
+
+
+class SVCCA(SampledMetric):
+    function, unchanged_by = staticmethod(svcca), ("rotation", "scale", "shift")
+
+
+class PWCCA(SampledMetric):
+    function, unchanged_by = staticmethod(pwcca), ("scale", "shift")
+
+
+class GULP(SampledMetric):
+    function, unchanged_by = staticmethod(gulp), ("rotation", "scale", "shift")
+
+
+# Similarities of the rows within each space: RSA, kernel CKA and angular CKA.
+
+
+@notes_sample
+def rsa(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    most_rows: int | None = MATRIX_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """RSA: Spearman's rank correlation of the distances between rows in either space, −1 … 1; 1: the same
+    order of all pairs of rows.
+
+    The distance of two rows is 1 − their Pearson correlation over the coordinates (Kriegeskorte et al. 2008),
+    so a constant in every coordinate of a row changes nothing, but a rotation does, a little. Chance level:
+    rows of one space permuted; its mean is 0. Cost per row: n (d + 50), on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, equal rows, or fewer than three coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import rsa
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> round(rsa(X, 3 * X), 3)
+    1.0
+    """
+    from scipy.stats import rankdata
+
+    matrices = []
+    for side in paired_rows(source, target, most_rows, ids):
+        if side.shape[1] < 3:
+            raise SpaceError(f"RSA: expected 3 or more coordinates to correlate, got {side.shape[1]}")
+        rows = side - side.mean(axis=1, keepdims=True)
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+        pairs = np.triu_indices(len(rows), 1)
+        ranks = rankdata(1 - (rows @ rows.T)[pairs])
+        matrix = np.zeros((len(rows),) * 2)
+        matrix[pairs] = ranks - ranks.mean()
+        if not matrix.any():
+            raise SpaceError("RSA: expected rows at different distances, got a space in which all are equal")
+        matrices.append(matrix + matrix.T)
+    return matrix_agreement(*matrices, "rsa")
+
+
+@notes_sample
+def kernel_cka(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    bandwidth: float = 0.8,
+    most_rows: int | None = MATRIX_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """CKA with Gaussian (RBF) kernels, 0 … 1; 1: the same distances between rows up to a factor.
+
+    ⟨HKH, HLH⟩ / (‖HKH‖ ‖HLH‖) with H = I − 1/n and K = exp(−‖xᵢ − xⱼ‖² / 2σ²), σ the `bandwidth` times the
+    median distance of two rows of that space (Kornblith et al. 2019). The smaller the
+    bandwidth, the more it looks at near rows; like linear CKA without the debiased form it rises as n falls
+    towards d, as its chance level shows. Chance level: rows of one space permuted. Cost per row: n (d + 50),
+    on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, equal rows, or a bandwidth of 0 or less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import kernel_cka
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(kernel_cka(X, 3 * X @ rotation), 3)
+    1.0
+    """
+    if not bandwidth > 0:
+        raise SpaceError(f"bandwidth: expected above 0, got {bandwidth}")
+    kernels = []
+    for side in paired_rows(source, target, most_rows, ids):
+        squares = squared_distances(side)
+        kernel = np.exp(-squares / (2 * bandwidth**2 * _median(squares)))
+        kernel -= kernel.mean(axis=0)
+        kernels.append(kernel - kernel.mean(axis=1, keepdims=True))
+    return matrix_agreement(*kernels, "kernel cka", "rbf")
+
+
+def squared_distances(X: np.ndarray) -> np.ndarray:
+    """‖xᵢ − xⱼ‖² of all pairs of rows (n, d), (n, n)."""
+    X = X - X.mean(axis=0)
+    lengths = np.vecdot(X, X)
+    squares = np.maximum(lengths[:, None] + lengths - 2 * X @ X.T, 0)
+    np.fill_diagonal(squares, 0)
+    return squares
+
+
+def _median(squares: np.ndarray) -> float:
+    """The squared median distance of two rows; of those that differ where most are equal."""
+    pairs = squares[np.triu_indices(len(squares), 1)]
+    return float(np.median(pairs)) or float(np.median(pairs[pairs > 0]))
+
+
+def angular_cka(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
+    """Linear CKA as an angle, 0 … 1: 1 − 2 θ / π with θ = arccos CKA; 1: equal up to a rotation and a factor.
+
+    θ = (1 − s) π / 2 of this score s is a distance that keeps the triangle inequality (Williams et al. 2021;
+    Lange et al. 2022); the order of pairs of spaces is that of linear CKA. Chance level: that of
+    linear CKA, from exact moments over all permutations, its ends and its mean at the same angle. Cost per
+    row: d², on all rows.
+
+    Raises
+    ------
+    SpaceError
+        As `linear_cka`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import angular_cka
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(angular_cka(X, 3 * X @ rotation), 3)
+    1.0
+    """
+    return _at_angle(linear_cka(source, target, ids=ids))
+
+
+def _at_angle(cka: Score) -> Score:
+    null = cka.null and ChanceLevel(*(angular(end) for end in (cka.null.mean, cka.null.low, cka.null.high)))
+    return Score(angular(cka), metric="angular cka", n=cka.n, null=null, note=cka.note)
+
+
+class RSA(SampledMetric):
+    function, unchanged_by = staticmethod(rsa), ("scale",)
+
+
+class KernelCKA(SampledMetric):
+    function, unchanged_by = staticmethod(kernel_cka), ("rotation", "scale", "shift")
+
+
+class AngularCKA(SampledMetric):
+    function, unchanged_by = staticmethod(angular_cka), LinearCKA.unchanged_by
+    reads = "sums"
+
+    def score(self, pair: AlignedPair) -> Score:
+        return _at_angle(pair.linear_cka())
+
+
+# Nearest neighbours: k-NN recall, cycle-kNN, CKNNA and second-order cosine similarity. Each space has its
+# own, by cosine of the rows as they are, the row itself left out.
+
+COSINE_ROWS = 2000  # of second-order similarity, which keeps the cosines of all pairs of rows
+
+
+@notes_sample
+def mutual_knn(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    k: int = 10,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """k-NN recall, 0 … 1: the share of a row's k nearest neighbours in one space that are among its k nearest
+    in the other; 1: the same neighbours.
+
+    Mean of #(Nₓ(i) ∩ Nᵧ(i)) / k (Huh et al. 2024, who call it mutual kNN). It is J' of the Jaccard overlap
+    J = J' / (2 − J') of each row, as `relcore.jaccard` has it. Chance level: rows of one space permuted; its
+    mean is k / (n − 1). Cost per row: n d and 50 k², on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, equal rows, k above n − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import mutual_knn
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(mutual_knn(X, 3 * X @ rotation), 3)
+    1.0
+    """
+
+    def value(own: np.ndarray, other: np.ndarray, order: np.ndarray) -> float:
+        overlap = jaccard_rows(own, other)
+        return float((2 * overlap / (1 + overlap)).mean())
+
+    return _of_lists(_found(source, target, k, ids, most_rows), "knn recall", value)
+
+
+@notes_sample
+def cycle_knn(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    k: int = 10,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """Cycle-kNN, 0 … 1: the share of rows that are a neighbour in the first space of one of their neighbours
+    in the second; 1: all come back to themselves.
+
+    Mean of [∃ j ∈ Nᵧ(i): i ∈ Nₓ(j)] (Huh et al. 2024, their code). Equal spaces are below 1 where a row is
+    nobody's neighbour. Chance level: rows of one space permuted; about 1 − (1 − k / n)ᵏ. Cost per row: n d
+    and 50 k², on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, equal rows, k above n − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import cycle_knn
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(cycle_knn(X, 3 * X @ rotation), 3)
+    1.0
+    """
+
+    def value(own: np.ndarray, other: np.ndarray, order: np.ndarray) -> float:
+        return float((own[other] == np.arange(len(own))[:, None, None]).any(axis=(1, 2)).mean())
+
+    return _of_lists(_found(source, target, k, ids, most_rows), "cycle knn", value)
+
+
+@notes_sample
+def cknna(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    k: int = 10,
+    most_rows: int | None = FEATURE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """CKNNA, about 0 … 1: debiased CKA of the cosines between neighbours that both spaces have; 1: the same
+    neighbours at the same cosines.
+
+    a(K, L) / √(a(K, K) a(L, L)), where a(K, L) is the unbiased HSIC (Song et al. 2012, eq. 5) of K and L with
+    zeros but for pairs i, j with j ∈ Nₓ(i) ∩ Nᵧ(i); K and L are the rows' cosines (Huh et al. 2024, appendix
+    A, as their code computes it, without the 10⁻⁶ it adds below the fraction). It is no inner product, so a
+    score may leave 0 … 1 a little. Chance level: rows of one space permuted; its mean is about 0. Cost per
+    row: n d and 50 k d, on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, equal rows, k above n − 1, or so few neighbours in
+        common within one space that its own HSIC is not above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import cknna
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(cknna(X, 3 * X @ rotation), 3)
+    1.0
+    """
+    found = _found(source, target, k, ids, most_rows)
+    n, X, Y = len(found.own), found.source.astype(np.float64), found.target.astype(np.float64)
+
+    def align(lists: np.ndarray, others: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
+        """n (n − 3) times the HSIC of the cosines of `first` and of `second` at the entries in both lists."""
+        rows, places = np.nonzero((lists[:, :, None] == others[:, None, :]).any(axis=2))
+        columns = lists[rows, places]
+        one, two = (np.vecdot(side[rows], side[columns]) for side in (first, second))
+        crossed = np.bincount(columns, one, n) @ np.bincount(rows, two, n)
+        forward, backward = rows * n + columns, columns * n + rows
+        order = np.argsort(forward)
+        at = np.minimum(np.searchsorted(forward[order], backward), len(forward) - 1)
+        twins = forward[order[at]] == backward if len(forward) else np.zeros(0, dtype=bool)
+        shared = one[twins] @ two[order[at]][twins]
+        return shared + one.sum() * two.sum() / ((n - 1) * (n - 2)) - 2 * crossed / (n - 2)
+
+    own = align(found.own, found.own, X, X), align(found.other, found.other, Y, Y)
+    if min(own) <= 0:
+        raise SpaceError(f"CKNNA: expected rows that are neighbours of each other, got too few with k = {k}")
+    scale = np.sqrt(own[0] * own[1])
+
+    def value(lists: np.ndarray, others: np.ndarray, order: np.ndarray) -> float:
+        return float(align(lists, others, X, Y[order]) / scale)
+
+    return _of_lists(found, "cknna", value)
+
+
+@notes_sample
+def second_order_cosine(
+    source: MatrixLike,
+    target: MatrixLike,
+    *,
+    k: int = 10,
+    most_rows: int | None = COSINE_ROWS,
+    ids: Sequence[str] | None = None,
+) -> Score:
+    """Second-order cosine similarity, −1 … 1: how alike a row's cosines to its neighbours are in both spaces;
+    1: the same up to a factor.
+
+    Mean of cos(sₓ(i), sᵧ(i)) with s(i) the cosines of row i to the rows of Nₓ(i) ∪ Nᵧ(i) in that space
+    (Hamilton et al. 2016, eq. 4 and after; ReSi's code takes 1 − cosine in place of cosines). Where all rows
+    point in nearly one direction it is near 1 for any data, as its chance level shows. Chance level: rows of
+    one space permuted. Cost per row: n d and 50 k, on at most `most_rows`.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, fewer than four rows, equal rows, k above n − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import second_order_cosine
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(second_order_cosine(X, 3 * X @ rotation), 3)
+    1.0
+    """
+    found = _found(source, target, k, ids, most_rows)
+    first, second = found.source @ found.source.T, found.target @ found.target.T
+    rows = np.arange(len(first))[:, None]
+
+    def value(own: np.ndarray, other: np.ndarray, order: np.ndarray) -> float:
+        lists = np.hstack([own, other])
+        once = np.hstack([np.ones(own.shape), ~(other[:, :, None] == own[:, None, :]).any(axis=2)])
+        one = first[rows, lists] * once
+        two = second[order[rows], order[lists]] * once
+        lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(two, axis=1)
+        return float((np.vecdot(one, two) / np.maximum(lengths, np.finfo(np.float32).tiny)).mean())
+
+    return _of_lists(found, "second-order cosine", value)
+
+
+def _found(
+    source: MatrixLike, target: MatrixLike, k: int, ids: Sequence[str] | None, most_rows: int | None
+) -> Neighbours:
+    X, Y = paired_rows(source, target, most_rows, ids)
+    return find_neighbours(X.astype(np.float32), Y.astype(np.float32), k, "mutual", device="cpu")
+
+
+def _of_lists(
+    found: Neighbours, metric: str, value: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
+) -> Score:
+    """Of both lists and the order of the second space's rows; without a chance level where rows occur several
+    times, for which it would be too low.
+    """
+    n, k = found.own.shape
+
+    def permuted(order: np.ndarray) -> float:
+        return value(found.own, np.argsort(order)[found.other[order]], order)
+
+    null = None if found.repeated else by_permutation(permuted, n, 40 * n * k * k)
+    score = value(found.own, found.other, np.arange(n))
+    return Score(score, metric=metric, convention="mutual", k=k, n=n, null=null, note=found.note)
+
+
+class _OfNeighbours(SampledMetric):
+    uses_k = True
+    unchanged_by = ("rotation", "scale")
+
+
+class NeighbourRecall(_OfNeighbours):
+    function = staticmethod(mutual_knn)
+
+
+class CycleKNN(_OfNeighbours):
+    function = staticmethod(cycle_knn)
+
+
+class CKNNA(_OfNeighbours):
+    function = staticmethod(cknna)
+
+
+class SecondOrderCosine(_OfNeighbours):
+    function = staticmethod(second_order_cosine)

@@ -20,7 +20,6 @@ from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
-from relcore.scores.dimension import condition_number, participation_ratio, two_nn
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.autoencoders import AutoencoderSpec, fit_autoencoder
@@ -50,6 +49,7 @@ from relcore.studies.study import (
     studied_spaces,
     studied_split,
 )
+from relscope_studies.dimension import condition_number, participation_ratio, two_nn
 
 NETWORKS = {"mlp": "MLP", "cnn": "CNN", "autoencoder": "autoencoder"}
 ALIKE = 0.1  # below it an isometry and one scale explain nine tenths of the spread

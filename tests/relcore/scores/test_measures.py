@@ -10,13 +10,19 @@ from assets.measures.page import DOCS, page, score_of
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.compare.scoring import AllPairs
-from relcore.scores.canonical import gulp, pwcca, svcca
 from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import CHANGES, circumstances
-from relcore.scores.kernels import kernel_cka
-from relcore.scores.measures import SampledMetric, paired_rows
+from relcore.scores.measures import (
+    SampledMetric,
+    angular_shape,
+    gulp,
+    kernel_cka,
+    paired_rows,
+    procrustes_similarity,
+    pwcca,
+    svcca,
+)
 from relcore.scores.passes import AlignedPair
-from relcore.scores.shapes import angular_shape, procrustes_similarity
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from relscope_studies.dimension import condition_number, participation_ratio, two_nn
 
 from relcore.base.errors import SpaceError
-from relcore.scores.dimension import condition_number, participation_ratio, two_nn
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5])
