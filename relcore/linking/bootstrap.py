@@ -592,7 +592,8 @@ def bootstrap_anchors(
     Raises
     ------
     SpaceError
-        Wrong, contradictory or too few seeds, more anchors than rows, an unknown method.
+        Wrong, contradictory or too few seeds, more anchors than rows, an unknown method, a space whose rows
+        are all equal.
 
     Examples
     --------
@@ -609,6 +610,7 @@ def bootstrap_anchors(
     """
     need_one_of("method", method, METHODS)
     source, target = as_space(source, "source"), as_space(target, "target")
+    _need_directions(source, target)
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
     wanted, learns = task.wanted(anchors, n_anchors, method), method == "self-learning"
     fit = task.self_learning(wanted, after) if learns else task.paper(wanted, after, steps, learning_rate)
@@ -849,6 +851,15 @@ class _Bootstrap:
             frequent = rows[np.argsort(-space.counts[rows], kind="stable")[: MOST_ROWS - len(more)]]
             first.append(np.union1d(frequent, more))
         return [tuple(first), alive]
+
+
+def _need_directions(*spaces: LatentSpace) -> None:
+    for space in spaces:
+        if np.array_equal(*np.broadcast_arrays(space.vectors, space.vectors[:1])):
+            raise SpaceError(
+                f"{space.name}: expected rows that differ, got {len(space):,} equal ones, which have"
+                " no direction from their mean; check that the file holds the right vectors"
+            )
 
 
 def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> np.ndarray:

@@ -94,6 +94,19 @@ def test_seeds_that_cannot_be(seeds, message):
         bootstrap_anchors(*rotated(), seeds=seeds)
 
 
+@pytest.mark.parametrize("method", ["self-learning", "paper"])
+@pytest.mark.parametrize("seeds", [SEEDS, []], ids=["seeds", "no seeds"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_equal_rows_are_refused(side, seeds, method):
+    """A ValueError, a ZeroDivisionError and an IndexError before."""
+    spaces = list(rotated())
+    rows = np.full_like(spaces[side].vectors, 0.1)
+    spaces[side] = LatentSpace(rows, spaces[side].ids, name=spaces[side].name)
+    named = ("first", "second")[side]
+    with pytest.raises(SpaceError, match=f"{named}: expected rows that differ, got 500 equal ones"):
+        bootstrap_anchors(*spaces, seeds=seeds, method=method)
+
+
 @pytest.mark.parametrize(
     ("n", "n_seeds", "enough"), [(15, 15, False), (22, 15, False), (23, 15, True), (500, 495, False)]
 )
