@@ -143,7 +143,7 @@ def _matched(workspace: Workspace, notes: DeltaGenerator) -> Match | None:
     facts = [f"{counted(len(pair), 'row')} in both"]
     facts.append(f"{source} d each" if source == target else f"{source} d and {target} d")
     if pair.n_source_only or pair.n_target_only:
-        facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only")
+        facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} without a partner")
     st.caption(" · ".join(facts), width="content")
     with notes:
         _notes(workspace, pair)

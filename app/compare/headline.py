@@ -10,6 +10,7 @@ from app.jobs import scores
 from app.workspace import Workspace
 from relcore.base.numbers import band, counted, percent, short
 from relcore.catalog.row_tables import pairs_in_order
+from relcore.compare.reports import themselves
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
@@ -77,13 +78,14 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
     by_chance = "" if chance is None else f" (by chance {percent(chance)})"
     anchors = f"similarities to {counted(len(workspace.anchors), 'anchor')}"
     of, are = ("for ", "") if agreement else ("", " are")
+    same_row = themselves(relative, about) if agreement else ""
     if shared is None:
         widths = f"{pair.source.dimension:,} and {pair.target.dimension:,}"
         opening += f" The models have {widths} dimensions, so they share no axes."
-        return f"{opening} By {anchors}, {of}{by_anchors} of them {near}{by_chance}."
+        return f"{opening} By {anchors}, {of}{by_anchors} of them {near}{by_chance}.{same_row}"
     return (
         f"{opening} In shared axes, {of}{shared} of them {near}; by {anchors}, {of}{by_anchors}{are}"
-        f"{by_chance}."
+        f"{by_chance}.{same_row}"
     )
 
 

@@ -210,8 +210,9 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     with listed:
         confirmed = _list(setup, outcome)
         if result.kept:
-            table = links_table(result).to_csv(index=False)
-            exports.download("All links as .csv", table, "links.csv", "text/csv", "bootstrap.links")
+            label = f"All {len(result.pairs):,} links as .csv, kept or not"
+            table = links_table(result, every=True).to_csv(index=False)
+            exports.download(label, table, "links.csv", "text/csv", "bootstrap.links")
     button.button(
         f"Confirm {counted(len(confirmed), 'pair')}" if used and confirmed else "Use them everywhere",
         key="bootstrap.use",

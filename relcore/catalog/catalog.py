@@ -134,7 +134,9 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
         raise SpaceError(f"{name}: expected one pair of ids or more, got none; link the spaces first")
     kept = space.take(space.rows([old for _, old in pairs]), name)
     confirmed = unpacked(entry.arrays.get("confirmed"))
-    return kept.with_columns(ids=GuessedIds.of([new for new, _ in pairs], confirmed or ()))
+    ids = GuessedIds.of([new for new, _ in pairs], confirmed or ())
+    ids.unlinked = len(space) - len(kept)
+    return kept.with_columns(ids=ids)
 
 
 def _numbered(space: LatentSpace, name: str) -> LatentSpace:

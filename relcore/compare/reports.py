@@ -8,6 +8,7 @@ from typing import Any
 from relcore.base.numbers import counted, percent
 from relcore.base.report import Report
 from relcore.scores.reports import Scores, scores_report
+from relcore.scores.score import Score
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import Match, distinct_names
 
@@ -21,7 +22,7 @@ def comparison_report(
     sizes = (f"{name} ({len(one):,} × {one.dimension:,})" for name, one in zip(names, spaces, strict=True))
     sentence = f"{' and '.join(sizes)}, {counted(len(anchors), 'anchor')}"
     if pair.n_source_only or pair.n_target_only:
-        alone = f"{pair.n_source_only:,} and {pair.n_target_only:,} in one only"
+        alone = f"{pair.n_source_only:,} and {pair.n_target_only:,} without a partner"
         sentence += f"; {counted(len(pair), 'row')} in both, left out: {alone}"
     in_words = agreement(scores, pair, anchors)
     facts = {"source": names[0], "target": names[1], "n": len(pair)}
@@ -57,13 +58,21 @@ def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> str:
     first, *others = shares
     widths = sorted({space.dimension for space in (pair.source, pair.target)})
     opening = f"The spaces have {' and '.join(f'{d:,}' for d in widths)} dimensions, so they share no axes. "
-    end = f" (by chance {percent(chance)})" * (chance is not None) + "."
+    end = "." if chance is None else f" (by chance {percent(chance)})."
     start = f"{opening * (len(widths) > 1)}{'In' if first == 'absolute' else 'By'} {by[first]}, "
     if classes:
         start += f"most neighbours in the other space are of the same class for {of[first]} of the rows"
-        return start + "".join(f"; by {by[form]}, for {of[form]}" for form in others) + end
+        told = start + "".join(f"; by {by[form]}, for {of[form]}" for form in others) + end
+        return told + themselves(scores[list(shares)[-1]], about)
     start += f"{of[first]} of the rows are their own nearest neighbour in the other space"
     return start + "".join(f"; by {by[form]}, {of[form]} are" for form in others) + end
+
+
+def themselves(scores: Mapping[str, Score], about: str = "") -> str:
+    """A sentence, after one on classes, on the rows whose nearest neighbour is their own partner, which is
+    what a universe counts; "" without that score."""
+    share = scores["mrr"].top1 if "mrr" in scores else None
+    return "" if share is None else f" The nearest is the same row for {about}{percent(share)}."
 
 
 def _unmatched(scores: Scores, pair: Match) -> list[str]:

@@ -465,7 +465,8 @@ def _precision(
 
     Let N be the CSLS of the best wrong link of a row, and T that of the right one, −inf without a partner.
     The row's link has a CSLS up to v with the probability P(T ≤ v) P(N ≤ v). So n ∫ P(T ≤ v) dP(N ≤ v) from t
-    of n rows get a wrong link above t, and P(T ≤ v) is a quotient of two shares. The mean of both sides.
+    of n rows get a wrong link above t, and P(T ≤ v) is a quotient of two shares. The mean of both sides. As
+    none seen is not none, half a row is added to each count, and no estimate is 1.
     """
     for _ in range(5):
         if certain.sum() < _FEWEST_CERTAIN:
@@ -473,9 +474,9 @@ def _precision(
         expected = np.zeros(len(similarity))
         for n, values in zip(sizes, alone, strict=True):
             null = np.sort(values[certain])
-            below = 1 - np.searchsorted(-similarity, -null, side="left") / n
+            below = 1 - (np.searchsorted(-similarity, -null, side="left") - 0.5) / n
             missing = np.minimum(1, below * len(null) / np.arange(1, len(null) + 1))
-            wrong = np.r_[np.cumsum(missing[::-1])[::-1], 0] * n / len(null)
+            wrong = (np.r_[np.cumsum(missing[::-1])[::-1], 0] + missing[-1] / 2) * n / len(null)
             expected += wrong[np.searchsorted(null, similarity, side="left")] / 2
         precision = np.clip(1 - expected / np.arange(1, len(similarity) + 1), 0, 1)
         precision = np.maximum.accumulate(precision[::-1])[::-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +26,8 @@ from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 
 CONFIRMED = "confirmed"  # what a user writes as the kind of a link that was checked
+NOT_KEPT = "not kept"  # the kind of links below the promised precision
+_LARGEST = 0.9999  # estimated precision in a table: rounding makes no link certain
 KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds start another run
 LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 _ENDS = ("source", "target")
@@ -67,7 +70,9 @@ class Linked:
         uses them. Raises a SpaceError without a link."""
         kept = self._kept()
         renamed = self.target.take(self.target.rows([other for _, other in kept]))
-        return match(self.source, renamed.with_columns(ids=GuessedIds.of([own for own, _ in kept], ())))
+        ids = GuessedIds.of([own for own, _ in kept], ())
+        ids.unlinked = len(self.target) - len(kept)
+        return match(self.source, renamed.with_columns(ids=ids))
 
     @cached_property
     def map(self) -> Procrustes | Affine:
@@ -155,13 +160,18 @@ def link(
     return Linked(first, second, result)
 
 
-def links_table(result: BootstrapResult) -> pd.DataFrame:
+def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
     """The seeds, anchors and other links that are kept, best first: source, target, kind ("seed",
-    "anchor" or "link") and precision, the estimated share of correct links down to this one."""
+    "anchor" or "link") and precision, the estimated share of correct links down to this one, 1 only for
+    seeds. With `every`, also the links below the promised precision, of the kind "not kept"."""
     kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
     kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
+    kinds |= dict.fromkeys([pair for pair in result.pairs if every and pair not in kinds], NOT_KEPT)
     precision = dict(zip(result.pairs, result.precision.round(4).tolist(), strict=True))
-    rows = [(*pair, kind, precision.get(pair, 0.0)) for pair, kind in kinds.items()]
+    rows = [
+        (*pair, kind, 1.0 if kind == "seed" else min(precision.get(pair, 0.0), _LARGEST))
+        for pair, kind in kinds.items()
+    ]
     return pd.DataFrame(rows, columns=[*_ENDS, _KINDS[0], "precision"])
 
 
@@ -184,7 +194,8 @@ def write_links(path: Path, links: pd.DataFrame) -> None:
 
 
 def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
-    """Pairs of ids in a file, and the kind of each; "" for all if the file has no kinds.
+    """Pairs of ids in a file without those of the kind "not kept", and the kind of each; "" for all if
+    the file has no kinds.
 
     A .parquet, .csv or .jsonl has the columns source and target, or ids in its first two; other files have a
     pair per line, separated by a tab or "=".
@@ -210,6 +221,8 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
         except SpaceError as error:
             raise SpaceError(f"{path.name}, {error}") from error
         kinds = ("",) * len(pairs) if rows is None else tuple(kind for *_, kind in rows)
+    kept = [kind != NOT_KEPT for kind in kinds]
+    pairs, kinds = tuple(compress(pairs, kept)), tuple(compress(kinds, kept))
     if not pairs:
         raise SpaceError(f"{path.name}: expected at least one pair, got none; write one pair per line")
     return pairs, kinds

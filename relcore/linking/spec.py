@@ -92,7 +92,8 @@ class Outcome(Reported):
         n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
         if not n and not self.known:
             return f"{self.verdict.capitalize()}. No link is kept."
-        right = f", an estimated {100 * result.precision[len(result.kept) - 1]:.1f} % right" if n else ""
+        share = result.precision[len(result.kept) - 1] if n else 0
+        right = f", an estimated {min(100 * share, 99.9):.1f} % right" if n else ""
         return f"{self.verdict.capitalize()}. {told}. {n:,} of {counted(n_all, 'link')} kept{right}."
 
     def report(self, **figures: Any) -> Report:

@@ -81,9 +81,22 @@ class MarkedIds(np.ndarray):
         marked.marks = frozenset(marks)
         return marked
 
+    def like(self, ids: Sequence[str]) -> Self:
+        """The ids (n,), marked as these are."""
+        marked = np.array(ids, dtype=object).view(type(self))
+        marked.__array_finalize__(self)
+        return marked
+
 
 class GuessedIds(MarkedIds):
-    """Of rows whose partners an algorithm chose: only the marked ones, which a user confirmed, are scored."""
+    """Of rows whose partners an algorithm chose: only the marked ones, which a user confirmed, are scored.
+    `unlinked` counts the rows that got no partner, and are not among them."""
+
+    unlinked: int = 0
+
+    def __array_finalize__(self, whole: np.ndarray | None) -> None:
+        super().__array_finalize__(whole)
+        self.unlinked = getattr(whole, "unlinked", 0)
 
 
 class AuditedIds(MarkedIds):
@@ -93,7 +106,9 @@ class AuditedIds(MarkedIds):
 def without_scores(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
     """The ids, of which those `removed` are no longer scored."""
     if isinstance(ids, GuessedIds):
-        return GuessedIds.of(ids, ids.marks.difference(removed))
+        fewer = ids.copy()
+        fewer.marks = ids.marks.difference(removed)
+        return fewer
     marks = getattr(ids, "marks", frozenset()).union(removed)
     return AuditedIds.of(ids, marks) if marks else ids
 

@@ -39,7 +39,8 @@ def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
 
 @dataclass(frozen=True)
 class Match:
-    """Two spaces over the same ids in the same order, and the number of rows left out."""
+    """Two spaces over the same ids in the same order, and the number of rows left out: of one space only,
+    those that got no link included, or zero."""
 
     source: LatentSpace
     target: LatentSpace
@@ -105,7 +106,11 @@ def match(source: MatrixLike, target: MatrixLike) -> Match:
         taken.append(space if whole else space.take(rows))
     n_zero = int(np.count_nonzero(~alive))
     taken = marked(taken) if None in numbers else taken  # row numbers are no guesses
-    return Match(*taken, len(source) - len(in_source), len(target) - len(in_target), n_zero)
+    alone = (
+        len(space) - len(in_source) + (0 if of is not None else getattr(space.ids, "unlinked", 0))
+        for space, of in zip((source, target), numbers, strict=True)
+    )
+    return Match(*taken, *alone, n_zero)
 
 
 def marked(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:

@@ -117,7 +117,7 @@ class LatentSpace:
         self._row_numbers = ids if isinstance(ids, RowNumbers) and ids.n == n else None
         if self._row_numbers is None:
             checked = checked_strings(ids, n, name, "ids")
-            self.ids = type(ids).of(checked, ids.marks) if isinstance(ids, MarkedIds) else checked
+            self.ids = ids.like(checked) if isinstance(ids, MarkedIds) else checked
         self.labels = None if labels is None else checked_strings(labels, n, name, "labels")
         self.payload = None if payload is None else tuple(payload)
         self.counts = None if counts is None else checked_counts(counts, name)

@@ -188,8 +188,9 @@ class Universe(Reported):
             return "No two spaces share enough held-out rows to be scored."
         mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
         return (
-            f"{counted(len(self.members), 'space')} in one: {mean} of held-out rows are matched in another"
-            f" space ({least} to {most}; by chance {percent(float(self.table().chance.mean()))})."
+            f"{counted(len(self.members), 'space')} in one: for {mean} of held-out rows, the nearest row in"
+            f" another space is the same row ({least} to {most}; by chance"
+            f" {percent(float(self.table().chance.mean()))})."
         )
 
     def circumstances(self) -> str:
@@ -210,6 +211,9 @@ class Universe(Reported):
             )
         elif self.gain is not None:
             text += ". A correction towards the consensus does not help held-out rows and is left out"
+        if any(member.performance is not None for member in self.members):
+            text += ". The nearest row counts only if it is the same row; Explore's share of rows with labels"
+            text += " counts neighbours of the same class"
         return f"{text}."
 
     def report(self, **figures: Any) -> Report:

@@ -7,6 +7,7 @@ from relcore.base.errors import SpaceError
 from relcore.encoders.words import load_words
 from relcore.engine.rows import unit_rows
 from relcore.linking.bootstrap import bootstrap_anchors, share_found, structureless
+from relcore.linking.link import links_table, read_links, write_links
 from relcore.spaces.space import LatentSpace
 
 N = 500
@@ -42,6 +43,22 @@ def test_a_noisy_rotation_is_found_whole(wider):
     assert share_found(found, TRUTH) == 1
     assert np.mean([TRUTH[one] == other for one, other in found.pairs]) > 0.99
     assert len(found.pairs) > 0.95 * N
+
+
+def test_a_file_of_all_links_names_those_not_kept_and_no_guess_is_certain(tmp_path):
+    """The file held 126 of 847 links, and two wrong ones had a precision of 1."""
+    source, target = rotated(noise=3.2)
+    found = bootstrap_anchors(source, target, seeds=SEEDS, n_anchors=100)
+    assert found.precision[15:].max() < 1
+    every, kept = links_table(found, every=True), links_table(found)
+    assert 15 < len(kept) == len(found.kept) < len(every) == len(found.pairs)
+    assert every[: len(kept)].equals(kept)
+    assert set(every.kind[len(kept) :]) == {"not kept"}
+    assert (every.precision[every.kind == "seed"] == 1).all()
+    assert (every.precision[every.kind != "seed"] < 1).all()
+    for suffix in ("csv", "tsv", "parquet", "jsonl"):
+        write_links(tmp_path / f"links.{suffix}", every)
+        assert dict(zip(*read_links(tmp_path / f"links.{suffix}"), strict=True)).keys() == set(found.kept)
 
 
 def test_without_seeds():

@@ -171,6 +171,8 @@ def test_of_guessed_pairs_the_confirmed_ones_alone_are_scored(store, files, spac
         match(spaces[0], load(renamed_spec(files[1], put_pairing(store, pairs, ids), "guessed")))
         for ids in ((), [f"r{row}" for row in range(20, 60)])
     )
+    alone = len(spaces[0]) - 100
+    assert (some.n_source_only, some.n_target_only) == (alone, alone), "rows without a link, on both sides"
     anchors = [f"r{row}" for row in range(30)]
     split = Split.held_out(some.ids, some.source.rows(anchors))
     assert set(split.ids[split.test]) == {f"r{row}" for row in range(30, 60)}
