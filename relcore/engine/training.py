@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 _lock = Lock()
 _threads: list[int] = []  # torch's number of threads before, once for each user of `one_thread`
-_deterministic: list[bool] = []  # whether algorithms were deterministic before, in the same way
+_deterministic: list[tuple[bool, bool]] = []  # what was set before, in the same way
 
 
 @contextmanager
@@ -77,17 +79,23 @@ def reproducible(random_state: int) -> Iterator[None]:
 def _deterministic_algorithms() -> Iterator[None]:
     import torch
 
-    # The setting belongs to the process: the last one that leaves restores what the first one found.
+    # The settings belong to the process: the last one that leaves restores what the first one found. New
+    # memory is not filled, which torch does with them and takes a kernel each time: what is read was written.
+    filled = torch.utils.deterministic
     with _lock:
-        _deterministic.append(torch.are_deterministic_algorithms_enabled())
+        _deterministic.append(
+            (torch.are_deterministic_algorithms_enabled(), filled.fill_uninitialized_memory)
+        )
         torch.use_deterministic_algorithms(True)
+        filled.fill_uninitialized_memory = False
     try:
         yield
     finally:
         with _lock:
             before = _deterministic.pop()
             if not _deterministic:
-                torch.use_deterministic_algorithms(before)
+                torch.use_deterministic_algorithms(before[0])
+                filled.fill_uninitialized_memory = before[1]
 
 
 def train_epoch(
@@ -108,6 +116,96 @@ def train_epoch(
         # It stays on the device: reading it would make the processor wait for the GPU at each step.
         total = total + loss.detach().double() * len(batch)
     return float(total)
+
+
+_RUNS_BEFORE_RECORDING = 3  # libraries prepare themselves in the first ones, which cannot be recorded
+
+
+class Steps:
+    """Steps of training on batches of row numbers: the loss, its gradients, and an update of the weights.
+
+    On a GPU a step of a small network lasts as long as the launches of its kernels. There, the step of each
+    length of batch is recorded as a CUDA graph after it has run three times, and replayed from then on: the
+    same kernels with one launch. Use it within `own_stream`. A loss that cannot be recorded, because it waits
+    for the GPU, goes on without, which a warning says.
+    """
+
+    def __init__(
+        self,
+        loss_of: Callable[[torch.Tensor], torch.Tensor],
+        optimiser: torch.optim.Optimizer,
+        device: str,
+    ) -> None:
+        self.loss_of, self.optimiser = loss_of, optimiser
+        self._recording = device.startswith("cuda")
+        self._runs: Counter[int] = Counter()
+        self._recorded: dict[int, tuple[torch.Tensor, Callable[[], None]]] = {}
+
+    def __call__(self, batch: torch.Tensor) -> None:
+        n = len(batch)
+        if self._recording and self._runs[n] == _RUNS_BEFORE_RECORDING:
+            self._record(batch)
+        self._runs[n] += 1
+        if n in self._recorded:
+            # A graph reads its batch from one place in memory.
+            place, replay = self._recorded[n]
+            place.copy_(batch)
+            replay()
+        else:
+            self._step(batch)
+
+    def _step(self, batch: torch.Tensor) -> None:
+        loss = self.loss_of(batch)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+
+    def _record(self, batch: torch.Tensor) -> None:
+        place = batch.clone()
+        # Gradients must come from the memory of the graph.
+        self.optimiser.zero_grad()
+        try:
+            self._set_capturable(True)
+            self._recorded[len(batch)] = place, recorded(lambda: self._step(place))
+        except RuntimeError as error:
+            self._recording = False
+            warnings.warn(f"training without a CUDA graph, which is slower: {error}", stacklevel=4)
+        finally:
+            self._set_capturable(False)
+
+    def _set_capturable(self, capturable: bool) -> None:
+        # A fused optimiser keeps its state on the GPU in any case, and else torch warns of steps that run.
+        for group in self.optimiser.param_groups:
+            group["capturable"] = capturable
+
+
+def recorded(work: Callable[[], None]) -> Callable[[], None]:
+    """A function that replays the kernels of this work, which are recorded on the current stream and not
+    run.
+    """
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    # Other threads of an app may use the GPU meanwhile.
+    settings = {"stream": torch.cuda.current_stream(), "capture_error_mode": "thread_local"}
+    with torch.cuda.graph(graph, **settings):
+        work()
+    return graph.replay
+
+
+@contextmanager
+def own_stream(device: str) -> Iterator[None]:
+    """Run the GPU's work inside on a stream of its own: the usual one cannot be recorded."""
+    import torch
+
+    if not device.startswith("cuda"):
+        yield
+        return
+    usual, own = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    own.wait_stream(usual)
+    with torch.cuda.stream(own):
+        yield
+    usual.wait_stream(own)
 
 
 def step_settings(device: str) -> dict[str, bool]:

@@ -32,7 +32,7 @@ from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.heads import fit_head
+from relcore.represent.heads import fit_heads
 from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation
 from relcore.represent.translation import (
     InverseRelativeProjection,
@@ -736,8 +736,8 @@ class _Translator:
         if len(np.setdiff1d(self.targets[self.test], known)):
             return []  # a class without training rows
         self.majority = float(np.mean(self.targets[self.test] == np.bincount(self.targets).argmax()))
-        settings = known, len(classes), spec.head, spec.random_state
-        return [fit_head(space.vectors[split.known], *settings) for space in self.spaces]
+        rows = [space.vectors[split.known] for space in self.spaces]
+        return fit_heads(rows, [known] * len(rows), len(classes), spec.head, spec.random_state)
 
 
 def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:

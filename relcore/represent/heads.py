@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +16,15 @@ from relcore.base.names import HEADS
 from relcore.engine.device import full_precision, torch_name
 from relcore.engine.engine import Engine
 from relcore.engine.rows import mean_row, unit_rows
-from relcore.engine.training import model_on, reproducible, step_settings, train_epoch
+from relcore.engine.training import Steps, own_stream, reproducible
 
 if TYPE_CHECKING:
     import torch
-    from torch import nn
 
 _WIDTH = 256
 _EPOCHS = 30
 _BATCH = 128
+_TRAINED_AT_ONCE = 2**31  # bytes of rows, which are copied to lie one behind the other
 _READ_AT_ONCE = 2**16  # rows of a call whose answers do not depend on each other
 _LEARNING_RATE = 1e-3
 _LEAST, _MOST = 2.0**-8, 2.0**30  # the typical number in rows that a network reads as they are
@@ -48,6 +48,7 @@ class LogisticHead:
         return scores / scores.sum(axis=1, keepdims=True)
 
 
+@dataclass(frozen=True, eq=False)
 class NetworkHead:
     """A network with two hidden layers, as in the stitching experiments of Moschella et al. 2023 (their
     code).
@@ -56,8 +57,9 @@ class NetworkHead:
     of "paper" is theirs, which normalises each feature over all rows of a call.
     """
 
-    def __init__(self, model: nn.Module, needs_company: bool, exponent: int) -> None:
-        self.model, self.needs_company, self.exponent = model, needs_company, exponent
+    weights: list[torch.Tensor]  # on the CPU: what an app keeps for later must not fill a card
+    needs_company: bool
+    exponent: int
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """Probability of each class for rows (m, d), (m, C) float32; SpaceError for one row and the "paper"
@@ -70,17 +72,18 @@ class NetworkHead:
                 "the paper head normalises over all rows of a call: expected two or more, got "
                 f"{len(X)}; choose the head 'mlp' or 'logistic'"
             )
-        rows, device = torch.from_numpy(network_rows(X, self.exponent)), torch_name()
-        parts = rows.split(len(rows) if self.needs_company else _READ_AT_ONCE)
+        rows, device = torch.from_numpy(network_rows(X, self.exponent))[None], torch_name()
+        parts = rows.split(rows.shape[1] if self.needs_company else _READ_AT_ONCE, dim=1)
         precise = full_precision(torch, device.partition(":")[0])
-        with torch.inference_mode(), precise, model_on(self.model, device) as model:
-            return torch.cat([model(part.to(device)).softmax(dim=1).cpu() for part in parts]).numpy()
+        with torch.inference_mode(), precise:
+            weights = [weight[None].to(device) for weight in self.weights]
+            scores = (_scores(weights, part.to(device), self.needs_company)[0] for part in parts)
+            return torch.cat([part.softmax(dim=1).cpu() for part in scores]).numpy()
 
 
 Head = LogisticHead | NetworkHead
 
 
-@extra()
 def fit_head(
     X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "logistic", random_state: int = 0
 ) -> Head:
@@ -89,16 +92,41 @@ def fit_head(
 
     `kind` is "logistic", which has no randomness, "mlp" or "paper": networks trained for 30 epochs of AdamW.
     """
+    return fit_heads([X], [classes], n_classes, kind, random_state)[0]
+
+
+@extra()
+def fit_heads(
+    sides: Iterable[np.ndarray],
+    classes: Sequence[np.ndarray],
+    n_classes: int,
+    kind: str = "logistic",
+    random_state: int = 0,
+) -> list[Head]:
+    """One head for the rows (n, d) and classes (n,) of each side, as by `fit_head`.
+
+    Networks for rows of one shape are trained at once: their weights are stacked, and all see the same
+    batches. Equal seeds and sides give equal weights on one kind of device; a head that is trained by itself
+    differs by rounding.
+    """
     need_one_of("head", kind, HEADS)
-    if n_classes < 2 or len(np.unique(classes)) < n_classes:
-        raise SpaceError(
-            f"head: expected rows of each of {max(n_classes, 2)} classes, got {len(np.unique(classes))}"
-        )
-    return HEADS[kind].load()(np.asarray(X, dtype=np.float32), classes, n_classes, random_state)
+    for each in classes:
+        if n_classes < 2 or len(np.unique(each)) < n_classes:
+            raise SpaceError(
+                f"head: expected rows of each of {max(n_classes, 2)} classes, got {len(np.unique(each))}"
+            )
+    rows = (np.asarray(X, dtype=np.float32) for X in sides)
+    return HEADS[kind].load()(rows, classes, n_classes, random_state)
 
 
-def fit_logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> LogisticHead:
-    """A logistic head on centred unit rows, because the rows of other encoders differ in length."""
+def fit_logistic(
+    sides: Iterable[np.ndarray], classes: Sequence[np.ndarray], n_classes: int, random_state: int
+) -> list[LogisticHead]:
+    """Logistic heads on centred unit rows, because the rows of other encoders differ in length."""
+    return [_logistic(X, each, n_classes) for X, each in zip(sides, classes, strict=True)]
+
+
+def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int) -> LogisticHead:
     from sklearn.linear_model import LogisticRegression
 
     mean = mean_row(X)
@@ -109,49 +137,113 @@ def fit_logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_stat
     return LogisticHead(mean, weights.astype(np.float32), bias.astype(np.float32))
 
 
-def fit_mlp(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
-    from torch import nn
+def fit_mlp(
+    sides: Iterable[np.ndarray], classes: Sequence[np.ndarray], n_classes: int, random_state: int
+) -> list[NetworkHead]:
+    return _networks(sides, classes, n_classes, random_state, over_rows=False)
 
-    return _train(X, classes, n_classes, random_state, nn.LayerNorm)
+
+def fit_paper(
+    sides: Iterable[np.ndarray], classes: Sequence[np.ndarray], n_classes: int, random_state: int
+) -> list[NetworkHead]:
+    return _networks(sides, classes, n_classes, random_state, over_rows=True)
 
 
-def fit_paper(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
-    from torch import nn
-
-    norm = partial(nn.BatchNorm1d, affine=False, track_running_stats=False)
-    return _train(X, classes, n_classes, random_state, norm, needs_company=True)
+def _networks(
+    sides: Iterable[np.ndarray],
+    classes: Sequence[np.ndarray],
+    n_classes: int,
+    random_state: int,
+    over_rows: bool,
+) -> list[NetworkHead]:
+    """Networks of all sides; those of one shape are trained at once, as far as their rows fit the memory."""
+    sides, shapes = list(sides), {}
+    for place, X in enumerate(sides):
+        shapes.setdefault(X.shape, []).append(place)
+    heads = {}
+    for places in shapes.values():
+        at_once = max(1, _TRAINED_AT_ONCE // max(1, sides[places[0]].nbytes))
+        for start in range(0, len(places), at_once):
+            some = places[start : start + at_once]
+            exponents = [network_exponent(sides[place]) for place in some]
+            rows = [network_rows(sides[place], each) for place, each in zip(some, exponents, strict=True)]
+            targets = [classes[place].astype(np.int64) for place in some]
+            stacked = _train(rows, targets, n_classes, random_state, over_rows)
+            for number, (place, exponent) in enumerate(zip(some, exponents, strict=True)):
+                weights = [weight[number].clone() for weight in stacked]
+                heads[place] = NetworkHead(weights, over_rows, exponent)
+    return [heads[place] for place in range(len(sides))]
 
 
 def _train(
-    X: np.ndarray,
-    classes: np.ndarray,
+    sides: Sequence[np.ndarray],
+    classes: Sequence[np.ndarray],
     n_classes: int,
     random_state: int,
-    norm: Callable[[int], nn.Module],
-    needs_company: bool = False,
-) -> NetworkHead:
+    over_rows: bool,
+) -> list[torch.Tensor]:
+    """The weights of a network for each side, stacked; sides are (n, d), classes (n,)."""
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    device = torch_name()
+    with reproducible(random_state), own_stream(device):
+        rows, targets = (
+            torch.stack([torch.from_numpy(each) for each in given]).to(device) for given in (sides, classes)
+        )
+        weights = [
+            weight.expand(len(sides), *weight.shape).to(device).clone().requires_grad_()
+            for weight in _first_weights(rows.shape[2], n_classes, over_rows)
+        ]
+        optimiser = torch.optim.AdamW(weights, _LEARNING_RATE, fused=True)
+
+        def loss_of(batch: torch.Tensor) -> torch.Tensor:
+            scores = _scores(weights, rows.index_select(1, batch), over_rows)
+            # A mean would divide each network's gradient by the number of networks.
+            each = targets.index_select(1, batch).flatten()
+            return cross_entropy(scores.flatten(0, 1), each, reduction="sum") / len(batch)
+
+        step = Steps(loss_of, optimiser, device)
+        for _ in range(_EPOCHS):
+            for batch in torch.randperm(rows.shape[1], device=device).split(_BATCH):
+                if len(batch) > 1:  # one row has no spread to normalise by
+                    step(batch)
+        return [weight.detach().cpu() for weight in weights]
+
+
+def _first_weights(width: int, n_classes: int, over_rows: bool) -> list[torch.Tensor]:
+    """Drawn on the CPU, so that they are the same on every machine: factor and shift of the rows, matrix
+    (in, out) and bias of three layers, and for a LayerNorm the factors and shifts of two.
+    """
     import torch
     from torch import nn
 
-    device, exponent = torch_name(), network_exponent(X)
-    with reproducible(random_state):
-        layers = [nn.LayerNorm(X.shape[1])]
-        for width in (X.shape[1], _WIDTH):
-            layers += [nn.Linear(width, _WIDTH), nn.SiLU(), norm(_WIDTH)]
-        # The weights are drawn on the CPU, so that they are the same on every machine.
-        model = nn.Sequential(*layers, nn.Linear(_WIDTH, n_classes)).to(device)
-        rows = torch.from_numpy(network_rows(X, exponent)).to(device)
-        targets = torch.from_numpy(classes.astype(np.int64)).to(device)
-        optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE, **step_settings(device))
+    weights = [torch.ones(1, width), torch.zeros(1, width)]
+    for before, after in pairwise((width, _WIDTH, _WIDTH, n_classes)):
+        layer = nn.Linear(before, after)
+        weights += [layer.weight.detach().T.contiguous(), layer.bias.detach()[None]]
+    return weights if over_rows else [*weights, *(torch.ones(1, _WIDTH), torch.zeros(1, _WIDTH)) * 2]
 
-        def loss_of(batch: torch.Tensor) -> torch.Tensor:
-            return nn.functional.cross_entropy(model(rows[batch]), targets[batch])
 
-        for _ in range(_EPOCHS):
-            batches = torch.randperm(len(rows), device=device).split(_BATCH)
-            # One row has no spread to normalise by.
-            train_epoch(loss_of, (batch for batch in batches if len(batch) > 1), optimiser)
-    return NetworkHead(model.cpu().eval(), needs_company, exponent)
+def _scores(weights: Sequence[torch.Tensor], X: torch.Tensor, over_rows: bool) -> torch.Tensor:
+    """Scores (E, m, C) by E networks with stacked weights, each for its own rows: X (E, m, d)."""
+    import torch
+    from torch.nn.functional import batch_norm, layer_norm, silu
+
+    factor, shift, *layers = weights
+    X = torch.addcmul(shift, layer_norm(X, X.shape[-1:]), factor)
+    for place in (0, 2, 4):
+        if place:
+            X = silu(X)
+            if over_rows:
+                features = X.transpose(0, 1).flatten(1)
+                features = batch_norm(features, None, None, training=True)
+                X = features.unflatten(1, (len(X), -1)).transpose(0, 1)
+            else:
+                factor, shift = layers[place + 4 : place + 6]
+                X = torch.addcmul(shift, layer_norm(X, X.shape[-1:]), factor)
+        X = torch.baddbmm(layers[place + 1], X, layers[place])
+    return X
 
 
 def network_exponent(X: np.ndarray) -> int:
@@ -162,4 +254,5 @@ def network_exponent(X: np.ndarray) -> int:
 
 def network_rows(X: np.ndarray, exponent: int) -> np.ndarray:
     """Rows without this power of two, (n, d) float32."""
-    return np.ldexp(np.asarray(X, dtype=np.float32), -exponent)
+    X = np.asarray(X, dtype=np.float32)
+    return X if not exponent else np.ldexp(X, -exponent)

@@ -23,7 +23,7 @@ from relcore.engine.rows import mean_row
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors, shared_anchors
-from relcore.represent.heads import Head, fit_head
+from relcore.represent.heads import Head, fit_heads
 from relcore.represent.methods import FittedSpace, MethodSettings, Rows, fit_translation, representation
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
@@ -421,11 +421,14 @@ class Stitching:
         for number, kind in enumerate(kinds):
             report(number, len(kinds), f"{spec.head} heads on {kind} rows")
             self._represent[kind] = [representation(kind, side, spec.settings) for side in self._sides]
-            train = shared.targets[known], len(shared.classes), spec.head, random_state
-            self._heads[kind] = [
-                fit_head(function(side.train), *train)
-                for function, side in zip(self._represent[kind], self._sides, strict=True)
-            ]
+            sides = zip(self._represent[kind], self._sides, strict=True)
+            self._heads[kind] = fit_heads(
+                (function(side.train) for function, side in sides),
+                [shared.targets[known]] * len(self._sides),
+                len(shared.classes),
+                spec.head,
+                random_state,
+            )
         self._carriers = {
             (method, i, j): fit_translation(method, source, target, spec.settings, random_state)
             for method in spec.methods

@@ -21,7 +21,7 @@ from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import NAMES, SmallVision, held_out_rows
 from relcore.engine.rows import mean_row
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
-from relcore.represent.heads import fit_head
+from relcore.represent.heads import fit_heads
 from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation, representation
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
@@ -231,10 +231,13 @@ def cross_domain_matrices(
         kind = METHODS[method].heads
         represent = [representation(kind, side, settings) for side in sides]
         if kind not in heads:
-            heads[kind] = [
-                fit_head(function(side.train), target[rows], len(classes), head, random_state)
-                for function, side, target, rows in zip(represent, sides, targets, train, strict=True)
-            ]
+            heads[kind] = fit_heads(
+                (function(side.train) for function, side in zip(represent, sides, strict=True)),
+                [target[rows] for target, rows in zip(targets, train, strict=True)],
+                len(classes),
+                head,
+                random_state,
+            )
         accuracy[method] = np.full((len(parts), len(parts)), np.nan)
         for i, part in enumerate(parts):
             rows, truth = part.space.vectors[part.test], targets[i][part.test]

@@ -1,10 +1,13 @@
 """Training that repeats, and what it leaves as it was."""
 
+from contextlib import contextmanager
+from inspect import signature
 from threading import Barrier, Thread
 
 import numpy as np
 import pytest
 
+from relcore.engine import training
 from relcore.engine.device import resolve, use_device
 from relcore.engine.training import model_on, one_thread, reproducible, seeded, train_epoch
 from relcore.represent.heads import fit_head
@@ -43,8 +46,10 @@ def test_the_state_of_torch_is_restored():
     with reproducible(0):
         assert torch.are_deterministic_algorithms_enabled()
         assert not torch.backends.cudnn.allow_tf32
+        assert not torch.utils.deterministic.fill_uninitialized_memory
         first = torch.rand(3)
     assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory
     assert torch.equal(torch.random.get_rng_state(), before)
     with seeded(0):
         assert torch.equal(torch.rand(3), first)
@@ -73,6 +78,70 @@ def test_the_loss_is_summed_over_the_rows_of_all_batches():
     total = train_epoch(loss_of, [torch.tensor([0, 1]), torch.tensor([2])], optimiser)
     assert total == 2 * 1 + (2 - 4) ** 2  # the first step brings the weight to 2
     assert weight.item() == 6.0
+
+
+def trained(steps_of, n=10, batch=4):
+    """Weights after three epochs of a small regression, and the optimiser."""
+    torch.manual_seed(0)
+    X, weight = torch.randn(n, 3), torch.zeros(3, requires_grad=True)
+    optimiser = torch.optim.AdamW([weight], 0.1, fused=True)
+
+    def loss_of(rows):
+        return (X[rows] @ weight - 1).square().mean()
+
+    step = steps_of(loss_of, optimiser)
+    for _ in range(6):
+        for rows in torch.randperm(n).split(batch):
+            step(rows)
+    return weight.detach()
+
+
+def test_on_a_gpu_each_length_of_batch_is_recorded_after_three_steps_and_replayed(monkeypatch):
+    """A replay of the recorded work gives what the work itself gives, with batches from one place."""
+    recordings, replays = [], []
+
+    def recorded(work):
+        recordings.append(work)
+        return lambda: replays.append(work) or work()
+
+    monkeypatch.setattr(training, "recorded", recorded)
+    expected = trained(lambda *of: training.Steps(*of, "cpu"))
+    assert not recordings
+    assert torch.equal(trained(lambda *of: training.Steps(*of, "cuda:0")), expected)
+    assert len(recordings) == 2  # 4 rows, and the 2 that remain of 10
+    assert [replays.count(one) for one in recordings] == [2 * 6 - 3, 6 - 3]
+
+
+def test_a_step_that_cannot_be_recorded_goes_on_without(monkeypatch):
+    def refuse(work):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(training, "recorded", refuse)
+    expected = trained(lambda *of: training.Steps(*of, "cpu"))
+    with pytest.warns(UserWarning, match="without a CUDA graph.*not permitted"):
+        assert torch.equal(trained(lambda *of: training.Steps(*of, "cuda")), expected)
+
+
+def test_a_recording_is_on_the_current_stream_and_lets_other_threads_use_the_gpu(monkeypatch):
+    done = []
+
+    class Graph:
+        def replay(self):
+            done.append("replayed")
+
+    @contextmanager
+    def graph(*given, **settings):
+        signature(real.__init__).bind(None, *given, **settings)
+        assert settings == {"stream": "ours", "capture_error_mode": "thread_local"}
+        yield
+
+    real = torch.cuda.graph
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", graph)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: "ours")
+    replay = training.recorded(lambda: done.append("recorded"))
+    replay()
+    assert done == ["recorded", "replayed"]
 
 
 def test_a_model_that_is_kept_leaves_the_card(monkeypatch):

@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from relcore.engine.rows import unit_rows
+from relcore.represent import heads
 from relcore.represent.heads import fit_head
 
 
@@ -61,3 +62,60 @@ def test_networks_repeat_with_their_random_state(iris):
 def test_rows_without_spread_give_the_classes_shares():
     head = fit_head(np.ones((4, 2)), np.array([0, 1, 1, 1]), 2)
     np.testing.assert_allclose(head.probabilities(np.ones((1, 2))), [[0.25, 0.75]], atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "paper"])
+def test_networks_for_rows_of_one_shape_are_trained_at_once(kind, monkeypatch):
+    """Each gets the weights that it gets by itself, up to rounding, with classes of its own."""
+    rng, trained, train = np.random.default_rng(0), [], heads._train
+    sides = [rng.normal(size=shape).astype(np.float32) for shape in ((90, 5), (90, 4), (90, 5), (70, 5))]
+    classes = [rng.permutation(np.arange(len(X)) % 3) for X in sides]
+
+    def counted(rows, *settings):
+        trained.append([X.shape for X in rows])
+        return train(rows, *settings)
+
+    monkeypatch.setattr(heads, "_train", counted)
+    monkeypatch.setattr(heads, "_EPOCHS", 3)
+    together = heads.fit_heads(sides, classes, 3, kind, 1)
+    assert trained == [[(90, 5)] * 2, [(90, 4)], [(70, 5)]]
+    for head, X, each in zip(together, sides, classes, strict=True):
+        alone = fit_head(X, each, 3, kind, 1).probabilities(X)
+        np.testing.assert_allclose(head.probabilities(X), alone, atol=1e-4)
+    again = heads.fit_heads(sides, classes, 3, kind, 1)
+    for head, other in zip(together, again, strict=True):
+        assert all(map(np.array_equal, head.weights, other.weights))
+
+
+def test_networks_whose_rows_do_not_fit_the_memory_are_trained_in_turn(iris, monkeypatch):
+    X, classes = iris
+    monkeypatch.setattr(heads, "_TRAINED_AT_ONCE", 2 * X.nbytes)
+    monkeypatch.setattr(heads, "_EPOCHS", 3)
+    turns = heads.fit_heads([X, -X, X], [classes] * 3, 3, "mlp")
+    np.testing.assert_allclose(turns[0].probabilities(X), turns[2].probabilities(X), atol=1e-4)
+
+
+def test_the_network_is_the_one_of_the_papers_code(iris, monkeypatch):
+    """Against the same layers of torch with the head's weights."""
+    from torch import from_numpy, nn
+
+    X, classes = iris
+    monkeypatch.setattr(heads, "_EPOCHS", 3)
+    for kind in ("mlp", "paper"):
+        head = fit_head(X, classes, 3, kind)
+        norms = [nn.LayerNorm(256) if kind == "mlp" else nn.BatchNorm1d(256, affine=False) for _ in "ab"]
+        linear = [nn.Linear(4, 256), nn.Linear(256, 256), nn.Linear(256, 3)]
+        first = nn.LayerNorm(4)
+        factor, shift, *rest = (weight.squeeze(0) for weight in head.weights)
+        affine = [first, *(norms if kind == "mlp" else [])]
+        for layer, (a, b) in zip(
+            affine, [(factor, shift), *zip(rest[6::2], rest[7::2], strict=True)], strict=True
+        ):
+            layer.weight.data, layer.bias.data = a, b
+        for layer, matrix, bias in zip(linear, rest[0:6:2], rest[1:6:2], strict=True):
+            layer.weight.data, layer.bias.data = matrix.T, bias
+        hidden = (
+            part for layer, norm in zip(linear, norms, strict=False) for part in (layer, nn.SiLU(), norm)
+        )
+        answers = nn.Sequential(first, *hidden, linear[2])(from_numpy(X)).softmax(dim=1).detach()
+        np.testing.assert_allclose(head.probabilities(X), answers, atol=1e-5)
