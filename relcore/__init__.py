@@ -58,8 +58,7 @@ if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equ
         Procrustes as Procrustes,
     )
     from relcore.scores.cka import linear_cka as linear_cka, mean_cosine as mean_cosine
-    from relcore.represent.representations import ProjectionSpec as ProjectionSpec
-    from relcore.scores.passes import AlignedPair as AlignedPair
+    from relcore.scores.passes import AlignedPair as AlignedPair, ProjectionSpec as ProjectionSpec
     from relcore.scores.neighbours import jaccard as jaccard, mrr as mrr
     from relcore.scores.measures import (
         angular_cka as angular_cka,
@@ -109,7 +108,7 @@ _MODULES = {
     "MigrationChart": "migrate.charts",
     "Passport": "passport.passport",
     "Procrustes": "represent.translation",
-    "ProjectionSpec": "represent.representations",
+    "ProjectionSpec": "scores.passes",
     "RelativeProjection": "represent.similarity",
     "Score": "scores.score",
     "SpaceError": "base.errors",

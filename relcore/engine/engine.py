@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relcore.base.environment import chosen
-from relcore.base.rows import ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
-from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
+from relcore.engine.device import Array, Device, NumpyDevice, chosen, in_threads, on_device
+from relcore.engine.rows import ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
 
 _IN_CACHE = 2**17  # numbers: half a megabyte
 _CONDITIONED = 1e-8  # squared inverse condition number, below which eigenvalues are too inexact
@@ -135,14 +134,14 @@ class Engine:
 
         return on_device(work, self.device)
 
-    def moments(self, X: Rows, Y: Rows | None = None) -> Moments:
+    def moments(self, X: Rows | Array, Y: Rows | Array | None = None) -> Moments:
         """Means, and products of centred rows: Σ (x − x̄)(x − x̄)ᵀ, or Σ (x − x̄)(y − ȳ)ᵀ of pairs of rows;
-        products of blocks in float32, sums in float64.
+        products of blocks in float32, sums in float64. The rows may be on the device already.
         """
         sides = (X,) if Y is None else (X, Y)
         # About the mean of a sample, which is close to that of all, float32 keeps the digits of the products.
         step = max(1, len(X) // ROWS_PER_BLOCK)
-        centres = [np.asarray(side[::step]).mean(axis=0, dtype=np.float64) for side in sides]
+        centres = [_on_host(side[::step]).mean(axis=0, dtype=np.float64) for side in sides]
 
         def work(where: Device) -> _MomentSums:
             size = where.rows_at_once(where.block_rows, 12 * sum(side.shape[1] for side in sides))
@@ -152,6 +151,10 @@ class Engine:
             return in_threads(blocks, make, add, most=where.threads)
 
         return on_device(work, self.device).moments(len(X))
+
+
+def _on_host(rows: Array) -> np.ndarray:
+    return np.asarray(rows.cpu() if hasattr(rows, "cpu") else rows)
 
 
 class _MomentSums:

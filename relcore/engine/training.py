@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relcore.base.environment import torch_name
-from relcore.engine.device import full_precision
+from relcore.engine.device import full_precision, torch_name
 
 if TYPE_CHECKING:
     import torch

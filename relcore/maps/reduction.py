@@ -14,10 +14,10 @@ from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
 from relcore.base.magnitude import centred
 from relcore.base.names import REDUCTIONS
-from relcore.base.rows import DerivedRows, mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
+from relcore.engine.rows import DerivedRows, mean_row, unit_rows
 from relcore.represent.translation import align
 from relcore.runs.progress import Context, Progress, Stages, silent
 from relcore.runs.store import Store
@@ -171,6 +171,45 @@ def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | N
     values, vectors = Engine().eigh(scatter)
     mixed = Engine().product(basis.T, vectors * np.sqrt(np.maximum(values, 0)))
     return _unit_axes(mixed @ principal_axes(Engine().product(mixed.T, mixed), n_components))
+
+
+_MORE = 14  # axes that are iterated beside those that are wanted: the more, the fewer iterations
+_DIRECT = 96  # columns up to which a whole decomposition takes less than iterations
+_ITERATIONS, _SETTLED = 40, 1e-9  # of the largest eigenvalue
+
+
+def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_components: int = 2) -> np.ndarray:
+    """The leading axes (k, p) of rows with this scatter (k, k), p ≥ `n_components`, the largest first.
+
+    Where it has changed by little since the axes `before`, subspace iteration from these takes a few products
+    instead of a decomposition. The signs of the axes are kept.
+    """
+    k, axes = len(scatter), None
+    if before is not None and before.shape[0] == k > _DIRECT:
+        axes = _iterated(scatter, before, n_components)
+    if axes is None:
+        axes = Engine("cpu").eigh(scatter)[1][:, : -n_components - _MORE - 1 : -1]
+        axes = np.pad(axes, ((0, 0), (0, max(0, n_components - k))))
+    if before is not None:
+        shared = min(k, len(before)), min(axes.shape[1], before.shape[1])
+        same = np.vecdot(axes[: shared[0], : shared[1]], before[: shared[0], : shared[1]], axis=0)
+        axes[:, : shared[1]] *= np.where(same < 0, -1, 1)
+    return axes
+
+
+def _iterated(scatter: np.ndarray, axes: np.ndarray, n_components: int) -> np.ndarray | None:
+    """The axes by subspace iteration with Rayleigh–Ritz steps (Golub and Van Loan, 8.2); None if it has not
+    settled.
+    """
+    for _ in range(_ITERATIONS):
+        basis = np.linalg.qr(scatter @ (scatter @ axes))[0]
+        moved = scatter @ basis
+        values, turn = np.linalg.eigh(basis.T @ moved)
+        axes, moved, values = basis @ turn[:, ::-1], moved @ turn[:, ::-1], values[::-1]
+        rest = (moved - axes * values)[:, :n_components]
+        if np.linalg.norm(rest) <= _SETTLED * values[0]:
+            return axes
+    return None
 
 
 def _unit_axes(axes: np.ndarray) -> np.ndarray:

@@ -20,9 +20,9 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.magnitude import centred
 from relcore.base.names import SIMILARITIES
-from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
+from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, matrix, need_paired
 
 _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
@@ -278,6 +278,14 @@ def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
     return axes
 
 
+def inverse_root(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
+    """(K + ridge · I)^(−1/2), K = A Aᵀ the cosines (k, k) of unit anchors A (k, d), float64."""
+    axes, rest = AnchorAxes.of(unit_anchors), 1 / np.sqrt(ridge)
+    root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + ridge) - rest)) @ axes.basis.T
+    root[np.diag_indices_from(root)] += rest  # of the directions in which K is 0
+    return root
+
+
 class Similarity:
     """The similarity of rows to anchors, for `RelativeProjection`.
 
@@ -316,9 +324,7 @@ class Cosine(Similarity):
         self.anchors_ = unit_rows(anchors, mean)
         self.basis_ = self.anchors_.T
         if settings.whiten:  # times (K + λ · I)^(−1/2), the symmetric root, K = A Aᵀ, worked out in float64
-            axes, rest = AnchorAxes.of(self.anchors_), 1 / np.sqrt(settings.ridge)
-            root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + settings.ridge) - rest)) @ axes.basis.T
-            root[np.diag_indices_from(root)] += rest  # of the directions in which K is 0
+            root = inverse_root(self.anchors_, settings.ridge)
             self.basis_ = self.basis_ @ root.astype(np.float32)
         return self
 

@@ -1,0 +1,356 @@
+"""A comparison of two spaces that follows the hand: when an anchor moves, the maps and scores of both are
+brought up to date, not computed again.
+
+The relative rows are R = U B: U (n, d) the unit rows of a space, which stay on the device, and B (d, k) those
+of its anchors. R is never formed. A moved anchor changes one column of B, and one row and column of the
+scatter Bᵀ M B that the axes of PCA follow from, M (d, d) the scatter of U. The map is U W, with W (d, 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.engine.device import Array, NumpyDevice, device_of
+from relcore.engine.engine import Engine, Moments
+from relcore.engine.rows import DerivedRows, row_blocks, unit_rows
+from relcore.maps.pane_maps import TWO, Directions, DirectionsOf
+from relcore.maps.reduction import ReductionSpec, aligned, facing, leading_axes
+from relcore.represent.similarity import inverse_root
+from relcore.scores.cka import CkaSums, SpaceSums
+from relcore.scores.comparison import ProjectionSpec
+from relcore.spaces.matching import Match
+from relcore.spaces.split import Split
+
+FORMS = ("relative", "whitened", TWO)  # whose maps follow
+MOST_NUMBERS = 2**26  # in the unit rows of a space in the memory of a CPU: 268 MB
+
+
+class LiveScores(NamedTuple):
+    """The share of queries whose own row in the other space is the nearest (NaN for "mutual"), the mean
+    reciprocal rank, and linear CKA, each of the relative rows that are held out, as Explore scores them. The
+    first two are NaN for a single anchor.
+    """
+
+    top1: float
+    mrr: float
+    cka: float
+
+
+class LiveRows:
+    """What does not depend on the anchors: the unit rows of both spaces on the device, and their moments.
+
+    Parameters
+    ----------
+    pair : Match
+    rows : array (m,)
+        The rows that are drawn.
+    center : bool
+        Whether each space's mean is subtracted first.
+    reference : array (m, 2), optional
+        A map that the maps are turned onto, as `orient_pairs` does.
+    """
+
+    def __init__(
+        self,
+        pair: Match,
+        rows: np.ndarray,
+        center: bool = True,
+        reference: np.ndarray | None = None,
+        random_state: int = 0,
+        directions_of: DirectionsOf = Directions.of,
+    ) -> None:
+        self.pair, self.rows, self.where = pair, rows, device_of()
+        self.spaces = pair.source, pair.target
+        known = [directions_of(space, rows, center, random_state) for space in self.spaces]
+        self.origins = [one.mean if center else None for one in known]
+        self.moments = [one.moments for one in known]
+        self.drawn = [self._units(side, rows, one.few) for side, one in enumerate(known)]
+        self.onto = None if reference is None else self._products(self.drawn[0], reference)
+
+    def anchor(self, side: int, row: int) -> np.ndarray:
+        """The unit row (d,) of an anchor in one space, float64."""
+        return unit_rows(self.spaces[side].vectors[row : row + 1], self.origins[side])[0].astype(np.float64)
+
+    @cached_property
+    def every(self) -> list[Array]:
+        """The unit rows of both spaces, (n, d) each, on the device."""
+        if len(self.rows) == len(self.pair):
+            return self.drawn
+        return [self._units(side, np.arange(len(self.pair))) for side in (0, 1)]
+
+    @cached_property
+    def crossed(self) -> np.ndarray:
+        """Σ y (x − x̄)ᵀ over the drawn rows, target by source, (d', d) float64."""
+        return Engine().moments(self.drawn[1], self.drawn[0]).products
+
+    @cached_property
+    def whole(self) -> dict[tuple[int, int], Moments]:
+        """The moments of all rows: of either space, and of both."""
+        X, Y = self.every
+        return {(0, 0): Engine().moments(X), (1, 1): Engine().moments(Y), (0, 1): Engine().moments(X, Y)}
+
+    def _units(self, side: int, rows: np.ndarray, known: np.ndarray | None = None) -> Array:
+        space, origin, where = self.spaces[side], self.origins[side], self.where
+        if known is not None:
+            return where.put(known)
+        if isinstance(where, NumpyDevice) and len(rows) * space.dimension > MOST_NUMBERS:
+            raise SpaceError(
+                f"live: expected at most {MOST_NUMBERS // space.dimension:,} rows without a GPU, got"
+                f" {len(rows):,}; draw fewer rows"
+            )
+        numbers = None if len(rows) == len(space) else rows
+        units = DerivedRows(space.vectors, lambda X: unit_rows(X, origin), numbers)
+        return where.gathered(units)
+
+    def _products(self, units: Array, reference: np.ndarray) -> np.ndarray:
+        """Σ u (t − t̄)ᵀ, (d, 2) float64."""
+        goal = (reference - reference.mean(axis=0, dtype=np.float64)).astype(np.float32)
+        return Engine().moments(units, self.where.put(goal)).products
+
+
+class _Side:
+    """The anchors of one space: B (d, k), M B (d, k) and Bᵀ M B (k, k), kept up to date column by column."""
+
+    def __init__(self, held: LiveRows, side: int) -> None:
+        self.held, self.side = held, side
+        d = held.spaces[side].dimension
+        self.basis, self.moved, self.scatter = np.empty((d, 0)), np.empty((d, 0)), np.empty((0, 0))
+
+    def resize(self, k: int) -> None:
+        keep, grown = min(k, self.basis.shape[1]), max(0, k - self.basis.shape[1])
+        self.basis, self.moved = (
+            np.pad(one[:, :keep], ((0, 0), (0, grown))) for one in (self.basis, self.moved)
+        )
+        self.scatter = np.pad(self.scatter[:keep, :keep], ((0, grown), (0, grown)))
+
+    def put(self, column: int, row: int) -> None:
+        unit = self.held.anchor(self.side, row)
+        self.basis[:, column] = unit
+        self.moved[:, column] = self.held.moments[self.side].products @ unit
+        self.scatter[:, column] = self.scatter[column] = self.moved.T @ unit
+
+
+class LiveComparison:
+    """The maps and scores of a pair, for anchors that change one by one.
+
+    Parameters
+    ----------
+    held : LiveRows
+    anchors : row numbers (k,) of the pair
+    projection : ProjectionSpec, optional
+        Of the cosine.
+    reduction : ReductionSpec, optional
+        PCA in two dimensions; by default all on the map of the first space.
+    forms : names of `FORMS`
+        Which maps are made.
+
+    Raises
+    ------
+    SpaceError
+        Another similarity or reduction, or an unknown form.
+    """
+
+    def __init__(
+        self,
+        held: LiveRows,
+        anchors: Sequence[int],
+        projection: ProjectionSpec | None = None,
+        reduction: ReductionSpec | None = None,
+        forms: Sequence[str] = ("relative",),
+    ) -> None:
+        projection, reduction = projection or ProjectionSpec(), reduction or ReductionSpec(fit="first")
+        need_followed(projection, reduction, forms)
+        self.held, self.projection, self.reduction, self.forms = held, projection, reduction, tuple(forms)
+        self.where = held.where.alike()
+        self.sides = [_Side(held, side) for side in (0, 1)]
+        self.anchors: list[int] = []
+        self._axes: dict[tuple[str, int], np.ndarray] = {}
+        self.n_columns = 0  # that were computed, for those who count the work
+        self.become(anchors)
+
+    def become(self, anchors: Sequence[int]) -> None:
+        """Have these anchors; only the columns of those that are new, or stand elsewhere, are computed."""
+        anchors = list(map(int, anchors))
+        if not anchors:
+            raise SpaceError("anchors: expected one or more, got none; choose some")
+        for side in self.sides:
+            if len(anchors) != len(self.anchors):
+                side.resize(len(anchors))
+            for column, row in enumerate(anchors):
+                if column >= len(self.anchors) or self.anchors[column] != row:
+                    side.put(column, row)
+                    self.n_columns += 1
+        self.anchors = anchors
+
+    def maps(self) -> dict[str, list[np.ndarray]]:
+        """The coordinates (m, 2) float32 of the drawn rows of both spaces by form, as `pca_pair` gives them,
+        turned as `orient_pairs` does where there is a reference.
+        """
+        found = {}
+        for form in self.forms:
+            both = zip(self.held.drawn, self._weights(form), strict=True)
+            pictures = [np.array(self.where.get(self._drawn(units, *weights))) for units, weights in both]
+            found[form] = aligned(pictures, self.reduction)
+        return found
+
+    def frame(self) -> list[bytes]:
+        """The maps as little-endian float16 (2, m), form by form and space by space; each axis in units of
+        its range, −1 … 1, as the panes draw it.
+        """
+        where = self.where
+        if self.reduction.align:
+            pictures = [picture for both in self.maps().values() for picture in both]
+            return [where.full_range(where.put(picture.T)).tobytes() for picture in pictures]
+        frames = []
+        for form in self.forms:
+            for units, (weights, _) in zip(self.held.drawn, self._weights(form), strict=True):
+                with where.exact():
+                    axes = where.product(where.put(weights.T.astype(np.float32)), units.T, "axes")
+                frames.append(where.full_range(axes).tobytes())
+        return frames
+
+    def _drawn(self, units: Array, weights: np.ndarray, offset: np.ndarray) -> Array:
+        where = self.where
+        with where.exact():
+            mapped = where.product(units, where.put(weights.astype(np.float32)), "map")
+        mapped -= where.put(offset.astype(np.float32))
+        return mapped
+
+    def _weights(self, form: str) -> list[tuple[np.ndarray, np.ndarray]]:
+        """W (d, 2) and what is subtracted from U W, (2,), of both spaces."""
+        bases = [side.basis for side in self.sides]
+        if form == TWO:
+            columns = [0, min(1, len(self.anchors) - 1)]
+            return [(basis[:, columns], np.zeros(2)) for basis in bases]
+        scatters = [side.scatter for side in self.sides]
+        if form == "whitened":
+            roots = [inverse_root(basis.T, self.projection.ridge) for basis in bases]
+            bases = [basis @ root for basis, root in zip(bases, roots, strict=True)]
+            scatters = [root @ one @ root for one, root in zip(scatters, roots, strict=True)]
+        found: list[tuple[np.ndarray, np.ndarray]] = []
+        shared = self.reduction.fit == "first"
+        for side, (basis, scatter) in enumerate(zip(bases, scatters, strict=True)):
+            if not (shared and side):
+                before = self._axes.get((form, side))
+                axes = leading_axes(scatter, before)
+                mean = self.held.moments[side].means[0] @ basis
+                if before is None and self.held.onto is None:  # the signs that the map has until it moves
+                    scores = self._drawn(self.held.drawn[side], basis @ axes[:, :2], mean @ axes[:, :2])
+                    axes[:, :2] *= facing(self.where.get(scores))
+                self._axes[form, side] = axes
+                axes, mean = axes[:, :2], mean @ axes[:, :2]
+            found.append((basis @ axes, mean))
+        return self._turned(found)
+
+    def copy(self) -> LiveComparison:
+        """The same comparison, which does not follow this one."""
+        return LiveComparison(self.held, self.anchors, self.projection, self.reduction, self.forms)
+
+    def _turned(self, found: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Turned onto the reference, as by `orient_pairs`, whose products follow from those of the rows."""
+        onto = self.held.onto
+        if onto is None:
+            return found
+        (first, offset), (second, its_offset) = found
+        turn = _nearest_turn(first.T @ onto)
+        first, other = first @ turn, turn
+        if self.reduction.fit != "first" and not self.reduction.align:
+            other = _nearest_turn(second.T @ self.held.crossed @ first)
+        return [(first, offset @ turn), (second @ other, its_offset @ other)]
+
+    # Scores.
+
+    def scores(self, k: int = 10, convention: str = "paper", n_queries: int | None = 300) -> LiveScores:
+        """The scores of the relative rows, as `score_forms` gives them but for rounding."""
+        ids = self.held.pair.ids
+        if len(self.anchors) == 1:  # all directions are ±1, so that nothing is nearer than the rest
+            return LiveScores(np.nan, np.nan, self._cka(Split.held_out(ids, np.array(self.anchors)).untested))
+        split = Split.held_out(ids, np.array(self.anchors))
+        queries, left_out = split.queries(n_queries), split.untested
+        ranks = [self._ranks(0, 1, queries, left_out)]
+        if convention == "mutual":
+            ranks.append(self._ranks(1, 0, queries, left_out))
+        reciprocal = np.mean([np.where(rank <= k, 1 / rank, 0.0) for rank in ranks], axis=0)
+        top1 = float(np.mean(ranks[0] == 1)) if convention == "paper" else np.nan
+        return LiveScores(top1, float(reciprocal.mean()), self._cka(left_out))
+
+    def _ranks(self, one: int, other: int, queries: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+        """The rank (q,) of the row of each query in the other space, 1 the nearest, among the rows that are
+        not left out.
+        """
+        where, every = self.where, self.held.every
+        turns, mixed = self._turns(one, other)
+        with where.exact():
+            numbers = where.put(queries)
+            asked = where.unit(where.product(every[one][numbers], where.put(turns[0]), "asked"), "asked unit")
+            asked = where.product(asked, where.put(mixed), "queries")
+            turn = where.put(turns[1])
+            own = where.paired(asked, self._unit(every[other][numbers], turn))
+            above = np.zeros(len(queries), dtype=np.int64)
+            size = where.rows_at_once(where.search_rows, 4 * (3 * len(queries) + sum(turns[1].shape)))
+            for block in row_blocks(len(self.held.pair), size):
+                products = where.product(asked, self._unit(every[other][block], turn).T, "products")
+                here = np.flatnonzero((queries >= block.start) & (queries < block.stop))
+                # Itself by another product, whose last digit may differ.
+                products[where.put(here), where.put(queries[here] - block.start)] = -2
+                above += where.get((products > own[:, None]).sum(1))
+            if len(left_out):
+                rows = self._unit(every[other][where.put(left_out)], turn)
+                above -= where.get((where.product(asked, rows.T, "products") > own[:, None]).sum(1))
+        return above + 1
+
+    def _unit(self, units: Array, turn: Array) -> Array:
+        where = self.where
+        return where.unit(where.product(units, turn, "turned"), "turned unit")
+
+    def _turns(self, one: int, other: int) -> tuple[list[np.ndarray], np.ndarray]:
+        """What brings the unit rows of two spaces to coordinates of no more than d numbers, whose products
+        are those of the relative rows: T (d, w) each, and P (w, w') between them.
+        """
+        bases = [self.sides[side].basis for side in (one, other)]
+        k = len(self.anchors)
+        if k <= min(len(basis) for basis in bases):
+            return [basis.astype(np.float32) for basis in bases], np.eye(k, dtype=np.float32)
+        solved = [Engine("cpu").svd(basis) for basis in bases]
+        turns = [(left * values).astype(np.float32) for left, values, _ in solved]
+        return turns, (solved[0][2] @ solved[1][2].T).astype(np.float32)
+
+    def _cka(self, left_out: np.ndarray) -> float:
+        where, numbers = self.where, self.where.put(left_out)
+        removed = [where.get(rows[numbers]).astype(np.float64) for rows in self.held.every]
+        squares = {}
+        for pair, whole in self.held.whole.items():
+            products = _without(whole, [removed[side] for side in pair])
+            first, second = (self.sides[side].basis for side in pair)
+            squares[pair] = float(np.sum((first.T @ products @ second) ** 2))
+        n = len(self.held.pair) - len(left_out)
+        sides = [SpaceSums(squares[side, side], None, 0.0, 0.0) for side in (0, 1)]
+        return float(CkaSums(n, squares[0, 1], *sides).value())
+
+
+def need_followed(projection: ProjectionSpec, reduction: ReductionSpec, forms: Sequence[str] = ()) -> None:
+    """Raise a SpaceError for settings whose maps cannot follow a hand."""
+    if projection.similarity != "cosine":
+        raise SpaceError(f"live: expected the similarity 'cosine', got {projection.similarity!r}")
+    if reduction.method != "pca" or reduction.n_components != 2:
+        raise SpaceError(
+            f"live: expected PCA in 2 dimensions, got {reduction.method!r} in {reduction.n_components}"
+        )
+    for form in forms:
+        need_one_of("live: form", form, FORMS)
+
+
+def _nearest_turn(products: np.ndarray) -> np.ndarray:
+    return Engine("cpu").rotation(products)[0] if products.any() else np.eye(len(products))
+
+
+def _without(whole: Moments, removed: list[np.ndarray]) -> np.ndarray:
+    """The products of centred rows, of all rows but those removed, (d, d')."""
+    (first, second), n = whole.means, whole.n - len(removed[0])
+    X, Y = removed[0] - first, removed[1] - second
+    return whole.products - X.T @ Y - np.outer(X.sum(axis=0), Y.sum(axis=0)) / n

@@ -1,0 +1,172 @@
+"""Maps and scores that follow a moved anchor equal those that are computed afresh, on both devices."""
+
+import numpy as np
+import pytest
+
+from relcore import LatentSpace, ProjectionSpec, SpaceError, match
+from relcore.compare.live import LiveComparison, LiveRows
+from relcore.engine.device import NumpyDevice, use_device
+from relcore.maps import reduction as reduction_module
+from relcore.maps.pane_maps import TWO, orient_pairs, pca_pair
+from relcore.maps.reduction import ReductionSpec, leading_axes
+from relcore.scores.comparison import score_forms
+
+N, KINDS = 200, ("cpu", "torch")
+FIRST, APART = ReductionSpec(fit="first"), ReductionSpec()
+
+
+def pair_of(n=N, widths=(12, 9), seed=0):
+    """Two noisy views of the same rows, far from zero."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(n, 6)) * np.arange(6, 0, -1)
+    ids = [f"r{row}" for row in range(n)]
+    sides = (hidden @ rng.normal(size=(6, d)) + rng.normal(size=(n, d)) + 3 for d in widths)
+    return match(*(LatentSpace(rows.astype(np.float32), ids, name=str(i)) for i, rows in enumerate(sides)))
+
+
+@pytest.fixture(params=KINDS)
+def device(request):
+    if request.param == "torch":
+        pytest.importorskip("torch")
+    with use_device(request.param):
+        yield request.param
+
+
+def fresh(pair, rows, anchors, projection, reduction, reference, form="relative"):
+    maps, _ = pca_pair(pair, rows, form, tuple(pair.ids[anchors]), projection, reduction)
+    if reference is None:
+        return maps
+    return orient_pairs({form: (maps, "")}, reference, pair, reduction)[form][0]
+
+
+def agree(found, expected, turned):
+    """To 1e-5 of the picture; where no reference decides the signs of the axes, but for these."""
+    for one, other in zip(found, expected, strict=True):
+        if not turned:
+            other = other * np.where(np.vecdot(one, other, axis=0) < 0, -1, 1)
+        assert np.abs(one - other).max() <= 1e-5 * max(1, np.abs(other).max())
+
+
+def test_two_hundred_drags_equal_fresh_maps_and_one_column_is_computed_in_each(device):
+    pair, rng = pair_of(), np.random.default_rng(1)
+    rows, anchors = np.sort(rng.choice(N, 150, replace=False)), list(rng.choice(N, 8, replace=False))
+    reference = rng.normal(size=(150, 2)).astype(np.float32)
+    for projection, reduction, turned in (
+        (ProjectionSpec(), FIRST, reference),
+        (ProjectionSpec(center=False), APART, reference),
+        (ProjectionSpec(), FIRST, None),
+        (ProjectionSpec(ridge=0.1), APART, None),
+    ):
+        held = LiveRows(pair, rows, projection.center, turned)
+        live = LiveComparison(held, anchors, projection, reduction, ("relative", "whitened"))
+        before = live.n_columns
+        for _ in range(50):
+            slot, row = rng.integers(8), rng.integers(N)
+            if row in anchors:
+                continue
+            anchors[slot] = int(row)
+            live.become(anchors)
+            found, before = live.maps(), before + 2
+            assert live.n_columns == before
+            for form, maps in found.items():
+                expected = fresh(pair, rows, anchors, projection, reduction, turned, form)
+                agree(maps, expected, turned is not None)
+
+
+def test_after_a_thousand_moves_maps_and_scores_are_those_of_the_last_anchors(device):
+    pair, rng = pair_of(), np.random.default_rng(2)
+    rows, anchors = np.arange(N), list(range(10))
+    live = LiveComparison(LiveRows(pair, rows), anchors)
+    for _ in range(1000):
+        anchors[rng.integers(10)] = int(rng.choice(np.setdiff1d(np.arange(N), anchors)))
+        live.become(anchors)
+    agree(live.maps()["relative"], fresh(pair, rows, anchors, ProjectionSpec(), FIRST, None), False)
+    ids = tuple(pair.ids[anchors])
+    for convention in ("paper", "mutual"):
+        scores = score_forms(pair, ["relative"], ids, ProjectionSpec(), convention=convention)["relative"]
+        found = live.scores(convention=convention, n_queries=None)
+        assert found.mrr == pytest.approx(scores["mrr"], abs=1e-5)
+        assert found.cka == pytest.approx(scores["cka"], abs=1e-5)
+        if convention == "paper":
+            assert found.top1 == pytest.approx(scores["mrr"].top1, abs=1e-5)
+
+
+def test_anchors_that_come_and_go_and_more_anchors_than_columns(device):
+    pair = pair_of()
+    live = LiveComparison(LiveRows(pair, np.arange(N)), range(3))
+    for anchors in ([0, 1, 2, 50], [0, 2, 50], [50], [7], range(20), range(5, 120), [5, 6, *range(8, 120)]):
+        live.become(anchors)
+        anchors = list(anchors)
+        agree(
+            live.maps()["relative"], fresh(pair, np.arange(N), anchors, ProjectionSpec(), FIRST, None), False
+        )
+        scores = score_forms(pair, ["relative"], tuple(pair.ids[anchors]), ProjectionSpec(), n_queries=50)
+        found = live.scores(n_queries=50)
+        assert found.cka == pytest.approx(scores["relative"]["cka"], abs=1e-5)
+        if len(anchors) > 1:  # by one anchor no row is nearer than another
+            assert found.mrr == pytest.approx(scores["relative"]["mrr"], abs=1e-5)
+        else:
+            assert np.isnan(found.mrr)
+
+
+def test_a_frame_is_the_maps_in_units_of_their_range(device):
+    pair = pair_of(widths=(8, 8))
+    for reduction in (FIRST, ReductionSpec(align=True)):
+        live = LiveComparison(LiveRows(pair, np.arange(N)), range(6), reduction=reduction)
+        frames = [np.frombuffer(one, "<f2").reshape(2, N).T for one in live.frame()]
+        for frame, picture in zip(frames, live.maps()["relative"], strict=True):
+            low, high = picture.min(axis=0), picture.max(axis=0)
+            units = (2 * picture - low - high) / (high - low)
+            assert np.abs(frame - units).max() < 2e-3
+
+
+def test_the_axes_of_two_anchors_are_the_similarities_to_them(device):
+    pair = pair_of()
+    live = LiveComparison(LiveRows(pair, np.arange(N)), [4, 9, 2], forms=(TWO,))
+    for side, space in enumerate((pair.source, pair.target)):
+        unit = space.vectors - space.vectors.mean(axis=0)
+        unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+        np.testing.assert_allclose(live.maps()[TWO][side], unit @ unit[[4, 9]].T, atol=1e-5)
+
+
+def test_a_drag_brings_a_map_from_the_device_and_no_row_to_it_but_those_of_the_anchor(monkeypatch):
+    pair = pair_of()
+    live = LiveComparison(LiveRows(pair, np.arange(N)), range(8))
+    live.frame()
+    put, products = [], []
+    whole = NumpyDevice.product
+
+    def counted(self, rows, matrix, name):
+        products.append((rows.shape, matrix.shape))
+        return whole(self, rows, matrix, name)
+
+    monkeypatch.setattr(NumpyDevice, "put", lambda self, array: put.append(array.size) or array)
+    monkeypatch.setattr(NumpyDevice, "product", counted)
+    live.become([40, *range(1, 8)])
+    frames = live.frame()
+    assert products == [((2, 12), (12, N)), ((2, 9), (9, N))]  # and no (n, k) matrix
+    assert put == [24, 18]  # the weights of the maps, two numbers a column of the space
+    assert [len(frame) for frame in frames] == [4 * N, 4 * N]
+
+
+def test_many_anchors_start_from_the_last_axes(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 130)) * np.linspace(3, 0.1, 130)
+    before = leading_axes(rows.T @ rows)
+    rows[:, 7] = rng.normal(size=500)
+    scatter = rows.T @ rows
+    direct = np.linalg.eigh(scatter)[1][:, :-3:-1]
+    monkeypatch.setattr(reduction_module.Engine, "eigh", None)
+    axes = leading_axes(scatter, before)[:, :2]
+    np.testing.assert_allclose(np.abs(np.vecdot(axes, direct, axis=0)), 1, atol=1e-9)
+    assert (np.vecdot(axes, before[:, :2], axis=0) > 0).all()
+
+
+def test_what_cannot_follow_is_refused():
+    held = LiveRows(pair_of(), np.arange(N))
+    with pytest.raises(SpaceError, match="similarity 'cosine', got 'euclidean'"):
+        LiveComparison(held, [1], ProjectionSpec(similarity="euclidean"))
+    with pytest.raises(SpaceError, match="PCA in 2 dimensions, got 'umap'"):
+        LiveComparison(held, [1], reduction=ReductionSpec(method="umap"))
+    with pytest.raises(SpaceError, match="anchors: expected one or more"):
+        LiveComparison(held, [])
