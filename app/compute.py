@@ -29,16 +29,11 @@ from relcore.files.reading import files_in
 from relcore.maps import pane_maps
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, same_rows, sample_view
-from relcore.represent import anchors
+from relcore.represent import anchors, representations
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.digest import digest_of
 from relcore.scores import comparison
-from relcore.scores.comparison import (
-    LIVE_QUERIES,
-    AlignedPair,
-    ProjectionSpec,
-    anchor_differences,
-    score_forms,
-)
+from relcore.scores.comparison import LIVE_QUERIES, AlignedPair, anchor_differences, score_forms
 from relcore.scores.score import Difference, Score
 from relcore.spaces.ids import GuessedIds, scored_rows, without_scores
 from relcore.spaces.matching import Match, match
@@ -158,11 +153,11 @@ def represent(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both spaces relative, whitened, or rotated onto each other; large results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
-    return (comparison.represent if large else _represent)(pair, pane, anchors, spec)
+    return (representations.represent if large else _represent)(pair, pane, anchors, spec)
 
 
 # 20,000 rows × 300 anchors × 2 spaces are 48 MB.
-_represent = cached(6)(comparison.represent)
+_represent = cached(6)(representations.represent)
 _directions = cached(16)(pane_maps.Directions.of)
 
 
@@ -292,7 +287,7 @@ def more_score(
     metric: str,
 ) -> Score:
     """The score of one further measure on the held-out rows."""
-    rows = comparison.represent(pair, pane, anchors, spec)
+    rows = representations.represent(pair, pane, anchors, spec)
     split = comparison.held_out(pair, anchors, pane)
     scores = comparison.score_pair(*rows, split, k=k, metrics=(metric,))
     if metric not in scores:

@@ -33,11 +33,11 @@ from relcore.maps.reduction import (
     reduction_seconds,
 )
 from relcore.maps.views import View
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import Job, JobQueue, JobStatus, in_words
 from relcore.runs.progress import Expected, expect
 from relcore.runs.store import Store
-from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.score import Score
 from relcore.spaces.matching import Match
 

@@ -19,7 +19,7 @@ from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, unscored_ids
 from relcore.compare.scoring import ExactScores
 from relcore.files.formats import suffix_of
-from relcore.scores.comparison import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match
 
 

@@ -17,13 +17,14 @@ from relcore.base.settings import settings_of
 from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import ComparisonRecipe
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import StarLook
 from relcore.invert.inversion import InversionSpec
-from relcore.maps.pane_maps import OWN, ComparisonRecipe
+from relcore.maps.pane_maps import OWN
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec
-from relcore.scores.comparison import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.universe import captions
+from relcore.base.rows import mean_row, unit_rows
 from relcore.encoders.words import load_words
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.runs.store import Store
 

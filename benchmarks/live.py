@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relcore import LatentSpace, match
+from relcore.base.environment import described, resolve
 from relcore.compare.live import LiveComparison, LiveRows
-from relcore.engine.device import described, resolve
 from relcore.maps.pane_maps import OWN, pca_pair
 from relcore.maps.reduction import ReductionSpec
-from relcore.scores.comparison import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match
 
 SIZES = (20_000, 100), (250_000, 128)

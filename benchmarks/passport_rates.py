@@ -21,8 +21,8 @@ import pandas as pd
 
 from relcore.base.access import data_folder
 from relcore.base.numbers import short
+from relcore.base.rows import unit_rows
 from relcore.encoders.words import load_words
-from relcore.engine.rows import unit_rows
 from relcore.migrate.migration import Migration
 from relcore.passport.passport import (
     ANCHORS,

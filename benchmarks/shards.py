@@ -23,10 +23,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.steps import processor
+from relcore.represent.representations import REPRESENTATIONS
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS
+from relcore.scores.comparison import LIVE_QUERIES
 from relcore.sharded.operations import compare_shards
 from relcore.sharded.passes import Runner
 from relcore.sharded.space import Shard, ShardBlock, ShardedSpace

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relcore.engine.rows import row_blocks, unit_rows
+from relcore.base.rows import row_blocks, unit_rows
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import InverseRelativeProjection
 from relcore.scores.cka import linear_cka

@@ -24,12 +24,12 @@ from sklearn.neural_network import MLPClassifier
 from relcore import LatentSpace, Procrustes, Universe
 from relcore.base.access import data_folder
 from relcore.base.numbers import percent, short, signed
+from relcore.base.rows import unit_rows
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.engine.engine import thin_svd
-from relcore.engine.rows import unit_rows
 from relcore.represent.heads import fit_head
 from relcore.runs.store import Store
 from relcore.universe.universe import retrieval

@@ -58,7 +58,8 @@ if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equ
         Procrustes as Procrustes,
     )
     from relcore.scores.cka import linear_cka as linear_cka, mean_cosine as mean_cosine
-    from relcore.scores.passes import AlignedPair as AlignedPair, ProjectionSpec as ProjectionSpec
+    from relcore.represent.representations import ProjectionSpec as ProjectionSpec
+    from relcore.scores.passes import AlignedPair as AlignedPair
     from relcore.scores.neighbours import jaccard as jaccard, mrr as mrr
     from relcore.scores.measures import (
         angular_cka as angular_cka,
@@ -108,7 +109,7 @@ _MODULES = {
     "MigrationChart": "migrate.charts",
     "Passport": "passport.passport",
     "Procrustes": "represent.translation",
-    "ProjectionSpec": "scores.passes",
+    "ProjectionSpec": "represent.representations",
     "RelativeProjection": "represent.similarity",
     "Score": "scores.score",
     "SpaceError": "base.errors",

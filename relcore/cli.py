@@ -42,7 +42,7 @@ def main(
             sweep_temporary()
             os.environ.setdefault(environment.CONFINED, "1")
             if options.device:  # the environment's, so that processes started later have it, too
-                from relcore.engine.device import use_device
+                from relcore.base.environment import use_device
 
                 use_device(options.device)
             if options.store:  # in the environment, so that every process opens the same one

@@ -31,11 +31,11 @@ from relcore.files import confined
 from relcore.files.formats import Description, Format, Regions
 from relcore.files.on_disk import OnDisk
 from relcore.files.reading import load_space, shape_of
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import RelativeProjection
 from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
-from relcore.scores.passes import ProjectionSpec
 from relcore.stores.index import parse_place
 from relcore.studies.study import study_of
 from tests.app.conftest import Session

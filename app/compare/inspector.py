@@ -20,7 +20,7 @@ from app.plain_text import plain, plain_html
 from relcore.base.numbers import counted, short
 from relcore.compare import columns
 from relcore.maps.views import MOST_PIVOTS
-from relcore.scores.comparison import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match, distinct_names
 
 SHOWN = 12

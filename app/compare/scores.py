@@ -13,7 +13,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS, SEARCHES
 from relcore.compare.scene import Scores
 from relcore.compare.scoring import MANY_ROWS
-from relcore.scores.comparison import REPRESENTATIONS, class_labels
+from relcore.represent.representations import REPRESENTATIONS
+from relcore.scores.comparison import class_labels
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match

@@ -24,7 +24,7 @@ from relcore.base.numbers import percent, short
 from relcore.compare import lesson
 from relcore.maps.pane_maps import OWN, orient_pairs
 from relcore.maps.views import View, default_view
-from relcore.scores.comparison import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.scores.score import Score
 from relcore.spaces.matching import Match
 

@@ -28,6 +28,7 @@ from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.examples import EXAMPLES, Example, example_spaces
 from relcore.represent.methods import MethodSettings
 from relcore.runs.digest import digest_of
+from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import (
     SHOWN,
@@ -38,7 +39,6 @@ from relcore.stitch.stitching import (
     StitchSpec,
     gaps,
     headline,
-    short_names,
     split_rows,
     stitch_matrices,
     summary_table,

@@ -27,12 +27,12 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, general, short
+from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.engine.nearest import nearest
-from relcore.engine.rows import unit_rows
 from relcore.figures.export import Exportable
 from relcore.invert.inversion import (
     METHODS,
@@ -44,8 +44,8 @@ from relcore.invert.inversion import (
 from relcore.invert.inversion import METRICS as TRANSLATION_SCORES
 from relcore.represent.methods import MethodSettings
 from relcore.scores.pair_scores import PairScores
+from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.stitching import short_names
 from relcore.universe.charts import CHARTS, UniverseChart, charts_of
 from relcore.universe.universe import MOST_SPACES, SUFFIX, Universe, UniverseSpec
 

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from relcore.base.rows import mean_row, unit_rows
 from relcore.encoders.transformers import PretrainedText, minilm_folder
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.passport.passport import ANCHORS, encode_texts
 
 N, SHARES = 300, (0.55, 0.2, 0.15, 0.1)  # of the everyday sentences in each language

@@ -23,10 +23,10 @@ from measure_rows import write
 
 from relcore import __version__
 from relcore.base.access import data_folder
+from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.engine.training import reproducible
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store

@@ -14,10 +14,10 @@ import numpy as np
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import OF_KIND, extra
 from relcore.base.names import ENCODERS
+from relcore.base.rows import MappedRows, Origin
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
-from relcore.engine.rows import MappedRows, Origin
 from relcore.files.on_disk import MAP_FROM
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.entries import Entry

@@ -122,7 +122,7 @@ def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.Argumen
     )
     version = ""
     if "--version" in arguments:
-        from relcore.engine.device import described
+        from relcore.base.environment import described
         from relcore.files.confined import offers
 
         version = f"relscope {__version__}; device {described()}; {offers()}"

@@ -28,7 +28,7 @@ from relcore.commands.arguments import (
 )
 from relcore.files.saving import need_suffix, write_space
 from relcore.represent.anchors import shared_anchors
-from relcore.scores.comparison import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.space import LatentSpace
 
 

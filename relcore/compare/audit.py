@@ -13,17 +13,18 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import AUDITS, METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
+from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.recipe import Recipe, load_all
 from relcore.catalog.task import Task
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import FALSE_SHARE, audit_pairs, shared_anchors
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
+from relcore.scores.comparison import LIVE_QUERIES, score_differences, score_pair
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Difference, Score
 from relcore.spaces.matching import known_ids, match

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
+from relcore.base.rows import directions, mean_row, unit_rows
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import more_columns, read_column
 from relcore.engine.nearest import nearest_within
-from relcore.engine.rows import directions, mean_row, unit_rows
 from relcore.figures.scene import EDGES, Clusters, ColorScale, number_text
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec
 from relcore.represent.similarity import mean_of

@@ -13,19 +13,20 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.magnitude import centred
 from relcore.base.numbers import short
+from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.recipe import Recipe, load_all
 from relcore.catalog.task import Task
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
 from relcore.engine.nearest import nearest_within
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import shared_anchors
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.scores.comparison import ProjectionSpec, held_out
+from relcore.scores.comparison import held_out
 from relcore.scores.neighbours import find_neighbours, jaccard_rows
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from relcore.base.rows import directions
 from relcore.engine.nearest import nearest_within
-from relcore.engine.rows import directions
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.represent.similarity import mean_of
-from relcore.scores.comparison import ProjectionSpec, represent
 from relcore.scores.neighbours import without_fixed_points
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.rows import DerivedRows, row_blocks, unit_rows
 from relcore.engine.device import Array, NumpyDevice, device_of
 from relcore.engine.engine import Engine, Moments
-from relcore.engine.rows import DerivedRows, row_blocks, unit_rows
 from relcore.maps.pane_maps import TWO, Directions, DirectionsOf
 from relcore.maps.reduction import ReductionSpec, aligned, facing, leading_axes
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import inverse_root
 from relcore.scores.cka import CkaSums, SpaceSums
-from relcore.scores.comparison import ProjectionSpec
 from relcore.spaces.matching import Match
 from relcore.spaces.split import Split
 

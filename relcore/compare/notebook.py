@@ -20,7 +20,7 @@ from relcore.maps.pane_maps import GRID, OWN, PANES, drawn_panes, map_pair, orie
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, default_view, make_view
 from relcore.represent.anchors import select_anchors
-from relcore.scores.comparison import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match, as_pair, match
 from relcore.spaces.space import LatentSpace, MatrixLike
 

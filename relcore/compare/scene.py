@@ -12,9 +12,10 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import SEARCHES
 from relcore.base.numbers import counted
+from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, encode_again, load
-from relcore.catalog.recipe import Recipe, load_all, recipe_of
+from relcore.catalog.recipe import ComparisonRecipe, Recipe, load_all, load_pair, recipe_of
 from relcore.catalog.row_tables import row_texts
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
 from relcore.compare.scoring import (
@@ -25,7 +26,6 @@ from relcore.compare.scoring import (
     pair_matrices,
     used_settings,
 )
-from relcore.engine.rows import row_blocks, unit_rows
 from relcore.figures.charts import Curves, curve_of
 from relcore.figures.export import (
     Exportable,
@@ -35,7 +35,7 @@ from relcore.figures.export import (
     training_exportable,
 )
 from relcore.figures.scene import Clusters, Coloring, Pane, Scene, StarLook
-from relcore.maps.pane_maps import OWN, ComparisonRecipe, drawn_panes, load_pair, map_pair, orient_pairs
+from relcore.maps.pane_maps import OWN, drawn_panes, map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import (
     COLUMN,
@@ -50,16 +50,10 @@ from relcore.maps.views import (
 )
 from relcore.panes.page import scene_exportable
 from relcore.represent.anchors import AnchorDiagnostics, diagnose_anchors
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.represent.similarity import mean_of
 from relcore.runs.store import Store
-from relcore.scores.comparison import (
-    REPRESENTATIONS,
-    ProjectionSpec,
-    class_labels,
-    metrics_of_a_pair,
-    score_forms,
-    score_table,
-)
+from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms, score_table
 from relcore.scores.pair_scores import PairScores
 from relcore.scores.score import Score
 from relcore.spaces.matching import Match, distinct_names

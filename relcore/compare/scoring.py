@@ -13,12 +13,13 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, SEARCHES
 from relcore.base.numbers import in_cell
 from relcore.base.plugins import named_in_errors
+from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.engine.nearest import need_k
-from relcore.engine.rows import unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.represent.anchors import shared_anchors
+from relcore.represent.representations import ProjectionSpec, represent, representation_maps
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
@@ -26,12 +27,9 @@ from relcore.scores.comparison import (
     AlignedPair,
     MeanCosine,
     Metric,
-    ProjectionSpec,
     class_labels,
     held_out,
     metrics_of_a_pair,
-    represent,
-    representation_maps,
     score_by,
     score_forms,
     score_pair,

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
-from relcore.engine.device import full_precision, torch_name
+from relcore.engine.device import full_precision
 from relcore.engine.training import load_arrays, saved_arrays
 from relcore.runs.progress import Progress
 from relcore.spaces.space import LatentSpace

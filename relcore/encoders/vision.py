@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.settings import Facts, setting
@@ -24,7 +25,6 @@ from relcore.encoders.transformers import (
     PretrainedVision,
     TorchBatches,
 )
-from relcore.engine.device import torch_name
 from relcore.engine.training import (
     load_arrays,
     model_on,

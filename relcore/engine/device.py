@@ -1,12 +1,7 @@
-"""Where numbers are computed: one choice for the process, and the operations that NumPy and torch name
-differently.
-"""
+"""Where numbers are computed: the operations that NumPy and torch name differently."""
 
 from __future__ import annotations
 
-import ctypes
-import os
-import re
 import sys
 import warnings
 import weakref
@@ -14,135 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
-from importlib.util import find_spec
 from threading import Event, Lock
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from relcore.base.caching import is_constant
-from relcore.base.environment import DEVICE as VARIABLE
-from relcore.base.environment import DEVICE_HELP as DEVICE_HELP
-from relcore.base.errors import SpaceError
+from relcore.base.environment import resolve
 from relcore.base.libraries import extra
 from relcore.base.magnitude import NO_LENGTH
-from relcore.engine.rows import Rows, inverse_lengths
+from relcore.base.rows import Rows, inverse_lengths
 
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")
-
-GPU = "GPU"  # the Dask resource that one worker of a machine has
-_NAME = re.compile(r"auto|cpu|torch|cuda(:\d+)?")
-
-
-def chosen() -> str:
-    """The device that the user chose, by `use_device` or by RELSCOPE_DEVICE; else "auto".
-
-    Raises
-    ------
-    SpaceError
-        RELSCOPE_DEVICE names no device.
-    """
-    return _checked(os.environ.get(VARIABLE) or "auto", VARIABLE)
-
-
-class use_device:
-    """Compute on a device from now on, or in a `with` block: "auto", "cpu", "cuda", "cuda:1", or "torch",
-    which is torch on the CPU, to test the path of a GPU.
-
-    Raises
-    ------
-    SpaceError
-        An unknown name.
-
-    Examples
-    --------
-    >>> from relcore.engine.device import chosen, use_device
-    >>> with use_device("cpu"):
-    ...     chosen()
-    'cpu'
-    """
-
-    def __init__(self, name: str) -> None:
-        # The choice is the environment variable itself, so that processes started later have it, too.
-        self._before = os.environ.get(VARIABLE)
-        os.environ[VARIABLE] = _checked(name, "device")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = self._before
-
-
-def _checked(name: str, what: str) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise SpaceError(
-            f"{what}: expected 'auto', 'cpu', 'torch', 'cuda' or 'cuda:1', got {name!r:.40}; choose one"
-        )
-    return name
-
-
-def resolve(name: str | None = None) -> str:
-    """The device that a name means on this machine, by default and for "auto" the chosen one: "cpu", "torch",
-    "cuda" or "cuda:1".
-
-    Raises
-    ------
-    SpaceError
-        An unknown name; a GPU that this machine lacks.
-    """
-    # "auto" is the default of public functions: it follows --device and RELSCOPE_DEVICE, too.
-    name = chosen() if name in (None, "auto") else _checked(name, "device")
-    if name == "auto":
-        return "cuda" if has_gpu() else "cpu"
-    if name.startswith("cuda"):
-        with extra():
-            import torch
-
-        n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if int(name.partition(":")[2] or 0) >= n_gpus:
-            got = "PyTorch finds none" if not n_gpus else f"PyTorch finds {n_gpus}, cuda:0 … {n_gpus - 1}"
-            raise SpaceError(f"device: expected a GPU for {name!r}, but {got}; use 'auto' or 'cpu'")
-    return name
-
-
-def torch_name(name: str | None = None) -> str:
-    """What torch calls the device of a name, for networks: "cpu", "cuda" or "cuda:1"."""
-    name = resolve(name)
-    return "cpu" if name == "torch" else name
-
-
-def described() -> str:
-    """The chosen device in words, for --version and the session: ``"cpu"``, ``"cuda (NVIDIA H100)"``."""
-    name = resolve()
-    return f"{name} ({gpu_name(name)})" if name.startswith("cuda") else name
-
-
-def gpu_name(name: str = "cuda") -> str:
-    import torch
-
-    return torch.cuda.get_device_name(torch.device(name))
-
-
-@lru_cache(maxsize=1)
-def has_gpu() -> bool:
-    """Whether torch can use a GPU here."""
-    # torch takes seconds to import, so it is asked only where the driver's library is: in a container and in
-    # WSL, too, which have no /proc/driver/nvidia. The answer does not depend on what was imported before.
-    try:
-        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    except OSError:
-        return False
-    if not find_spec("torch"):
-        return False
-    import torch
-
-    return torch.cuda.is_available()
-
 
 _GATHERED = 1 << 16  # rows that are made before the device gets them
 _STAGED = 1 << 25  # bytes of pinned memory that a piece of an array goes through

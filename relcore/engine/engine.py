@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relcore.engine.device import Array, Device, NumpyDevice, chosen, in_threads, on_device
-from relcore.engine.rows import ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
+from relcore.base.environment import chosen
+from relcore.base.rows import ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
+from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 
 _IN_CACHE = 2**17  # numbers: half a megabyte
 _CONDITIONED = 1e-8  # squared inverse condition number, below which eigenvalues are too inexact

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from relcore.base.rows import row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, on_device
-from relcore.engine.rows import row_blocks, unit_rows
 
 BLOCK_BYTES = 64 * 2**20  # one block of products; two are never alive at once
 Mask = Callable[[tuple[int, int]], np.ndarray]

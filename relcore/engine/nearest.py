@@ -7,9 +7,10 @@ from zlib import crc32
 
 import numpy as np
 
+from relcore.base.environment import chosen
 from relcore.base.errors import SpaceError
-from relcore.engine.device import Array, Device, NumpyDevice, chosen, in_threads, on_device
-from relcore.engine.rows import ROWS_PER_BLOCK, Rows, row_blocks
+from relcore.base.rows import ROWS_PER_BLOCK, Rows, row_blocks
+from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 
 _SAMPLED_ROWS = 64
 _SEEDING_ROWS = 64  # enough to tell one space from another

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relcore.engine.device import full_precision, torch_name
+from relcore.base.environment import torch_name
+from relcore.engine.device import full_precision
 
 if TYPE_CHECKING:
     import torch

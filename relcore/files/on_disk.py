@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.engine.rows import FileStamp, MappedRows, Origin
+from relcore.base.rows import FileStamp, MappedRows, Origin
 from relcore.files.formats import Regions
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store

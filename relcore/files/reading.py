@@ -29,8 +29,8 @@ from relcore.base import access
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMATS
 from relcore.base.records import read_file
+from relcore.base.rows import FileStamp, MappedRows
 from relcore.base.text import lines_of, read_lines
-from relcore.engine.rows import FileStamp, MappedRows
 from relcore.files import confined
 from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns
 from relcore.files.formats import (

@@ -18,16 +18,15 @@ from relcore.base.names import DELTA, HEADS, INVERSES, ROUTES
 from relcore.base.names import METHODS as ALL_METHODS
 from relcore.base.numbers import band, counted, general, in_cell, short
 from relcore.base.report import Report, Reported, Table
+from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.recipe import ComparisonRecipe, Recipe, load_all, load_pair
 from relcore.catalog.task import Task
 from relcore.engine.nearest import nearest
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
 from relcore.figures.scene import Pane, Scene
-from relcore.maps.pane_maps import ComparisonRecipe, load_pair
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable

@@ -9,13 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.numbers import band, short
-from relcore.engine.device import full_precision, torch_name
+from relcore.base.rows import mean_row, row_blocks, unit_rows
+from relcore.engine.device import full_precision
 from relcore.engine.engine import Engine
 from relcore.engine.matching import best_both_ways, best_without, crowding
-from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.linking.clusters import (
     FEWEST,
     PAIRED,

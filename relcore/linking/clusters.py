@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.engine import Engine
 from relcore.engine.matching import mean_of_nearest
-from relcore.engine.rows import mean_row, unit_rows
 
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
 CLUSTERED_ROWS = 5000  # at most, for each clustering others

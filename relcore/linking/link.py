@@ -15,9 +15,9 @@ import pandas as pd
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
+from relcore.base.rows import mean_row
 from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
-from relcore.engine.rows import mean_row
 from relcore.files.formats import checked_labels
 from relcore.linking.bootstrap import PROMISED, BootstrapResult, Pairs, Round, bootstrap_anchors
 from relcore.represent.translation import Affine, Procrustes

@@ -8,19 +8,15 @@ V) with the axes V: R is never formed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from relcore.base.errors import need_one_of, need_strings
 from relcore.base.names import REDUCTIONS, SIMILARITIES
 from relcore.base.numbers import counted
-from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.recipe import need_same_content
+from relcore.base.rows import DerivedRows, Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine, Moments
 from relcore.engine.nearest import nearest
-from relcore.engine.rows import DerivedRows, Rows, row_blocks, unit_rows
 from relcore.maps.reduction import (
     SAMPLED_ROWS,
     ReductionSpec,
@@ -32,11 +28,10 @@ from relcore.maps.reduction import (
     principal_axes,
     reduce_spaces,
 )
-from relcore.maps.views import ViewSpec
 from relcore.represent.anchors import shared_anchors
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
 from relcore.represent.similarity import RelativeProjection, mean_of
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
-from relcore.spaces.matching import Match, match
+from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 
 _FEW = 2**23  # numbers in the directions that are kept: 32 MB
@@ -317,36 +312,3 @@ def _turned(coordinates: np.ndarray, turn: np.ndarray) -> np.ndarray:
 
 
 GRID = ("absolute", "relative")  # the rows of the 2 × 2 grid
-
-
-@dataclass(frozen=True)
-class ComparisonRecipe:
-    """Settings of the figures of two spaces; the digests are of the rows left by pairing."""
-
-    source: SpaceSpec
-    target: SpaceSpec
-    anchors: tuple[str, ...]
-    projection: ProjectionSpec = ProjectionSpec()
-    view: ViewSpec = ViewSpec()
-    reduction: ReductionSpec = ReductionSpec()
-    panes: tuple[str, ...] = GRID
-    source_digest: str = ""
-    target_digest: str = ""
-
-    def __post_init__(self) -> None:
-        need_strings("recipe: anchors", self.anchors)
-        for pane in self.panes:
-            need_one_of("recipe: panes", pane, PANES)
-
-    @classmethod
-    def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:
-        shared = {field.name: getattr(settings, field.name) for field in fields(ComparisonRecipe)}
-        return cls(**shared, **own)
-
-
-def load_pair(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces; SpaceError where one is gone or has changed."""
-    matched = match(load(recipe.source, again=True), load(recipe.target, again=True))
-    for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
-        need_same_content(space, digest)
-    return matched

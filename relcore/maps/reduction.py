@@ -14,10 +14,10 @@ from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
 from relcore.base.magnitude import centred
 from relcore.base.names import REDUCTIONS
+from relcore.base.rows import DerivedRows, mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
-from relcore.engine.rows import DerivedRows, mean_row, unit_rows
 from relcore.represent.translation import align
 from relcore.runs.progress import Context, Progress, Stages, silent
 from relcore.runs.store import Store

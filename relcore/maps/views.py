@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, need_strings
+from relcore.base.rows import unit_rows
 from relcore.engine.engine import Engine
-from relcore.engine.rows import unit_rows
 from relcore.figures.scene import ColorScale
 from relcore.represent.similarity import mean_of
 from relcore.spaces.space import LatentSpace

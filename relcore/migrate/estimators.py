@@ -12,7 +12,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.magnitude import lengths
-from relcore.engine.rows import row_blocks, unit_rows
+from relcore.base.rows import row_blocks, unit_rows
 from relcore.represent.similarity import Estimator, need_finite
 from relcore.represent.translation import Procrustes
 from relcore.spaces.space import MatrixLike

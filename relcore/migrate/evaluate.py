@@ -18,9 +18,9 @@ from scipy.special import ndtri, stdtrit  # as `scipy.stats.t.ppf`, which takes 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import counted, short
+from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.text import read_lines
 from relcore.engine.nearest import nearest, without_itself
-from relcore.engine.rows import row_blocks, unit_rows
 from relcore.migrate.estimators import Adapter, WhitenedRelativeAdapter
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import rows_among

@@ -14,13 +14,13 @@ import pandas as pd
 from relcore.base.names import ADAPTERS, FORMER_CHOICES, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.report import Report, Reported, Table
+from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.catalog.task import Task
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
-from relcore.engine.rows import unit_rows
 from relcore.migrate.adapters import CardScore, card_of, export
 from relcore.migrate.estimators import Adapter
 from relcore.migrate.evaluate import (

@@ -12,7 +12,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import band, counted, short
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.files.formats import readable
 from relcore.migrate.adapters import SNIPPET, Card
 from relcore.migrate.estimators import Adapter

@@ -11,9 +11,9 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import short
+from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
-from relcore.engine.rows import unit_rows
 from relcore.migrate.evaluate import (
     derangement,
 )

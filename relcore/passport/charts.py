@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.recipe import Recipe, load_all
 from relcore.catalog.task import Task
-from relcore.engine.rows import unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.passport.passport import (

@@ -23,10 +23,10 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.records import read_file
 from relcore.base.report import Report, Reported, Table
+from relcore.base.rows import unit_rows
 from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.settings import setting
 from relcore.base.writing import write
-from relcore.engine.rows import unit_rows
 from relcore.runs.progress import silent
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import shared_ids

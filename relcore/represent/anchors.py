@@ -12,8 +12,8 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import AUDITS, STRATEGIES
+from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.engine import Engine
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.similarity import mean_of
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 

@@ -17,8 +17,8 @@ from functools import cache, partial
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from relcore.base.environment import GPU, chosen
 from relcore.base.libraries import extra
-from relcore.engine.device import GPU, chosen
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Expected, TimeLeft, note_pace, run_in_worker
 from relcore.runs.store import Pins, Store

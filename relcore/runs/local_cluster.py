@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 from unittest.mock import patch
 
+from relcore.base.environment import GPU, resolve
 from relcore.base.writing import temporary
-from relcore.engine.device import GPU, resolve
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 _CERTIFICATES = tuple(

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from relcore.base.environment import use_device
 from relcore.base.libraries import extra
 from relcore.base.writing import NotWritten, write
-from relcore.engine.device import use_device
 from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.store import Store, in_use
 

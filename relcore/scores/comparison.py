@@ -18,11 +18,11 @@ from relcore.base.magnitude import centred, lengths
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.plugins import named_in_errors
+from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.nearest import nearest_within, need_k, without_itself
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.represent.similarity import mean_of
-from relcore.represent.translation import Procrustes
 from relcore.scores.cka import OwnMoments, cka_influence, cka_value, decisive_rows, linear_cka
 from relcore.scores.neighbours import (
     CONVENTIONS,
@@ -38,7 +38,6 @@ from relcore.scores.passes import (
     AlignedPair,
     Done,
     LabelledNeighbours,
-    ProjectionSpec,
     RowPair,
     RowRoles,
     ScoreRequest,
@@ -334,55 +333,6 @@ class MeanCosine(Metric):
 
 # held-out rows whose neighbours are looked up where scores are to come at once; their interval is ± .02
 LIVE_QUERIES = 300
-
-
-RowMap = Callable[[np.ndarray], np.ndarray]
-REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
-
-
-def represent(
-    match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
-) -> tuple[np.ndarray, np.ndarray]:
-    """Both spaces as "absolute" (n, d), "relative" or "whitened" (n, k), or the source rotated into the
-    target ("procrustes").
-
-    Procrustes is a reference: it uses both spaces and the same anchors. The matrices
-    are read-only, like those of a space, as caches share them.
-
-    Raises
-    ------
-    SpaceError
-        Anchors that a space lacks, none or twice the same; an unknown representation.
-    """
-    spaces = match.source.vectors, match.target.vectors
-    maps = representation_maps(match, representation, anchor_ids, spec)
-    if representation == "absolute":
-        return spaces
-    rows = maps[0](spaces[0]), maps[1](spaces[1])
-    for matrix in rows:
-        matrix.flags.writeable = False
-    return rows
-
-
-def representation_maps(
-    match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
-) -> tuple[RowMap, RowMap]:
-    """What makes of rows of the source and of the target (m, d) their representation (m, w): `represent` in
-    parts.
-    """
-    need_one_of("representation", representation, REPRESENTATIONS)
-    source, target = match.source.vectors, match.target.vectors
-    if representation == "absolute":
-        return (np.asarray,) * 2
-    rows = match.source.rows(shared_anchors(anchor_ids, match.source, match.target))
-    if representation == "procrustes":
-        procrustes = Procrustes().fit(source[rows], target[rows])
-        mean = mean_row(target)  # as on Invert, where it is the same map
-        return partial(procrustes.transform, less=mean), partial(centred, mean=mean)
-    whiten, maps = representation == "whitened", []
-    for X in (source, target):
-        maps.append(spec.projection(whiten).fit(X, anchors=rows).transform)
-    return tuple(maps)
 
 
 def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relcore.base.names import SEARCHES
+from relcore.base.rows import DerivedRows, row_blocks, unit_rows
 from relcore.engine.nearest import common_direction, nearest, order_seed, without_itself
-from relcore.engine.rows import DerivedRows, row_blocks, unit_rows
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store

@@ -16,11 +16,11 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import SIMILARITIES
-from relcore.base.settings import check, setting
+from relcore.base.rows import DerivedRows, mean_row, row_blocks, unit_rows
+from relcore.base.rows import Rows as RowSource
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 from relcore.engine.nearest import common_direction, need_k, order_seed, top_rows, without_itself
-from relcore.engine.rows import DerivedRows, mean_row, row_blocks, unit_rows
-from relcore.engine.rows import Rows as RowSource
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import AnchorAxes, RelativeProjection, clustered_rows
 from relcore.represent.translation import Procrustes
 from relcore.scores.cka import (
@@ -41,54 +41,8 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class ProjectionSpec:
-    """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is
-    another representation.
-
-    Examples
-    --------
-    >>> from relcore import ProjectionSpec
-    >>> ProjectionSpec(center=False).center
-    False
-    """
-
-    similarity: str = setting(
-        "cosine",
-        choices=SIMILARITIES,
-        help="Similarity of a row to an anchor. Quantised: cosine after clustering (Moschella et al.).",
-    )
-    center: bool = setting(
-        True,
-        label="Centre first",
-        help="Subtract each space's mean row first, so that shifts have no effect (Maiorca et al. 2024).",
-    )
-    ridge: float = setting(
-        0.3,
-        label="Whitening ridge λ",
-        above=0,
-        metavar="λ",
-        step=0.1,
-        help="λ of the whitened form; λ = 1 counts as much as one average anchor.",
-    )
-    threshold: float = setting(
-        1.5,
-        label="Cut of the clustering",
-        above=0,
-        step=0.5,
-        help="Of the quantised similarity: Ward distance at which the clustering is cut.",
-    )
-
-    __post_init__ = check
-
-    def projection(self, whiten: bool = False) -> RelativeProjection:
-        """An unfitted projection; whitening is always of the cosine."""
-        similarity = "cosine" if whiten else self.similarity
-        return RelativeProjection(similarity, self.center, whiten, self.ridge, self.threshold)
-
-
-@dataclass(frozen=True)
 class ScoreRequest:
-    """What is to be scored: `forms` of `comparison.REPRESENTATIONS` ("absolute" alone, as it is scored on
+    """What is to be scored: `forms` of `REPRESENTATIONS` ("absolute" alone, as it is scored on
     other rows), by k neighbours.
 
     Attributes
@@ -415,7 +369,7 @@ def _procrustes(
     anchors: tuple[np.ndarray, np.ndarray],
 ) -> tuple[Representation, Representation]:
     """The map of the anchors; both spaces are then centred by the mean of the target, as
-    `comparison.represent` does.
+    `represent` does.
     """
     fitted, (source, target) = Procrustes().fit(*anchors), (side["raw"] for side in frames)
     centre = source.centre.astype(np.float64)

@@ -15,27 +15,27 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, SIMILARITIES
+from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import is_address
 from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
-from relcore.engine.rows import mean_row, row_blocks, unit_rows
 from relcore.invert.inversion import InversionSpec, choose_numbers
 from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
 from relcore.migrate.estimators import apply_steps
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import cosine_score, cosine_sums
-from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, groups_of, metrics_of_a_pair, scores_of
+from relcore.scores.comparison import LIVE_QUERIES, groups_of, metrics_of_a_pair, scores_of
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.scores.passes import (
     NO_ROWS,
     AlignedPair,
     ColumnSums,
     Plan,
-    ProjectionSpec,
     RowPair,
     RowRoles,
     ScoreRequest,

@@ -22,9 +22,9 @@ import pandas as pd
 
 from relcore.base import records
 from relcore.base.errors import SpaceError, quote
+from relcore.base.rows import row_blocks
 from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address
 from relcore.catalog.encoding import put_encoding
-from relcore.engine.rows import row_blocks
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Progress, silent

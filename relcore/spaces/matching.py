@@ -195,3 +195,15 @@ def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
                 " choose the same label column for both"
             )
     return labelled[0].labels if labelled else None
+
+
+def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Names without the words at the end that all share, such as the dataset's name, and these words."""
+    words = [name.split(" ") for name in names]
+    n = 0
+    while n + 1 < min(map(len, words)) and len({tuple(name[-n - 1 :]) for name in words}) == 1:
+        n += 1
+    kept = tuple(" ".join(name[: len(name) - n]).rstrip(" ,·") for name in words)
+    if not n or len(set(kept)) < len(kept):
+        return tuple(names), ""
+    return kept, " ".join(words[0][-n:]).lstrip(" ,·")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.magnitude import length_reason, lengths, out_of_range
-from relcore.engine.rows import BLOCK_ROWS, DerivedRows, MappedRows, mapped
+from relcore.base.rows import BLOCK_ROWS, DerivedRows, MappedRows, mapped
 from relcore.spaces.ids import (
     AuditedIds,
     MarkedIds,

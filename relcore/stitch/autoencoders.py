@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError
 from relcore.base.settings import check, setting
-from relcore.engine.device import full_precision, torch_name
+from relcore.engine.device import full_precision
 from relcore.engine.training import model_on, one_thread, reproducible, step_settings, train_epoch
 from relcore.runs.progress import Progress, silent
 

@@ -14,10 +14,10 @@ import pandas as pd
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS, STITCHED
 from relcore.base.numbers import band, short
+from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.recipe import Recipe, load_all
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation, representation

@@ -15,11 +15,11 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
 from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
+from relcore.base.rows import mean_row
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.recipe import Recipe, load_all
 from relcore.catalog.task import Task
-from relcore.engine.rows import mean_row
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors, shared_anchors
@@ -27,7 +27,7 @@ from relcore.represent.heads import Head, fit_heads
 from relcore.represent.methods import FittedSpace, MethodSettings, Rows, fit_translation, representation
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.spaces.matching import agreed_labels, distinct_names, marked, shared_ids
+from relcore.spaces.matching import agreed_labels, distinct_names, marked, shared_ids, short_names
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import TEST_FRACTION, Split
 
@@ -597,18 +597,6 @@ def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndar
     """The loss compared with the same head on its own encoder, (E, E): in points, or in steps of MAE."""
     mean, _ = result.matrix(method, metric)
     return mean - np.diag(mean) if metric == "mae" else np.diag(mean) - mean
-
-
-def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Names without the words at the end that all share, such as the dataset's name, and these words."""
-    words = [name.split(" ") for name in names]
-    n = 0
-    while n + 1 < min(map(len, words)) and len({tuple(name[-n - 1 :]) for name in words}) == 1:
-        n += 1
-    kept = tuple(" ".join(name[: len(name) - n]).rstrip(" ,·") for name in words)
-    if not n or len(set(kept)) < len(kept):
-        return tuple(names), ""
-    return kept, " ".join(words[0][-n:]).lstrip(" ,·")
 
 
 def _panel(result: StitchResult, method: str, metric: str, show: str, row: pd.Series) -> MatrixPanel:

@@ -27,8 +27,8 @@ from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.runs.progress import silent
 from relcore.runs.store import Store
-from relcore.spaces.matching import distinct_names
-from relcore.stitch.stitching import Stitching, StitchSpec, share_rows, short_names
+from relcore.spaces.matching import distinct_names, short_names
+from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 
 if TYPE_CHECKING:
     from PIL.Image import Image

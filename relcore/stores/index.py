@@ -25,9 +25,9 @@ from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES, PLUGIN_STORES
 from relcore.base.records import parse
+from relcore.base.rows import FileStamp
 from relcore.base.text import as_lines
 from relcore.base.writing import NotWritten, discard, disk_errors, replacing, sweep, write
-from relcore.engine.rows import FileStamp
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes

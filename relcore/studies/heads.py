@@ -12,6 +12,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS
 from relcore.base.numbers import short
+from relcore.base.rows import mean_row
 from relcore.catalog.encoding import encode
 from relcore.encoders.bundled import LOOKS, load_parallel
 from relcore.encoders.dataset import DatasetSpec
@@ -19,7 +20,6 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import NAMES, SmallVision, held_out_rows
-from relcore.engine.rows import mean_row
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_heads
 from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation, representation

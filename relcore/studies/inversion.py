@@ -11,8 +11,8 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
 from relcore.base.numbers import band, general, short
+from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.engine import Engine
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.invert.inversion import sides
 from relcore.represent.anchors import select_anchors, shared_anchors

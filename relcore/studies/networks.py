@@ -14,6 +14,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import centred, lengths
 from relcore.base.numbers import counted, general, short
+from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.encoding import trained_weights
 from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
 from relcore.encoders.datasets import load_dataset
@@ -29,7 +30,6 @@ from relcore.encoders.vision import (
     split_pictures,
 )
 from relcore.engine.engine import Engine
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head, network_exponent, network_rows

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.numbers import short
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.figures.charts import Lines
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import RelativeProjection

@@ -20,8 +20,8 @@ from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel, 
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.maps.views import default_view, make_view, sample_view
 from relcore.scores.pair_scores import average_linkage, distances
+from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.stitching import short_names
 from relcore.universe.universe import Universe, UniverseSpec, consistency
 
 CHARTS = {

@@ -24,13 +24,13 @@ from relcore.base.magnitude import lengths
 from relcore.base.numbers import counted, percent, short, signed
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
+from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.catalog.task import Task
 from relcore.engine.device import one_thread_products
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import matrix, need_finite
 from relcore.runs import entries

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from app import compute
-from relcore.scores.comparison import ProjectionSpec, held_out, sample_pair
+from relcore.represent.representations import ProjectionSpec
+from relcore.scores.comparison import held_out, sample_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 

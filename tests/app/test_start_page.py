@@ -14,8 +14,9 @@ from relcore.catalog.catalog import held_out_ids, load
 from relcore.catalog.examples import example_spaces
 from relcore.compare import lesson
 from relcore.maps.pane_maps import OWN
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.runs.store import Store
-from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, held_out, represent, score_pair
+from relcore.scores.comparison import LIVE_QUERIES, held_out, score_pair
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 from tests.app.conftest import MAIN
 

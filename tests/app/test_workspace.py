@@ -23,9 +23,9 @@ from relcore.compare.scene import MapLook
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import JobQueueError
-from relcore.scores.comparison import ProjectionSpec
 
 FILE = SpaceSpec("file", "/data/é vectors.csv", 5000, (("id_column", "word"), ("invalid", "drop")))
 FULL = Workspace(

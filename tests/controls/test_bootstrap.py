@@ -5,16 +5,17 @@ rows.
 import numpy as np
 import pytest
 
+from relcore.base.rows import unit_rows
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words
-from relcore.engine.rows import unit_rows
 from relcore.linking import clusters
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, fit_held_out
 from relcore.linking.spec import BootstrapSpec, relative_scores
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.runs.store import Store
-from relcore.scores.comparison import ProjectionSpec, represent, score_pair
+from relcore.scores.comparison import score_pair
 from relcore.scores.score import Z95
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

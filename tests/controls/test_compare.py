@@ -7,15 +7,8 @@ import pytest
 
 from relcore.encoders.words import load_words
 from relcore.represent.anchors import select_anchors
-from relcore.scores.comparison import (
-    REPRESENTATIONS,
-    ProjectionSpec,
-    class_labels,
-    held_out,
-    represent,
-    score_differences,
-    score_pair,
-)
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.scores.comparison import class_labels, held_out, score_differences, score_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from relcore.compare.scoring import ExactScores
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.scores import lists
-from relcore.scores.comparison import ProjectionSpec
 from relcore.scores.lists import ExactSearch
 from relcore.spaces.space import LatentSpace
 from tests.waiting import until

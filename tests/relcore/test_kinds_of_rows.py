@@ -12,7 +12,7 @@ from scipy import sparse
 import relcore
 from relcore import LatentSpace, RelativeProjection
 from relcore.base.errors import SpaceError
-from relcore.engine.rows import MappedRows
+from relcore.base.rows import MappedRows
 from relcore.migrate.estimators import RidgeAdapter
 from relcore.represent.translation import Affine, LeastSquares
 from relcore.stitch.stitching import StitchSpec

@@ -12,16 +12,16 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.magnitude import centred, lengths
 from relcore.base.names import METRICS
-from relcore.engine.rows import mean_row, unit_rows
+from relcore.base.rows import mean_row, unit_rows
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.anchors import select_anchors
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.represent.similarity import RelativeProjection, clustered_rows
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
-from relcore.scores.comparison import LIVE_QUERIES, held_out, represent, score_differences, score_pair
+from relcore.scores.comparison import LIVE_QUERIES, held_out, score_differences, score_pair
 from relcore.scores.neighbours import find_neighbours
-from relcore.scores.passes import ProjectionSpec
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace

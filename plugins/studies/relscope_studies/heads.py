@@ -11,13 +11,13 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
+from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.encoding import encode
 from relcore.compare.scoring import AllPairs
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import SmallVision
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
 from relcore.runs.progress import Progress

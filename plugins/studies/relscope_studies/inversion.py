@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.numbers import short
-from relcore.engine.rows import mean_row, unit_rows
+from relcore.base.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines
 from relcore.represent.translation import InverseRelativeProjection
 from relcore.runs.progress import Progress

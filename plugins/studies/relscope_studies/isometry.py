@@ -11,10 +11,10 @@ import pandas as pd
 
 from relcore.base.magnitude import centred
 from relcore.base.numbers import general, short
+from relcore.base.rows import mean_row
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows
-from relcore.engine.rows import mean_row
 from relcore.figures.charts import Line, Lines
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes

@@ -14,11 +14,11 @@ from relcore.base.access import data_folder
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import short
+from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.vision import SmallVision
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, optimise_anchors
 from relcore.linking.spec import BootstrapSpec, most_frequent

@@ -5,7 +5,7 @@ import pytest
 from relscope_studies.anchors import METHODS, mixture_pair, mixtures, scores_of, whitened_product
 from scipy import spatial
 
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.studies.study import anchored_split
 
 IDS = [f"r{row}" for row in range(1500)]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from relcore.base.rows import MappedRows
 from relcore.catalog import catalog
 from relcore.catalog.catalog import load_encoding, put_space
 from relcore.catalog.encoding import put_encoding
-from relcore.engine.rows import MappedRows
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 

@@ -11,15 +11,8 @@ from app import compute
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.represent.anchors import select_anchors
-from relcore.scores.comparison import (
-    REPRESENTATIONS,
-    ProjectionSpec,
-    class_labels,
-    held_out,
-    represent,
-    score_pair,
-    score_table,
-)
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.scores.comparison import class_labels, held_out, score_pair, score_table
 from relcore.spaces.matching import match
 
 ROUNDING = 1e-6  # float32 products of other blocks of rows

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from relcore.base.environment import DEVICE, chosen
 from relcore.cli import COMMANDS, main
 from relcore.commands.parser import parser_of
-from relcore.engine.device import VARIABLE, chosen
 from relcore.runs import local_cluster
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import JobQueue
@@ -17,7 +17,7 @@ from relcore.runs.jobs import JobQueue
 def seen(monkeypatch):
     devices = []
     monkeypatch.setattr("relcore.commands.config.run", lambda options: devices.append(chosen()))
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(DEVICE, raising=False)
     return devices
 
 
@@ -25,7 +25,7 @@ def test_a_command_computes_on_the_device_that_is_named(seen):
     assert main(["config", "--device", "torch"]) == 0
     assert main(["config"]) == 0
     assert seen == ["torch", "auto"]
-    assert VARIABLE not in os.environ
+    assert DEVICE not in os.environ
 
 
 def test_every_command_has_the_option():
@@ -39,7 +39,7 @@ def test_another_device_is_refused_in_one_line(seen, capsys):
 
 
 def test_the_version_names_the_device(monkeypatch, capsys):
-    monkeypatch.setenv(VARIABLE, "cpu")
+    monkeypatch.setenv(DEVICE, "cpu")
     with pytest.raises(SystemExit):
         main(["--version"])
     assert "; device cpu;" in capsys.readouterr().out
@@ -84,7 +84,7 @@ on_cpu.on_cpu = True
 def test_work_for_the_gpu_of_this_machine_goes_to_one_process(monkeypatch, tmp_path, cluster, resource):
     from relcore.runs.store import Store
 
-    monkeypatch.setenv(VARIABLE, "cuda")
+    monkeypatch.setenv(DEVICE, "cuda")
     queue = JobQueue(store=Store(tmp_path))
     queue._client, queue._cluster = Client(), cluster
     monkeypatch.setattr(queue, "_connect", lambda: None)

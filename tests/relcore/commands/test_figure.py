@@ -8,14 +8,15 @@ import pytest
 
 from relcore.base.portable import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.recipe import ComparisonRecipe, load_pair
 from relcore.cli import main
 from relcore.compare.scene import Panes, Scores, Spectrum, comparison_scene
 from relcore.figures.style import DARK, Style
-from relcore.maps.pane_maps import ComparisonRecipe, load_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
 from relcore.represent.anchors import diagnose_anchors
-from relcore.scores.comparison import REPRESENTATIONS, score_forms
+from relcore.represent.representations import REPRESENTATIONS
+from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
 
 KINDS = ("comparison", "scores", "spectrum")

@@ -5,7 +5,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.compare import lesson
-from relcore.scores.comparison import ProjectionSpec, held_out, represent, score_pair
+from relcore.represent.representations import ProjectionSpec, represent
+from relcore.scores.comparison import held_out, score_pair
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 

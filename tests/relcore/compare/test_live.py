@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace, ProjectionSpec, SpaceError, match
+from relcore.base.environment import use_device
 from relcore.compare.live import LiveComparison, LiveRows
-from relcore.engine.device import NumpyDevice, use_device
+from relcore.engine.device import NumpyDevice
 from relcore.maps import reduction as reduction_module
 from relcore.maps.pane_maps import TWO, orient_pairs, pca_pair
 from relcore.maps.reduction import ReductionSpec, leading_axes

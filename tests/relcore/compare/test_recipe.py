@@ -8,12 +8,11 @@ import pytest
 from relcore import __version__
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.recipe import recipe_of
+from relcore.catalog.recipe import ComparisonRecipe, load_pair, recipe_of
 from relcore.compare.scene import Panes, comparison_scene, exportable
-from relcore.maps.pane_maps import ComparisonRecipe, load_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
-from relcore.scores.comparison import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import match
 
 A, B = SpaceSpec("bundled", "a"), SpaceSpec("bundled", "b")

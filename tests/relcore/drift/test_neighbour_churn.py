@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relcore.base.rows import unit_rows
 from relcore.drift import measures
 from relcore.drift.measures import SearchedRows, chance_churn, jittered
-from relcore.engine.rows import unit_rows
 
 EVERY = np.arange(200)
 

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from relcore.base.environment import chosen, resolve, use_device
 from relcore.base.errors import SpaceError
+from relcore.base.rows import directions, unit_rows
 from relcore.engine import device as devices
-from relcore.engine.device import TorchDevice, chosen, on_device, resolve, use_device
+from relcore.engine.device import TorchDevice, on_device
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest, nearest_within
-from relcore.engine.rows import directions, unit_rows
 
 DEVICES = ("cpu", "torch")
 rng = np.random.default_rng(0)

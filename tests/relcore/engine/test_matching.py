@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from relcore.base.environment import use_device
+from relcore.base.rows import unit_rows
 from relcore.engine import matching
-from relcore.engine.device import use_device
 from relcore.engine.matching import best_both_ways, best_without, crowding, mean_of_nearest
-from relcore.engine.rows import unit_rows
 
 
 @pytest.fixture(params=["cpu", "torch"], autouse=True)

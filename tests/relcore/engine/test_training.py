@@ -7,8 +7,8 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
+from relcore.base.environment import resolve, use_device
 from relcore.engine import training
-from relcore.engine.device import resolve, use_device
 from relcore.engine.training import model_on, one_thread, reproducible, seeded, train_epoch
 from relcore.represent.heads import fit_head
 from tests.lazily import Lazily

@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
-from relcore.engine.rows import MappedRows
+from relcore.base.rows import MappedRows
 from relcore.files.reading import load_space
 from relcore.runs.store import Store
 from relcore.spaces.matching import match

@@ -12,9 +12,9 @@ from scipy.stats import ortho_group
 
 from relcore.base.names import ROUTES
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.recipe import ComparisonRecipe
 from relcore.compare.scene import exportable
 from relcore.invert.inversion import InversionSpec, RecoveredRows, RecoveryErrors, invert_pair, sides
-from relcore.maps.pane_maps import ComparisonRecipe
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

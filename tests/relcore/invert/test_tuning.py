@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from relcore.base.rows import mean_row, unit_rows
 from relcore.encoders.words import BUNDLED, load_words
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.invert import inversion
 from relcore.invert.inversion import (
     DELTAS,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.base.rows import unit_rows
 from relcore.encoders.words import load_words
-from relcore.engine.rows import unit_rows
 from relcore.linking.bootstrap import bootstrap_anchors, share_found, structureless
 from relcore.linking.link import links_table, read_links, write_links
 from relcore.spaces.space import LatentSpace

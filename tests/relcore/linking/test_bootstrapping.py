@@ -18,10 +18,11 @@ from relcore.linking.spec import (
     held_out_split,
     relative_scores,
 )
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
-from relcore.scores.comparison import ProjectionSpec, represent, score_pair
+from relcore.scores.comparison import score_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split

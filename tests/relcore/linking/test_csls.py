@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.base.rows import unit_rows
 from relcore.engine import matching
-from relcore.engine.rows import unit_rows
 from relcore.linking.bootstrap import match_csls
 
 

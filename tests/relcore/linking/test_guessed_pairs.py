@@ -13,7 +13,7 @@ from relcore.drift.check import DriftCheck, DriftSeries
 from relcore.invert.inversion import InversionSpec, Translation, invert_pair
 from relcore.linking.spec import BootstrapSpec
 from relcore.migrate.evaluate import parts_of
-from relcore.scores.passes import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.ids import GuessedIds, without_scores
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import quadratic_assignment
 
-from relcore.engine.rows import mean_row, unit_rows
+from relcore.base.rows import mean_row, unit_rows
 from relcore.linking import bootstrap, clusters
 from relcore.linking.bootstrap import bootstrap_anchors
 from relcore.linking.clusters import assign, link_clusters, map_from_pairs, rotation_between

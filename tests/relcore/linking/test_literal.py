@@ -5,8 +5,8 @@ resumption.
 import numpy as np
 import pytest
 
+from relcore.base.rows import unit_rows
 from relcore.encoders.words import load_words
-from relcore.engine.rows import unit_rows
 from relcore.linking import bootstrap
 from relcore.linking.bootstrap import hard_limit_assignment, optimise_anchors
 from tests.lazily import Lazily

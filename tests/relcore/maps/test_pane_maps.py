@@ -13,7 +13,7 @@ from relcore.base.names import SIMILARITIES
 from relcore.maps import pane_maps, reduction
 from relcore.maps.pane_maps import Directions, pane_matrices, pca_pair, placed_on, reduce_pair
 from relcore.maps.reduction import ReductionSpec
-from relcore.scores.comparison import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 

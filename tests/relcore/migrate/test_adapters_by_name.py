@@ -7,7 +7,7 @@ from sklearn.linear_model import RidgeCV
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.migrate.estimators import (
     PENALTIES,
     AffineStep,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.base.names import ADAPTERS
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.migrate.estimators import InPlaceAdapter
 from relcore.migrate.evaluate import (
     WEIGHTS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.migrate.evaluate import added_scores, search
 
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.migrate.evaluate import ndcg, search
 from relcore.migrate.judging import (
     LEVEL,

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import ndcg_score
 
 from relcore.base.errors import SpaceError
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.migrate.evaluate import (
     JudgedQuery,
     ndcg,

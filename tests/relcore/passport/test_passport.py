@@ -13,8 +13,8 @@ from PIL import Image
 
 from relcore import LatentSpace, load_space
 from relcore.base.errors import SpaceError
+from relcore.base.rows import unit_rows
 from relcore.cli import main
-from relcore.engine.rows import unit_rows
 from relcore.passport.passport import ANCHORS, Passport, PassportCard, check, stored_dtype
 from relcore.stores.index import StoredRows, Target, write_index
 from tests.relcore.stores.stores import place_of

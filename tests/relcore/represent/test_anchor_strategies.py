@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import STRATEGIES
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.represent.anchors import select_anchors, shared_anchors
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.represent.anchors import diagnose_anchors, select_anchors
 
 D = 6

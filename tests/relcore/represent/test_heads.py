@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.represent import heads
 from relcore.represent.heads import fit_head
 

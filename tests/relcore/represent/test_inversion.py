@@ -8,7 +8,7 @@ from scipy.stats import ortho_group
 from sklearn.linear_model import Ridge
 
 from relcore.base.errors import SpaceError
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import InverseRelativeProjection, pruned_decoders, recovered
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.base.rows import mean_row, unit_rows
 from relcore.encoders.words import load_words
-from relcore.engine.rows import mean_row, unit_rows
 from relcore.represent.anchors import audit_pairs, select_anchors
 from relcore.spaces.matching import match
 

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import SIMILARITIES
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.represent.similarity import RelativeProjection
 
 N, D, K = 300, 12, 9

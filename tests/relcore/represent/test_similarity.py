@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import fractional_matrix_power
 
 from relcore.base.errors import SpaceError
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.represent.similarity import AnchorAxes, RelativeProjection, negative_distance
 
 

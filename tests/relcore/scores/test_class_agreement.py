@@ -7,16 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from relcore.engine.rows import unit_rows
-from relcore.scores.comparison import (
-    AlignedPair,
-    ClassAgreement,
-    ProjectionSpec,
-    class_labels,
-    held_out,
-    represent,
-    score_pair,
-)
+from relcore.base.rows import unit_rows
+from relcore.represent.representations import ProjectionSpec, represent
+from relcore.scores.comparison import AlignedPair, ClassAgreement, class_labels, held_out, score_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split

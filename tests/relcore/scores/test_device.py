@@ -7,7 +7,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.engine.device import TorchDevice, device_of
-from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, score_forms
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
+from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 

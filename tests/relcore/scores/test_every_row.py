@@ -7,9 +7,10 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.compare.scoring import ExactScores
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores import lists
-from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
+from relcore.scores.comparison import class_labels, held_out, score_pair
 from relcore.scores.lists import ExactSearch
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

@@ -5,19 +5,13 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, METHODS, SIMILARITIES
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.files.reading import load_space
 from relcore.represent.methods import MethodSettings
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import InverseRelativeProjection, recovered
-from relcore.scores.comparison import (
-    REPRESENTATIONS,
-    ProjectionSpec,
-    held_out,
-    represent,
-    score_notes,
-    score_pair,
-)
+from relcore.scores.comparison import held_out, score_notes, score_pair
 from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score
 from relcore.spaces.matching import match

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.base.rows import directions, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within
-from relcore.engine.rows import directions, mean_row, unit_rows
 
 
 @pytest.mark.parametrize("device", ["cpu", "torch"])

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from relcore.base.names import SIMILARITIES
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import (
-    REPRESENTATIONS,
-    ProjectionSpec,
     anchor_differences,
     class_labels,
     held_out,
-    represent,
     score_differences,
     score_forms,
 )

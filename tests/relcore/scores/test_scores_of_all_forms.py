@@ -7,15 +7,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import SIMILARITIES
-from relcore.scores.comparison import (
-    REPRESENTATIONS,
-    ProjectionSpec,
-    class_labels,
-    held_out,
-    represent,
-    score_forms,
-    score_pair,
-)
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.scores.comparison import class_labels, held_out, score_forms, score_pair
 from relcore.spaces.ids import GuessedIds, without_scores
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

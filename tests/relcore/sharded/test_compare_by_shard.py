@@ -5,16 +5,9 @@ from relcore.base import names
 from relcore.base.errors import SpaceError
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.anchors import select_anchors
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.runs.store import Store
-from relcore.scores.comparison import (
-    REPRESENTATIONS,
-    Metric,
-    ProjectionSpec,
-    class_labels,
-    held_out,
-    represent,
-    score_pair,
-)
+from relcore.scores.comparison import Metric, class_labels, held_out, score_pair
 from relcore.scores.score import Score
 from relcore.sharded.operations import compare_shards, invert_shards
 from relcore.sharded.passes import Runner

@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.shards import made
 from relcore.base.errors import SpaceError
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from relcore.scores.comparison import ProjectionSpec
 from relcore.sharded.operations import project_shards
 from relcore.sharded.passes import FAN, Runner, ShardWork, Survey
 from relcore.sharded.space import ShardedSpace, paired

@@ -5,8 +5,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.migrate.adapters import card_of, export, load
 from relcore.represent.anchors import select_anchors
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.scores.passes import ProjectionSpec
 from relcore.sharded.operations import adapt_shards, project_shards
 from relcore.sharded.passes import Runner
 from relcore.sharded.space import ShardedSpace

@@ -5,7 +5,7 @@ used.
 import numpy as np
 import pytest
 
-from relcore.engine.rows import MappedRows, as_float32, mapped
+from relcore.base.rows import MappedRows, as_float32, mapped
 
 X = np.random.default_rng(0).standard_normal((9000, 5), dtype=np.float32)
 WAYS = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.engine.rows import MappedRows
+from relcore.base.rows import MappedRows
 from relcore.spaces import space
 from relcore.spaces.space import n_equal_rows
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.names import ROUTES
-from relcore.engine.rows import unit_rows
+from relcore.base.rows import unit_rows
 from relcore.invert.inversion import sides
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.matching import match

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from relcore.base.rows import unit_rows
 from relcore.catalog.encoding import encode, trained_weights
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.vision import SmallVision, open_network
-from relcore.engine.rows import unit_rows
 from relcore.runs.store import Store
 from relcore.studies import networks
 from relcore.studies.networks import fit_plain_mlp, injected, lost_by_layer, rescale_curve, rescaled_rows

@@ -199,7 +199,7 @@ class MappedRows(NDArrayOperatorsMixin):
     Examples
     --------
     >>> import numpy as np
-    >>> from relcore.engine.rows import MappedRows
+    >>> from relcore.base.rows import MappedRows
     >>> rows = MappedRows([np.eye(2, dtype=np.float16), np.ones((1, 2), np.float16)])
     >>> rows.shape, rows[1:].tolist(), rows[[2, 0]].dtype
     ((3, 2), [[0.0, 1.0], [1.0, 1.0]], dtype('float32'))

@@ -1,0 +1,113 @@
+"""Representations of a pair of spaces: absolute, relative to anchors, whitened, and rotated by Procrustes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from relcore.base.errors import need_one_of
+from relcore.base.magnitude import centred
+from relcore.base.names import SIMILARITIES
+from relcore.base.rows import mean_row
+from relcore.base.settings import check, setting
+from relcore.represent.anchors import shared_anchors
+from relcore.represent.similarity import RelativeProjection
+from relcore.represent.translation import Procrustes
+from relcore.spaces.matching import Match
+
+RowMap = Callable[[np.ndarray], np.ndarray]
+REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
+
+
+@dataclass(frozen=True)
+class ProjectionSpec:
+    """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is
+    another representation.
+
+    Examples
+    --------
+    >>> from relcore import ProjectionSpec
+    >>> ProjectionSpec(center=False).center
+    False
+    """
+
+    similarity: str = setting(
+        "cosine",
+        choices=SIMILARITIES,
+        help="Similarity of a row to an anchor. Quantised: cosine after clustering (Moschella et al.).",
+    )
+    center: bool = setting(
+        True,
+        label="Centre first",
+        help="Subtract each space's mean row first, so that shifts have no effect (Maiorca et al. 2024).",
+    )
+    ridge: float = setting(
+        0.3,
+        label="Whitening ridge λ",
+        above=0,
+        metavar="λ",
+        step=0.1,
+        help="λ of the whitened form; λ = 1 counts as much as one average anchor.",
+    )
+    threshold: float = setting(
+        1.5,
+        label="Cut of the clustering",
+        above=0,
+        step=0.5,
+        help="Of the quantised similarity: Ward distance at which the clustering is cut.",
+    )
+
+    __post_init__ = check
+
+    def projection(self, whiten: bool = False) -> RelativeProjection:
+        """An unfitted projection; whitening is always of the cosine."""
+        similarity = "cosine" if whiten else self.similarity
+        return RelativeProjection(similarity, self.center, whiten, self.ridge, self.threshold)
+
+
+def represent(
+    match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both spaces as "absolute" (n, d), "relative" or "whitened" (n, k), or the source rotated into the
+    target ("procrustes").
+
+    Procrustes is a reference: it uses both spaces and the same anchors. The matrices
+    are read-only, like those of a space, as caches share them.
+
+    Raises
+    ------
+    SpaceError
+        Anchors that a space lacks, none or twice the same; an unknown representation.
+    """
+    spaces = match.source.vectors, match.target.vectors
+    maps = representation_maps(match, representation, anchor_ids, spec)
+    if representation == "absolute":
+        return spaces
+    rows = maps[0](spaces[0]), maps[1](spaces[1])
+    for matrix in rows:
+        matrix.flags.writeable = False
+    return rows
+
+
+def representation_maps(
+    match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
+) -> tuple[RowMap, RowMap]:
+    """What makes of rows of the source and of the target (m, d) their representation (m, w): `represent` in
+    parts.
+    """
+    need_one_of("representation", representation, REPRESENTATIONS)
+    source, target = match.source.vectors, match.target.vectors
+    if representation == "absolute":
+        return (np.asarray,) * 2
+    rows = match.source.rows(shared_anchors(anchor_ids, match.source, match.target))
+    if representation == "procrustes":
+        procrustes = Procrustes().fit(source[rows], target[rows])
+        mean = mean_row(target)  # as on Invert, where it is the same map
+        return partial(procrustes.transform, less=mean), partial(centred, mean=mean)
+    whiten, maps = representation == "whitened", []
+    for X in (source, target):
+        maps.append(spec.projection(whiten).fit(X, anchors=rows).transform)
+    return tuple(maps)
