@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -21,6 +22,9 @@ from relcore.commands.output import Bar
 from relcore.files.saving import write_space
 from relcore.runs.store import Store
 from relcore.stores.index import StorePlace, parse_place
+
+if TYPE_CHECKING:
+    pass
 
 COPY = "none"
 
@@ -56,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> Report | None:
+def run(options: argparse.Namespace) -> Report:
     from relcore.migrate.adapters import adapt, load
 
     adapter = None if options.adapter == COPY else load(Path(options.adapter))
@@ -68,7 +72,7 @@ def run(options: argparse.Namespace) -> Report | None:
         )
     side, passes = "corpus" if options.corpus else "queries", []
     if by_shard(options, options.source):
-        from relcore.commands.running import estimated, shards
+        from relcore.commands.running import over_shards
         from relcore.sharded.operations import adapt_shards
 
         if adapter is None or options.add:
@@ -76,17 +80,18 @@ def run(options: argparse.Namespace) -> Report | None:
                 "expected an adapter, and a new folder, for a folder of shards; copy the folder itself to"
                 " copy its rows"
             )
-        with shards(options, options.source) as (run, source):
-            estimated(
-                options,
-                run,
-                [source],
-                lambda run, goal, first: adapt_shards(adapter, first, goal, run, side=side).width,
-            )
-            if options.estimate:
-                return None
-            result = adapt_shards(adapter, source, options.target, run, side=side)
-        where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", ["", *run.describe()]
+        found = over_shards(
+            options,
+            [options.source],
+            lambda run, goal, _, source: adapt_shards(
+                adapter, source, goal or options.target, run, side=side
+            ),
+            anchored=False,
+        )
+        if isinstance(found, Report):
+            return found
+        result, (source,), facts = found
+        where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", ["", *facts["passes"]]
     else:
         goal, n_shards = _place(options.target), ""
         with Bar(options) as bar, _readable(options.source) as place:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ from relcore.spaces.matching import distinct_names, match
 
 if TYPE_CHECKING:
     from relcore.figures.export import Exportable
+    from relcore.sharded.operations import ShardedScores
     from relcore.sharded.passes import Runner
     from relcore.sharded.space import ShardedSpace
 
@@ -68,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 
 
-def run(options: argparse.Namespace) -> Report | None:
+def run(options: argparse.Namespace) -> Report:
     n_queries = None
     if not options.exact and options.queries != "all":
         if options.neighbours != "exact":
@@ -138,8 +140,8 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
     return names
 
 
-def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report | None:
-    from relcore.commands.running import anchors_by_shard, estimated, fewer, shards
+def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
+    from relcore.commands.running import over_shards
     from relcore.sharded.operations import compare_shards
 
     if options.neighbours != "exact":
@@ -152,20 +154,17 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report | No
         )
     projection = values_of(options, ExactScores)["projection"]
     settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}
-    with shards(options, options.source, options.target) as (run, source, target):
-        settings["n_queries"] = n_queries or source.n
-        anchors = anchors_by_shard(options, source)
 
-        def trial(run: Runner, _: str, *first: ShardedSpace) -> None:
-            compare_shards(*first, fewer(anchors, first[0]), run, projection, **settings)
+    def job(run: Runner, _: str, anchors: int | Sequence[str], *spaces: ShardedSpace) -> ShardedScores:
+        n = n_queries or spaces[0].n
+        return compare_shards(*spaces, anchors, run, projection, n_queries=n, **settings)
 
-        expected = estimated(options, run, (source, target), trial)
-        if options.estimate:
-            return None
-        result = compare_shards(source, target, anchors, run, projection, **settings)
+    found = over_shards(options, (options.source, options.target), job)
+    if isinstance(found, Report):
+        return found
+    result, (source, target), passes = found
     names = distinct_names((source, target))
     sentence = f"{names[0]} and {names[1]}, {counted(len(result.anchors), 'anchor')}"
     sentence += f", {counted(len(source.shards), 'shard')} each."
     facts = {"source": names[0], "target": names[1], "n": result.n, "anchors": source.ids_of(result.anchors)}
-    facts |= {"passes": run.describe(), "worker_mb": run.peaks, "estimate": expected and asdict(expected)}
-    return scores_report(result.scores, sentence, facts, also=run.describe())
+    return scores_report(result.scores, sentence, facts | passes, also=passes["passes"])

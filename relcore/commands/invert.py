@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
 if TYPE_CHECKING:
+    from relcore.sharded.operations import ShardedInversion
     from relcore.sharded.passes import Runner
     from relcore.sharded.space import ShardedSpace
 
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> Report | None:
+def run(options: argparse.Namespace) -> Report:
     spec = InversionSpec(**values_of(options, InversionSpec))
     if by_shard(options, options.source, options.target):
         return _by_shard(options, spec)
@@ -66,31 +67,25 @@ def run(options: argparse.Namespace) -> Report | None:
     return inversion.report((source, target), **{"inversion-errors": lambda: figure().draw(inversion)})
 
 
-def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> Report | None:
+def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> Report:
     import pandas as pd
 
-    from relcore.commands.running import anchors_by_shard, estimated, fewer, shards
+    from relcore.commands.running import over_shards
     from relcore.sharded.operations import invert_shards
 
-    settings = {"goal": str(options.output or ""), "random_state": options.random_state}
-    with shards(options, options.source, options.target) as (run, source, target):
-        anchors = anchors_by_shard(options, source)
+    def job(run: Runner, goal: str, anchors: int | Sequence[str], *spaces: ShardedSpace) -> ShardedInversion:
+        settings = {"goal": goal * bool(options.output), "random_state": options.random_state}
+        return invert_shards(*spaces, anchors, run, spec, **settings)
 
-        def trial(run: Runner, goal: str, *first: ShardedSpace) -> int:
-            given = settings | {"goal": goal * bool(options.output)}
-            invert_shards(*first, fewer(anchors, first[0]), run, spec, **given)
-            return first[1].width * bool(options.output)
-
-        expected = estimated(options, run, (source, target), trial)
-        if options.estimate:
-            return None
-        result = invert_shards(source, target, anchors, run, spec, **settings)
+    found = over_shards(options, (options.source, options.target), job)
+    if isinstance(found, Report):
+        return found
+    result, (source, target), passes = found
     score, null, method = result.score, result.score.null, result.spec.title
     row = {"method": method, "cosine": float(score), "chance": null.mean, "low": null.low, "high": null.high}
     table = pd.DataFrame([row | {"n": score.n, "anchors": len(result.anchors)}])
     scored = f"{result.spec.settings()}; scored on all {counted(score.n, 'held-out row')}"
-    facts = {"source": source.name, "target": target.name, "passes": run.describe(), "worker_mb": run.peaks}
-    facts |= {"estimate": expected and asdict(expected)}
+    facts = {"source": source.name, "target": target.name, **passes}
     caption = f"{scored}; chance level: these rows permuted."
     route = f"{source.name} → {target.name}"
-    return recovery_report(route, {method: score}, table, facts, caption=caption, notes=run.describe())
+    return recovery_report(route, {method: score}, table, facts, caption=caption, notes=passes["passes"])

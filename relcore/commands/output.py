@@ -7,20 +7,18 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from relcore.base.names import FIGURES
-from relcore.base.report import Report, Table, aligned, json_lines
+from relcore.base.report import Report, json_lines
 from relcore.base.text import visible
 from relcore.base.writing import write
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
-Lines = list[str | Sequence[Sequence[str]]]  # a list of rows is a table, the first row its head
 _WIDTH = 20  # of a bar
 _ERASE = "\r\x1b[2K"  # the line
 _EVERY = 30.0  # seconds between lines where there is no terminal
@@ -46,21 +44,6 @@ def finish(options: argparse.Namespace, report: Report) -> int:
     with suppress(BrokenPipeError):  # a reader such as `head` has read enough; the exit code stays
         print(text.removesuffix("\n"))
     return int(bool(report.facts.get("alarm")))
-
-
-def show(
-    options: argparse.Namespace, table: pd.DataFrame, lines: Lines, rows: str = "rows", **facts: Any
-) -> None:
-    """Print a result whose lines a command writes itself."""
-    text = "\n".join(line if isinstance(line, str) else aligned(line) for line in lines)
-    finish(options, Report(text, (Table(rows, table),), facts))
-
-
-def write_recipe(options: argparse.Namespace, figure: str, result: Any, **settings: Any) -> None:
-    """The recipe of a figure of `result` into the file of --recipe, where it is given."""
-    if options.recipe:
-        drawn = FIGURES[figure].load()(**settings).draw(result)
-        write(options.recipe, drawn.bytes("json", full_paths=options.full_paths))
 
 
 @dataclass

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> Report | None:
+def run(options: argparse.Namespace) -> Report:
     spec, sharded = ProjectionSpec(**values_of(options, ProjectionSpec)), by_shard(options, options.space)
     if options.whiten and options.similarity != "cosine":
         raise SpaceError(
@@ -65,54 +65,35 @@ def run(options: argparse.Namespace) -> Report | None:
         )
     if options.output is None:
         raise SpaceError("project: expected a file for the relative rows, got none; name it with -o")
-    found = (_by_shard if sharded else _whole)(options, spec)
-    if found is None:  # an estimate
-        return None
-    shape, anchors, passes = found
+    if sharded:
+        from relcore.commands.running import over_shards
+        from relcore.sharded.operations import project_shards
+
+        settings = {"whiten": options.whiten, "random_state": options.random_state}
+        found = over_shards(
+            options,
+            [options.space],
+            lambda run, goal, anchors, source: project_shards(source, anchors, goal, run, spec, **settings),
+        )
+        if isinstance(found, Report):
+            return found
+        result, (source,), facts = found
+        n, width, passes = result.n, result.width, ["", *facts["passes"]]
+        where = f" in {counted(len(source.shards), 'shard')}"
+        anchors = source.ids_of(result.anchors) if options.save_anchors else ()
+    else:
+        need_suffix(options.output)
+        space = load(space_spec(options.space), again=True)
+        anchors, where, passes = shared_anchors(anchors_of(options, space), space), "", []
+        projection = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors))
+        relative, name = projection.transform(space.vectors), f"{space.name}, relative"
+        of_space = {"name": name, "labels": space.labels, "counts": space.counts}
+        write_space(LatentSpace(relative, space.ids, **of_space), options.output)
+        n, width = relative.shape
     if options.save_anchors:
         write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids"))
     how = "whitened cosine" if options.whiten else options.similarity
-    (n, width), where = shape
     line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
     line += ", centred" if options.center else ""
     row = {"n": n, "anchors": width, "similarity": how, "center": options.center}
     return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=[*filter(None, passes)])
-
-
-Shape = tuple[tuple[int, int], str]
-
-
-def _whole(options: argparse.Namespace, spec: ProjectionSpec) -> tuple[Shape, tuple[str, ...], list[str]]:
-    """Rows and anchors, in how many shards, the anchors' ids, and what the passes took."""
-    goal = options.output
-    need_suffix(goal)
-    space = load(space_spec(options.space), again=True)
-    anchors = shared_anchors(anchors_of(options, space), space)
-    projection = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors))
-    relative, name = projection.transform(space.vectors), f"{space.name}, relative"
-    write_space(LatentSpace(relative, space.ids, name=name, labels=space.labels, counts=space.counts), goal)
-    return (relative.shape, ""), anchors, []
-
-
-def _by_shard(
-    options: argparse.Namespace, spec: ProjectionSpec
-) -> tuple[Shape, tuple[str, ...], list[str]] | None:
-    from relcore.commands.running import anchors_by_shard, estimated, fewer, shards
-    from relcore.sharded.operations import project_shards
-
-    settings = {"whiten": options.whiten, "random_state": options.random_state}
-    with shards(options, options.space) as (run, source):
-        anchors = anchors_by_shard(options, source)
-        estimated(
-            options,
-            run,
-            [source],
-            lambda run, goal, first: (
-                project_shards(first, fewer(anchors, first), goal, run, spec, **settings).width
-            ),
-        )
-        if options.estimate:
-            return None
-        result = project_shards(source, anchors, str(options.output), run, spec, **settings)
-    shape = (result.n, result.width), f" in {counted(len(source.shards), 'shard')}"
-    return shape, source.ids_of(result.anchors) if options.save_anchors else (), ["", *run.describe()]

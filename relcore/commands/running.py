@@ -13,15 +13,16 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from relcore.base.errors import SpaceError
+from relcore.base.report import Report, Table
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Result, Task, inputs_of, task_job
 from relcore.commands.arguments import by_shard, number_or_ids, spaces_of, suspects_of
-from relcore.commands.output import Bar, show
+from relcore.commands.output import Bar
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context
@@ -29,7 +30,6 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 
 if TYPE_CHECKING:
-    from relcore.sharded.estimate import Forecast
     from relcore.sharded.passes import Runner
     from relcore.sharded.space import ShardedSpace
 
@@ -183,34 +183,40 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
         yield Runner(cluster.store, cluster, bar.show), *spaces
 
 
-def estimated(
-    options: argparse.Namespace, runner: Runner, spaces: Sequence[ShardedSpace], trial: Callable[..., object]
-) -> Forecast | None:
-    """What a job over these spaces will take, on stderr, or with --estimate as the result; None where it
-    is not worth a trial.
+def over_shards(
+    options: argparse.Namespace,
+    places: Sequence[str],
+    job: Callable[..., Any],
+    anchored: bool = True,
+) -> tuple[Any, list[ShardedSpace], dict[str, Any]] | Report:
+    """What `job(runner, goal, anchors, *spaces)` gives for folders of shards, the spaces, and facts about its
+    passes; with --estimate the report of what it will take.
 
-    ``trial(runner, goal, *spaces)`` does the job, and writes into a folder `goal` that is removed.
+    A job writes into the folder `goal`. A trial on the first shards, into a folder that is removed, gives the
+    estimate, which goes to stderr where the job is long.
     """
-    from relcore.sharded.estimate import estimate, trial_shards
+    from relcore.sharded.passes import estimate, trial_shards
 
-    source, workers = spaces[0], runner.queue.size if runner.queue else 1
-    n_trial = trial_shards(len(source.shards), source.n, workers, options.estimate)
-    if not n_trial:
-        return None
-    with tempfile.TemporaryDirectory(prefix="relscope-") as folder:
-        goal = str(Path(folder) / "trial")
-        found = estimate(lambda run, *first: trial(run, goal, *first), runner, spaces, n_trial, workers)
-    if options.estimate:
-        told = argparse.Namespace(**{**vars(options), "output": None})  # nothing was written
-        show(told, pd.DataFrame([asdict(found)]), [found.sentence()], rows="estimate")
-    elif not options.quiet:
-        print(f"relscope: {found.sentence()}", file=sys.stderr, flush=True)
-    return found
+    with shards(options, *places) as (run, *spaces):
+        first, workers = spaces[0], run.queue.size if run.queue else 1
+        anchors = anchors_by_shard(options, first) if anchored else 0
+        n_trial, expected = trial_shards(len(first.shards), first.n, workers, options.estimate), None
+        if n_trial:
+            with tempfile.TemporaryDirectory(prefix="relscope-") as folder:
 
+                def trial(run: Runner, *some: ShardedSpace) -> Any:
+                    given = anchors if isinstance(anchors, int) else len(anchors)
+                    return job(run, str(Path(folder) / "trial"), min(given, some[0].n // 2), *some)
 
-def fewer(anchors: int | Sequence[str], space: ShardedSpace) -> int:
-    """As many random anchors, for a trial on some of the shards."""
-    return min(anchors if isinstance(anchors, int) else len(anchors), space.n // 2)
+                expected = estimate(trial, run, spaces, n_trial, workers)
+        if options.estimate:
+            options.output = None  # nothing was written
+            return Report(expected.sentence(), [Table("estimate", pd.DataFrame([asdict(expected)]))])
+        if expected and not options.quiet:
+            print(f"relscope: {expected.sentence()}", file=sys.stderr, flush=True)
+        result = job(run, str(getattr(options, "output", None) or ""), anchors, *spaces)
+    facts = {"passes": run.describe(), "worker_mb": run.peaks, "estimate": expected and asdict(expected)}
+    return result, spaces, facts
 
 
 def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | tuple[str, ...]:

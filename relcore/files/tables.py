@@ -46,7 +46,7 @@ _MOST_COLUMNS = 120_000
 Batch = dict[int, Any]  # place of a column → Arrow array
 
 
-class Table:
+class OpenedTable:
     """A table on disk.
 
     Attributes
@@ -194,7 +194,7 @@ class Tables(Format):
     def columns(self, path: Path, choices: Choices) -> Columns:
         return table_of(path, choices.encoding, rows=_BATCH_ROWS).roles(choices)
 
-    def _open(self, path: Path, request: Request) -> tuple[Table, Columns, dict[str, int]]:
+    def _open(self, path: Path, request: Request) -> tuple[OpenedTable, Columns, dict[str, int]]:
         table = table_of(path, request.choices.encoding, request.limit)
         columns = table.roles(request.choices)
         columns.check(path.name)
@@ -233,12 +233,12 @@ class Tables(Format):
         return regions
 
 
-def _class_of(path: Path) -> type[Table] | None:
+def _class_of(path: Path) -> type[OpenedTable] | None:
     suffix = path.suffix.lower()
     return ParquetTable if suffix == ".parquet" else ArrowTable if suffix in ARROW_SUFFIXES else None
 
 
-def table_of(path: Path, encoding: str = "", rows: int | None = None) -> Table:
+def table_of(path: Path, encoding: str = "", rows: int | None = None) -> OpenedTable:
     """The table in a file; of text at least the first `rows`."""
     kind, suffix = _class_of(path), path.suffix.lower()
     if kind is not None:
@@ -360,7 +360,7 @@ def _decoded(path: Path, encoding: str, most: int = -1) -> str:
 # Text in memory
 
 
-class _TextRows(Table):
+class _TextRows(OpenedTable):
     """Rows of text, as an Arrow table in memory."""
 
     rows: Any
@@ -632,7 +632,7 @@ def _whole(cells: Any) -> Any:
 # Tables with types
 
 
-class _TypedTable(Table):
+class _TypedTable(OpenedTable):
     def _of_names(self, places: Sequence[int], batches: Iterable[Any]) -> Iterator[Batch]:
         for batch in batches:
             yield {place: batch.column(self.names[place]) for place in places}

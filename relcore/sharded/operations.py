@@ -540,13 +540,15 @@ def adapt_shards(
 @dataclass(frozen=True)
 class ShardedInversion:
     """Mean cosine of recovered and true directions from the target's mean, over all rows but the anchors,
-    with its chance level; the settings used; row numbers of the anchors (k,); the written folder, or "".
+    with its chance level; the settings used; row numbers of the anchors (k,); the written folder, or "", and
+    the width of its rows, or 0.
     """
 
     score: Score
     spec: InversionSpec
     anchors: np.ndarray
     goal: str
+    width: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -614,4 +616,4 @@ def invert_shards(
     sums = runner.run(work, parts, "invert").arrays
     if goal:
         write_mapped(source, rows, goal, form, runner, "write")
-    return ShardedInversion(cosine_score(**sums), spec, chosen, goal)
+    return ShardedInversion(cosine_score(**sums), spec, chosen, goal, target.width if goal else 0)

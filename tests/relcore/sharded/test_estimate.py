@@ -1,16 +1,16 @@
 """What a job over shards will take: bytes and rows are known, and a trial leaves the result as it is."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from relcore.cli import main
 from relcore.runs.store import Store
-from relcore.sharded import estimate as estimates
-from relcore.sharded.estimate import Forecast, estimate, trial_shards
+from relcore.sharded import passes
 from relcore.sharded.operations import compare_shards
-from relcore.sharded.passes import PassResult, Runner, ShardRun
+from relcore.sharded.passes import Forecast, PassResult, Runner, ShardRun, estimate, trial_shards
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_npy
 
@@ -36,12 +36,12 @@ def test_seconds_grow_with_the_rows_and_gathered_rows_do_not(tmp_path, monkeypat
     ran = tuple(
         ShardRun(f"w{at % 2}", "s", 25, 1.0, seconds, 300.0) for at, seconds in enumerate([9, 9, 2, 2])
     )
-    monkeypatch.setattr(estimates, "MERGE_SECONDS", 0)
+    monkeypatch.setattr(passes, "MERGE_SECONDS", 0)
 
     def trial(runner, first):
         runner.done.append(("compare", PassResult({}, {}, ran, 4, 11.0)))
         runner.done.append(("gather rows", PassResult({}, {}, ran, 0, 0.0)))
-        return 5
+        return SimpleNamespace(width=5)
 
     found = estimate(trial, Runner(Store(tmp_path / "store")), [space], 4, 2)
     assert found.seconds == pytest.approx(100 * (2 / 25) / 2 * 2)  # both passes: all rows were tried
@@ -59,7 +59,7 @@ def test_the_result_is_the_same_after_a_trial(tmp_path):
     ]
     plain = compare_shards(*pair, 12, Runner(Store(tmp_path / "one")))
     runner = Runner(Store(tmp_path / "two"))
-    found = estimate(lambda run, *first: compare_shards(*first, 8, run) and 0, runner, pair, 3, 1)
+    found = estimate(lambda run, *first: compare_shards(*first, 8, run), runner, pair, 3, 1)
     assert (found.rows, found.trial_rows, found.shards, found.trial_shards) == (100, 30, 10, 3)
     assert found.seconds > 0
     assert compare_shards(*pair, 12, runner).scores == plain.scores
