@@ -17,7 +17,7 @@ from app.items import PICTURE, Items, cut, hover_columns, items_of, sheet_of, wi
 from app.page_settings import kept
 from app.panes import places_of_selected, select
 from app.plain_text import NAME, plain_html
-from app.tables import brushing_table, chance_html
+from app.tables import brushing_table
 from app.widgets import bound, edit_setting
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -150,7 +150,8 @@ def draw(workspace: Workspace) -> None:
         panes = RecoveredRows.of(recipe, inversion=result.spec, color_by=color_by)
         exports.export_bar(panes.draw((result, scene)), "invert-panes")
     with side:
-        st.html(_scores(pair, result))
+        table = result.report(side_names(pair, result.spec.route)).tables[0]
+        st.html(f'<div class="relscope-inversion">{table.html()}</div>')
     rows, inspected = st.columns([2.9, 1], gap="medium")
     with rows:
         _extremes(pair, result, workspace)
@@ -191,40 +192,6 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
         f"A matrix W, {rows:,} × {columns:,}, maps each centred row into the other space, for any ω. A row's"
         " length is lost: the recovered row has the anchors' mean length, reduced by the part of its"
         " direction that the anchors do not span. The panes include the anchors; the scores do not."
-    )
-
-
-def _scores(pair: Match, result: Inversion) -> str:
-    spec, choice, lines = result.spec, result.choice, []
-    source, target = side_names(pair, spec.route)
-    route = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
-    for name, score in result.scores.items():
-        own, null = name == spec.title, score.null
-        knows = "" if own else "unchanged vectors, " if name == "absolute copy" else "uses both spaces, "
-        chance = chance_html(null, knows) if null else f"<small>{knows.rstrip(', ')}</small>"
-        row = f"<th>{plain_html(name)}{chance}</th><td><b>{short(score)}</b></td>"
-        lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
-    pruned, n_anchors = spec.method == "pruned", f"{result.n_anchors:,}"
-    facts = {
-        "Settings": f"{spec.settings()}{', auto' if choice else ''}",
-        "Anchors kept": f"{short(result.kept, 1)} of {n_anchors}" if pruned else f"all {n_anchors}",
-        "Condition number": short(result.condition, 1) if np.isfinite(result.condition) else "∞",
-        "Directions recovered": f"{result.rank:,} of {result.shape[1]:,}",
-    }
-    lines += [f"<tr><th>{name}</th><td>{plain_html(value)}</td></tr>" for name, value in facts.items()]
-    more = " Anchors and condition: means over the prunings." if pruned and spec.omega > 1 else ""
-    if choice:
-        more += (
-            f" Auto: the best of {choice.n_tried} settings on {choice.n_held_out:,} held-out anchors at a"
-            f" time (mean cosine {short(choice.cosine)}), fitted on all anchors."
-        )
-    n, left = result.n_scored, counted(result.n, "held-out row")
-    rows = left if n == result.n else f"{n:,} of {left}"
-    return (
-        '<table class="relscope-inversion"><caption>Recovered to true, mean cosine:'
-        f" {plain_html(route)}</caption><tbody>{''.join(lines)}</tbody></table>"
-        f'<p class="relscope-facts">{rows}, after centring. Chance level: these rows permuted,'
-        f" 95 % band.{more}</p>"
     )
 
 

@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> Report:
         if isinstance(found, Report):
             return found
         result, (source,), facts = found
-        where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", ["", *facts["passes"]]
+        where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", facts["passes"]
     else:
         goal, n_shards = _place(options.target), ""
         with Bar(options) as bar, _readable(options.source) as place:
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> Report:
     mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
     row = {"written": where, "n": result.n, "dimension": result.width, "side": side}
     line = f"{where}: {result.n:,} rows × {result.width:,}{n_shards}, {mapped}"
-    return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=[*filter(None, passes)])
+    return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=passes)
 
 
 @contextmanager

@@ -34,8 +34,13 @@ from relcore.compare.reports import comparison_report
 from relcore.compare.scoring import ExactScores
 from relcore.engine.nearest import need_k
 from relcore.represent.representations import REPRESENTATIONS
-from relcore.scores.comparison import LIVE_QUERIES, class_labels, metrics_of_a_pair, score_forms
-from relcore.scores.reports import scores_report
+from relcore.scores.comparison import (
+    LIVE_QUERIES,
+    class_labels,
+    metrics_of_a_pair,
+    score_forms,
+    scores_report,
+)
 from relcore.spaces.matching import distinct_names, match
 
 if TYPE_CHECKING:

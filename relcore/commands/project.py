@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> Report:
         if isinstance(found, Report):
             return found
         result, (source,), facts = found
-        n, width, passes = result.n, result.width, ["", *facts["passes"]]
+        n, width, passes = result.n, result.width, facts["passes"]
         where = f" in {counted(len(source.shards), 'shard')}"
         anchors = source.ids_of(result.anchors) if options.save_anchors else ()
     else:
@@ -96,4 +96,4 @@ def run(options: argparse.Namespace) -> Report:
     line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
     line += ", centred" if options.center else ""
     row = {"n": n, "anchors": width, "similarity": how, "center": options.center}
-    return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=[*filter(None, passes)])
+    return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=passes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from relcore.base.numbers import counted, percent
 from relcore.base.report import Report
-from relcore.scores.reports import Scores, scores_report
+from relcore.scores.comparison import Scores, scores_report
 from relcore.scores.score import Score
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import Match, distinct_names

@@ -31,7 +31,7 @@ _AT_ONCE = 1024
 class ItemTable:
     """The columns and rows of a file, or of the parts of a parquet table; thread-safe.
 
-    `columns` are the kinds, `class_names` as of `relcore.files.tables.OpenedTable`; paths of images are relative to
+    `columns` are the kinds, `class_names` as of `OpenedTable`; paths of images are relative to
     `folder`. `encoding` is "" for a file that has none.
     """
 

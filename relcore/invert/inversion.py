@@ -300,8 +300,13 @@ class Inversion(Reported):
         kept = f"{short(self.kept, 1)} of" if self.spec.method == "pruned" else "all"
         used = (
             f"{self.spec.settings()}; anchors kept {kept} {self.n_anchors:,}; condition number {condition};"
-            f" directions reached {self.rank:,} of {self.shape[1]:,}"
+            f" directions recovered {self.rank:,} of {self.shape[1]:,}"
         )
+        if self.choice:
+            used += (
+                f"; the best of {self.choice.n_tried} settings on {self.choice.n_held_out:,} held-out anchors"
+                f" at a time (mean cosine {short(self.choice.cosine)}), fitted on all anchors"
+            )
         caption = f"scored on {scored}, as directions from the mean; chance level: these rows permuted"
         return recovery_report(
             route,

@@ -36,8 +36,7 @@ from relcore.linking.link import links_table
 from relcore.represent.similarity import RelativeProjection
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.scores.comparison import score_pair, score_table
-from relcore.scores.reports import score_cells
+from relcore.scores.comparison import score_cells, score_pair, score_table
 from relcore.scores.score import Score
 from relcore.spaces.matching import known_ids
 from relcore.spaces.space import LatentSpace

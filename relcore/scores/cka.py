@@ -448,11 +448,21 @@ def cosine_sums(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def cosine_score(n: np.ndarray, paired: np.ndarray, sums: np.ndarray, products: np.ndarray) -> Score:
-    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, by their `cosine_sums`. The chance level is exact
-    (Hoeffding 1951, theorem 2): its moments are ā·b̄ and ⟨A, B⟩ of A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ and B alike."""
-    n, means, null = int(n[0]), sums / n, None
-    a, b = products - n * means[:, :, None] * means[:, None, :]
+def cosine_score(
+    n: np.ndarray,
+    paired: np.ndarray,
+    sums: Sequence[np.ndarray],
+    products: Sequence[np.ndarray],
+    between: np.ndarray | None = None,
+) -> Score:
+    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, by their `cosine_sums`; `between` (w_a, w_b) takes aᵢ
+    to the coordinates of bᵢ. The chance level is exact (Hoeffding 1951, theorem 2): its moments are ā·b̄ and
+    ⟨A, B⟩ of A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ and B alike."""
+    n, null = int(n[0]), None
+    (a, b), means = products, [total / n for total in sums]
+    a, b = (side - n * np.outer(mean, mean) for side, mean in zip((a, b), means, strict=True))
+    if between is not None:
+        a, b, means[0] = a @ between, between @ b, means[0] @ between
     if n > 1:
         null = ChanceLevel.from_moments(means[0] @ means[1], np.vdot(a, b) / ((n - 1) * n**2))
     return Score(float(paired[0]) / n, metric="cosine", n=n, null=null)

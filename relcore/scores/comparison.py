@@ -16,8 +16,9 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.magnitude import centred, lengths
 from relcore.base.names import METRICS
-from relcore.base.numbers import counted, short
+from relcore.base.numbers import band, counted, short
 from relcore.base.plugins import named_in_errors
+from relcore.base.report import Report, Table
 from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.nearest import nearest_within, need_k, without_itself
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
@@ -569,6 +570,49 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     for n, titles in sampled.items():
         parts.append(f"{_listed(titles)}: {n:,} of the rows, drawn by their ids")
     return parts
+
+
+# What scores by representation and metric say of themselves.
+
+Scores = Mapping[str, Mapping[str, Score]]
+
+
+def scores_report(
+    scores: Scores,
+    sentence: str = "",
+    facts: Mapping[str, Any] | None = None,
+    *,
+    pair: Match | None = None,
+    anchors: Sequence[str] = (),
+    also: Sequence[str] = (),
+    figures: Mapping[str, Any] | None = None,
+) -> Report:
+    """A table of scores with half the sampling interval, the chance level and its 95 % band, and the recall
+    of approximate neighbours; the notes of the scores, and those given beside.
+    """
+    rows = score_table(scores)
+    caption = "; ".join([*circumstances(scores), "chance level: rows of one space permuted"])
+    table = Table("rows", rows, score_cells(rows), caption=f"{caption}.")
+    notes = [*also, *score_notes(scores, pair, anchors)]
+    return Report(sentence, (table,), facts or {}, notes, figures or {})
+
+
+def score_cells(table: pd.DataFrame) -> list[list[str]]:
+    """What people read of a `score_table`, the head first."""
+    approximate = "recall" in table
+    rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
+    rows[0] += ["recall, its 95 %, queries"] * approximate
+    for row in table.itertuples():
+        cells = [row.form, row.metric.split(",")[0], short(row.score)]
+        cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # NaN: all rows are queries
+        chance = [short(row.chance), band(row.null_low, row.null_high)]
+        cells += ["", ""] if pd.isna(row.chance) else chance
+        if approximate:
+            interval = band(row.recall_low, row.recall_high)
+            reached = f"{short(row.recall)}, {interval}, {row.recall_queries:.0f}"
+            cells.append("" if pd.isna(row.recall) else reached)
+        rows.append(cells)
+    return rows
 
 
 # Scores of all representations, from one pass.

@@ -27,13 +27,14 @@ from relcore.scores.cka import (
     CkaSums,
     RowSums,
     SpaceSums,
+    cosine_score,
     decided_note,
     power_near,
     sampled_rows,
     standing_apart,
 )
 from relcore.scores.neighbours import CONVENTIONS, Neighbours, widths_differ
-from relcore.scores.score import ChanceLevel, Score
+from relcore.scores.score import Score
 from relcore.spaces.matching import Match
 from relcore.spaces.split import Split
 
@@ -744,22 +745,16 @@ class Sums:
         return CkaSums(n, float(np.vdot(cross, cross)), self._space_sums(form, 0), self._space_sums(form, 1))
 
     def mean_cosine(self, form: str) -> Score:
-        n, between = self.n, self.plan.between(form)
-        means = [self.total(f"{form}/unit sum/{side}") / n for side in (0, 1)]
-        products = [
-            self.total(f"{form}/unit gram/{side}") - n * np.outer(mean, mean)
-            for side, mean in enumerate(means)
-        ]
+        between = self.plan.between(form)
         if form in self._crossing:
             paired = float(np.nansum(self.cosines(form), dtype=np.float64))
         else:
             paired = self.total(f"{form}/paired")
             paired = float(paired if between is None else np.vdot(paired, between))
-        if between is None:
-            between = np.eye(len(means[0]))
-        of_products = np.vdot(products[0] @ between, between @ products[1])
-        null = ChanceLevel.from_moments(means[0] @ between @ means[1], of_products / ((n - 1) * n**2))
-        return Score(paired / n, metric="cosine", n=n, null=null)
+        sums, grams = (
+            [self.total(f"{form}/unit {what}/{side}") for side in (0, 1)] for what in ("sum", "gram")
+        )
+        return cosine_score(np.array([self.n]), np.array([paired]), sums, grams, between)
 
     def decisive_rows(self, form: str) -> np.ndarray:
         """As `scores.cka.decisive_rows`, by their row numbers."""

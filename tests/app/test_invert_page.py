@@ -4,6 +4,8 @@ the way out.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from app.workspace import (
@@ -37,9 +39,9 @@ def pair_of(session: Session):
 
 
 def mean_cosines(session: Session) -> dict[str, str]:
-    table = next(block for block in session.html.split("<table") if 'relscope-inversion"' in block)
-    rows = [row for row in table.split("</table>")[0].split("<tr") if "<b>" in row]
-    return {row.split("<th>")[1].split("<small")[0]: row.split("<b>")[1].split("</b>")[0] for row in rows}
+    (table,) = re.findall(r'relscope-inversion">.*?</table>', session.html)
+    rows = [re.findall("<td.*?>(.*?)</td>", row) for row in table.split("<tr>")[2:]]
+    return {row[0]: row[1] for row in rows}
 
 
 def test_numbers_are_the_cores(open_page):
