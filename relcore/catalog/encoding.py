@@ -6,8 +6,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +31,8 @@ from relcore.runs.store import Store, in_use
 from relcore.spaces import space as spaces
 from relcore.spaces.ids import AuditedIds, GuessedIds, digest_of_columns
 from relcore.spaces.space import LatentSpace
+
+T = TypeVar("T")
 
 BLOCK_ROWS = 256
 _MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}
@@ -144,7 +151,8 @@ def _block_keys(dataset: Dataset, encoder: Encoder, block_rows: int) -> dict[tup
     n = len(dataset)
     size = n if dataset.kind == "graph" else block_rows
     blocks = [(start, min(start + size, n)) for start in range(0, n, size)]
-    return {block: key_of("block", dataset.digest, encoder, *block) for block in blocks}
+    what = "block by length" if encoder.by_length else "block"
+    return {block: key_of(what, dataset.digest, encoder, *block) for block in blocks}
 
 
 def _blocks(
@@ -155,30 +163,97 @@ def _blocks(
     report: Progress,
     block_rows: int,
 ) -> dict[str, np.ndarray]:
-    """The rows of each output; the encoder, slow to load, is prepared with the first missing block."""
-    encode_batch: EncodeBatch | None = None
+    """The rows of each output; the encoder, slow to load, is prepared if a block is missing."""
     wholes: dict[str, np.ndarray] = {}
-    for (start, stop), key in _block_keys(dataset, encoder, block_rows).items():
-        entry = store.get(key)
-        if entry is None and encode_batch is None:
-            restored = trained is not None
-            encode_batch = encoder.restore(trained, dataset) if restored else encoder.prepare(dataset, report)
-            if _block_keys(dataset, encoder, block_rows)[start, stop] != key:
-                raise SpaceError(
-                    f"{encoder.title}: expected files that stay as they are while they are read, got others;"
-                    " encode again"
-                )
-        if entry is None:
-            rows = encode_batch(dataset.items(start, stop))
-            _check(encoder, rows, dataset.ids[start:stop])
-            store.put(key, {str(i): rows[output] for i, output in enumerate(encoder.outputs)})
-        else:
-            rows = {output: entry.arrays[str(i)] for i, output in enumerate(encoder.outputs)}
+    missing, n_done = {}, 0
+    items = _Items(dataset, encoder, block_rows)
+
+    def add(places: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
+        nonlocal n_done
         for output in encoder.outputs:
             shape = (len(dataset), rows[output].shape[1])
-            wholes.setdefault(output, np.empty(shape, np.float32))[start:stop] = rows[output]
-        report(stop, len(dataset), f"{encoder.title}: {stop:,} of {len(dataset):,} rows")
+            wholes.setdefault(output, np.empty(shape, np.float32))[places] = rows[output]
+        n_done += len(places)
+        report(n_done, len(dataset), f"{encoder.title}: {n_done:,} of {len(dataset):,} rows")
+
+    for block, key in _block_keys(dataset, encoder, block_rows).items():
+        entry = store.get(key)
+        if entry is None:
+            missing[block] = key
+        else:
+            add(
+                items.places(*block),
+                {output: entry.arrays[str(i)] for i, output in enumerate(encoder.outputs)},
+            )
+    if not missing:
+        return wholes
+    encode_batch = encoder.prepare(dataset, report) if trained is None else encoder.restore(trained, dataset)
+    if not missing.items() <= _block_keys(dataset, encoder, block_rows).items():
+        raise SpaceError(
+            f"{encoder.title}: expected files that stay as they are while they are read, got others;"
+            " encode again"
+        )
+    # Beside the work of a block, the next one is read, and the last one is written.
+    with ThreadPoolExecutor(1) as reading, ThreadPoolExecutor(1) as writing:
+        written = writing.submit(lambda: None)
+        read = partial(items.read, encode_batch)
+        for block, (places, given) in _ahead(missing, read, reading):
+            rows = encode_batch(given)
+            _check(encoder, rows, dataset.ids[places])
+            written.result()
+            arrays = {str(i): rows[output] for i, output in enumerate(encoder.outputs)}
+            written = writing.submit(copy_context().run, store.put, missing[block], arrays)
+            add(places, rows)
+        written.result()
     return wholes
+
+
+def _ahead(
+    places: Iterable[T], read: Callable[[T], Any], thread: ThreadPoolExecutor
+) -> Iterator[tuple[T, Any]]:
+    """Each place with what `read` gives for it, which the thread reads while the one before is used."""
+    waiting: deque[tuple[T, Future[Any]]] = deque()
+    for place in places:
+        waiting.append((place, thread.submit(read, place)))
+        if len(waiting) > 1:
+            before, future = waiting.popleft()
+            yield before, future.result()
+    for place, future in waiting:
+        yield place, future.result()
+
+
+_WINDOW = 128  # blocks whose texts are sorted by length
+
+
+class _Items:
+    """The items of blocks: consecutive ones, or for an encoder that pads texts, of a window sorted by length,
+    the longest first, so that the time left is not underestimated.
+    """
+
+    def __init__(self, dataset: Dataset, encoder: Encoder, block_rows: int) -> None:
+        self.dataset, self.sorted, self.size = dataset, encoder.by_length, _WINDOW * block_rows
+        self.first, self.texts, self.order = -1, [], np.empty(0, np.int64)
+
+    def places(self, start: int, stop: int) -> np.ndarray:
+        """The numbers of the rows of a block, (m,)."""
+        if not self.sorted:
+            return np.arange(start, stop)
+        first = start // self.size * self.size
+        if self.first != first:
+            self.texts = self.dataset.items(first, min(first + self.size, len(self.dataset)))
+            self.order = np.argsort([-len(text) for text in self.texts], kind="stable")
+            self.first = first
+        return first + self.order[start - first : stop - first]
+
+    def read(self, encode_batch: EncodeBatch, block: tuple[int, int]) -> tuple[np.ndarray, Any]:
+        """The rows of a block, and what the function takes for it: its items, or what it makes of them
+        ahead.
+        """
+        places = self.places(*block)
+        items = (
+            [self.texts[row] for row in places - self.first] if self.sorted else self.dataset.items(*block)
+        )
+        return places, encode_batch.ahead(items) if hasattr(encode_batch, "ahead") else items
 
 
 def _check(encoder: Encoder, rows: dict[str, np.ndarray], ids: np.ndarray) -> None:

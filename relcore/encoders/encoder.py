@@ -35,6 +35,7 @@ class Encoder(ABC):
     kind: ClassVar[Kind]
     version: ClassVar[int] = 1  # raise it when a change of code changes the vectors
     short: ClassVar[str] = ""  # a second name on the command line
+    by_length: ClassVar[bool] = False  # texts in blocks of similar length, because a batch is padded
 
     __post_init__ = check
 
@@ -93,7 +94,9 @@ class Encoder(ABC):
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         """Load or fit, and return the function that encodes a list of items, always to the same rows.
 
-        The lists are blocks of consecutive items; of kind "graph" one list of all nodes.
+        The lists are blocks of items; of kind "graph" one list of all nodes. If the function has an attribute
+        `ahead`, a function of such a list, it gets what that returns instead, which a thread has made
+        before.
 
         Raises
         ------

@@ -153,7 +153,8 @@ def _checked(folder: Path, name: str) -> Path:
 
 # Torch: a forward pass over a list in batches that fit the device.
 
-_AT_ONCE = 32  # larger batches do not fit the caches of a CPU, and of texts are padded more
+_AT_ONCE = 32  # larger batches do not fit the caches of a CPU
+_AT_ONCE_ON_GPU = 256
 
 
 class TorchBatches:
@@ -167,7 +168,7 @@ class TorchBatches:
     forward : function
         m items → {output: tensor (m, d)}; it moves its inputs to the device.
     size : int, optional
-        Items of a batch; by default 32, on a GPU the whole list.
+        Items of a batch; by default 32, on a GPU 256.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class TorchBatches:
         size: int | None = None,
     ) -> None:
         self.forward, self.device = forward, device
-        self.size = size or (_AT_ONCE if device == "cpu" else 1 << 30)
+        self.size = size or (_AT_ONCE if device == "cpu" else _AT_ONCE_ON_GPU)
 
     def __call__(self, items: list[Any]) -> dict[str, np.ndarray]:
         import torch
@@ -289,8 +290,7 @@ class _PretrainedRows:
             self.model = self.whole.get_encoder()
         self.pooled = self.pooled or self.model
         self.prepare = _preparer(spec, folder)
-        # Texts of a list differ in length: the fewer in a batch, the less they are padded.
-        self.batches = TorchBatches(self._forward, self.device, _AT_ONCE if spec.kind == "texts" else None)
+        self.batches = TorchBatches(self._forward, self.device)
 
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
         raise NotImplementedError
@@ -399,6 +399,7 @@ class PretrainedText(PretrainedEncoder):
     )
 
     kind: ClassVar = "texts"
+    by_length: ClassVar = True
     other_poolings: ClassVar = "'mean'"
 
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
@@ -421,6 +422,7 @@ class MiniLM(Layered):
     )
 
     kind: ClassVar = "texts"
+    by_length: ClassVar = True
     title: ClassVar = "MiniLM"
 
     def __post_init__(self) -> None:
@@ -459,6 +461,10 @@ def minilm_folder() -> Path:
     return folder
 
 
+class _Tokens(list):
+    """Arrays of the numbers of tokens, one for each text."""
+
+
 class _SentenceRows(_PretrainedRows):
     """Rows of texts, which are sorted by length to reduce padding."""
 
@@ -469,21 +475,24 @@ class _SentenceRows(_PretrainedRows):
         self.max_tokens = min(limit for limit in limits if limit)
         self._try_out()
 
-    def __call__(self, texts: list[str]) -> dict[str, np.ndarray]:
-        tokens = self.prepare(texts, truncation=True, max_length=self.max_tokens)["input_ids"]
+    def ahead(self, texts: list[str]) -> _Tokens:
+        settings = {"return_attention_mask": False, "return_token_type_ids": False}
+        tokens = self.prepare(texts, truncation=True, max_length=self.max_tokens, **settings)["input_ids"]
+        return _Tokens(np.array(ids, dtype=np.int64) for ids in tokens)
+
+    def __call__(self, texts: list[str] | _Tokens) -> dict[str, np.ndarray]:
+        tokens = texts if isinstance(texts, _Tokens) else self.ahead(texts)
         order = np.argsort([len(ids) for ids in tokens], kind="stable")
         rows = self.batches([tokens[row] for row in order])
         back = np.argsort(order)
         return {output: matrix[back] for output, matrix in rows.items()}
 
-    def _forward(self, items: list[list[int]]) -> dict[str, torch.Tensor]:
-        import torch
-
-        longest = max(1, *map(len, items))
-        padding = self.prepare.pad_token_id or 0
-        ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in items], device=self.device)
-        lengths = torch.tensor([len(row) for row in items], device=self.device)
-        mask = (torch.arange(longest, device=self.device) < lengths[:, None]).long()
+    def _forward(self, items: list[np.ndarray]) -> dict[str, torch.Tensor]:
+        lengths = np.array([len(row) for row in items])
+        known = np.arange(max(1, lengths.max())) < lengths[:, None]
+        padded = np.full(known.shape, self.prepare.pad_token_id or 0)
+        padded[known] = np.concatenate(items)
+        ids, mask = self._on_device(padded), self._on_device(known.astype(np.int64))
         if self.spec.pooling == "pooled":
             return self._pooled_output(input_ids=ids, attention_mask=mask)
         states, _ = self._states(input_ids=ids, attention_mask=mask)
@@ -491,6 +500,13 @@ class _SentenceRows(_PretrainedRows):
             return {output: state[:, 0] for output, state in states.items()}
         weights = (mask / mask.sum(dim=1, keepdim=True).clamp(min=1))[..., None]
         return {output: (state.float() * weights).sum(dim=1) for output, state in states.items()}
+
+    def _on_device(self, array: np.ndarray) -> torch.Tensor:
+        import torch
+
+        tensor = torch.from_numpy(array)
+        # Copied from pinned memory, for which the GPU's work need not be waited for.
+        return tensor if self.device == "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
 
     def _try_out(self) -> None:
         """Raise an error at once if the model gives every text the same vector.
@@ -501,7 +517,7 @@ class _SentenceRows(_PretrainedRows):
 
         first = (self.prepare("a")["input_ids"] or [0])[0]
         with torch.inference_mode():
-            rows = self._forward([[first, 1, 1], [first, 2, 2]])
+            rows = self._forward([np.array([first, 1, 1]), np.array([first, 2, 2])])
         for output, matrix in rows.items():
             if self.spec.pooling == "cls" and torch.allclose(matrix[0], matrix[1], rtol=0, atol=1e-7):
                 raise SpaceError(

@@ -7,12 +7,14 @@ import signal
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import current_thread
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.catalog import encoding
 from relcore.catalog.catalog import encode_again, encoding_spec, load_encoding
 from relcore.catalog.encoding import encode, encode_job, encoding_job_key, encoding_key
 from relcore.encoders.dataset import Dataset, DatasetSpec
@@ -306,3 +308,79 @@ def test_a_spec_is_encoded_again_to_the_same_bytes_unless_its_dataset_has_change
     other = encoding_spec(dataset, encoder, "", "0" * 32, space.name)
     with pytest.raises(SpaceError, match="its dataset or the files of its encoder have changed"):
         encode_again(other, store)
+
+
+@dataclass(frozen=True)
+class Lengths(Encoder):
+    """The length of each text and its number of letters a; leaves a line for each block and each thread."""
+
+    log: str
+
+    kind: ClassVar = "texts"
+    by_length: ClassVar = True
+    title: ClassVar = "Lengths"
+
+    def prepare(self, dataset, report):
+        class Batch:
+            @staticmethod
+            def ahead(texts):
+                note(self.log, f"ahead {current_thread().name.partition('-')[0]}")
+                return [(len(text), text.count("a")) for text in texts]
+
+            def __call__(_, counts):
+                lengths = [length for length, _ in counts]
+                note(self.log, f"block {len(counts) * max(lengths)} {lengths[0]} {lengths[-1]}")
+                return {"": np.array(counts, dtype=np.float32)}
+
+        return Batch()
+
+
+@pytest.fixture
+def texts():
+    lengths = np.random.default_rng(0).integers(1, 60, size=100)
+    return ["ab" * int(n // 2) + "a" * int(n % 2) for n in lengths]
+
+
+def texts_that_end(texts, end):
+    """A dataset whose reader fails from a row on."""
+
+    def read(start, stop):
+        if stop > end:
+            raise OSError("unplugged")
+        return texts[start:stop]
+
+    ids = [f"t{i}" for i in range(len(texts))]
+    return Dataset(read, ids, name="texts", kind="texts", content=lambda: [b"texts"])
+
+
+def test_texts_are_encoded_in_the_order_of_their_lengths_within_a_window(store, log, texts, monkeypatch):
+    monkeypatch.setattr(encoding, "_WINDOW", 5)  # of blocks of 10
+    [space] = encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
+    expected = np.array([(len(text), text.count("a")) for text in texts], dtype=np.float32)
+    np.testing.assert_array_equal(space.vectors, expected)
+    blocks = np.array([line[1:4] for line in notes(log, "block")], dtype=int)
+    assert len(blocks) == 10
+    ends = blocks[:, 1:].ravel()
+    for window in (ends[:10], ends[10:]):
+        assert (np.diff(window) <= 0).all()
+    padded, lengths = (
+        sum(10 * max(map(len, texts[i : i + 10])) for i in range(0, 100, 10)),
+        sum(map(len, texts)),
+    )
+    assert (blocks[:, 0].sum() - lengths) < (padded - lengths) / 3
+    assert store.entries() == [encoding_key(texts_that_end(texts, 100).digest, Lengths(log))]
+
+
+def test_blocks_are_prepared_ahead_by_a_thread(store, log, texts):
+    encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
+    assert {line[1] for line in notes(log, "ahead")} == {"ThreadPoolExecutor"}
+
+
+def test_sorted_blocks_that_are_done_are_not_computed_again(store, log, texts, monkeypatch):
+    monkeypatch.setattr(encoding, "_WINDOW", 5)
+    with pytest.raises(OSError, match="unplugged"):
+        encode(texts_that_end(texts, 50), Lengths(log), store, block_rows=10)
+    assert len(notes(log, "block")) == 5
+    [space] = encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
+    assert len(notes(log, "block")) == 10
+    np.testing.assert_array_equal(space.vectors[:, 0], list(map(len, texts)))
