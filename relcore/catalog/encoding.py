@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import OF_KIND, extra
 from relcore.base.names import ENCODERS
@@ -193,7 +194,9 @@ def _blocks(
             f"{encoder.title}: expected files that stay as they are while they are read, got others;"
             " encode again"
         )
-    # Beside the work of a block, the next one is read, and the last one is written.
+    # The next block is read beside the work of one, and on a GPU the last one is written. On a CPU writing
+    # takes little of the time, and a kill costs one block only.
+    beside = torch_name() != "cpu"
     with ThreadPoolExecutor(1) as reading, ThreadPoolExecutor(1) as writing:
         written = writing.submit(lambda: None)
         read = partial(items.read, encode_batch)
@@ -203,6 +206,8 @@ def _blocks(
             written.result()
             arrays = {str(i): rows[output] for i, output in enumerate(encoder.outputs)}
             written = writing.submit(copy_context().run, store.put, missing[block], arrays)
+            if not beside:
+                written.result()
             add(places, rows)
         written.result()
     return wholes

@@ -384,3 +384,20 @@ def test_sorted_blocks_that_are_done_are_not_computed_again(store, log, texts, m
     [space] = encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
     assert len(notes(log, "block")) == 10
     np.testing.assert_array_equal(space.vectors[:, 0], list(map(len, texts)))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_on_a_gpu_a_block_is_written_beside_the_work_on_the_next(store, log, texts, monkeypatch, device):
+    put, beside = Store.put, []
+
+    def slowly(store, key, *entry):
+        before = len(notes(log, "block"))
+        if before < 10 and device == "cuda":
+            until(lambda: len(notes(log, "block")) > before)
+        put(store, key, *entry)
+        beside.append(len(notes(log, "block")) - before)
+
+    monkeypatch.setattr(encoding, "torch_name", lambda: device)
+    monkeypatch.setattr(Store, "put", slowly)
+    encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
+    assert sum(beside) == (9 if device == "cuda" else 0)
