@@ -2,7 +2,7 @@
 new version.
 
 Three spaces: a digit network (ViT), MiniLM on Wikipedia sentences, bundled words. Each draw takes other rows
-and rounds both versions apart. A line for each draw goes to a file as soon as it is there (default
+and rounds both versions apart. Then 1, 3 and 40 rows are broken in each of `BROKEN`. A line for each draw goes to a file as soon as it is there (default
 drift_rates.jsonl, which git ignores), and the same command resumes where it was stopped. The table goes to
 benchmarks/drift_rates.md.
 """
@@ -47,23 +47,23 @@ def main() -> None:
     )
     parser.add_argument("--file", type=Path, default=Path("drift_rates.jsonl"))
     options = parser.parse_args()
-    if unknown := set(options.changes) - set(CHANGES):
-        parser.error(f"expected changes among {'; '.join(CHANGES)}, got {'; '.join(sorted(unknown))}")
+    if unknown := set(options.changes) - {*CHANGES, *BROKEN}:
+        parser.error(
+            f"expected changes among {'; '.join([*CHANGES, *BROKEN])}, got {'; '.join(sorted(unknown))}"
+        )
     lines = options.file.read_text().splitlines() if options.file.is_file() else []
     done = {(one["change"], one["space"], one["draw"]): one for one in map(json.loads, lines)}
-    for change in options.changes or CHANGES:
+    for change in options.changes or [*CHANGES, *BROKEN]:
         for space in SPACES:
             for draw in range(0 if left_out(change, space) else 34 if change in NULLS else 8):
                 if (change, space, draw) not in done:
-                    done[change, space, draw] = found = {
-                        "change": change,
-                        "space": space,
-                        "draw": draw,
-                        **alarms(change, space, draw),
-                    }
+                    found = broken_alarms if change in BROKEN else alarms
+                    one = {"change": change, "space": space, "draw": draw, **found(change, space, draw)}
+                    done[change, space, draw] = one
                     with options.file.open("a") as file:
-                        file.write(json.dumps(found) + "\n")
-        print(f"{change}: {rates([one for one in done.values() if one['change'] == change])}", flush=True)
+                        file.write(json.dumps(one) + "\n")
+        of_change = [one for one in done.values() if one["change"] == change]
+        print(f"{change}: {(rates if change in CHANGES else broken_rates)(of_change)}", flush=True)
     if not options.changes:
         TABLE.write_text(table(list(done.values())), encoding="utf-8")
 
@@ -113,6 +113,29 @@ def alarms(change: str, space: str, draw: int) -> dict[str, list[bool]]:
     situations = (EVERYTHING_NEW, NEW_QUERIES)
     judged = {name: drift.judged(one) for name, one in (("default", DEFAULT), ("strict", STRICT))}
     return {name: [verdict.alarmed([one]) for one in situations] for name, verdict in judged.items()}
+
+
+def broken_alarms(kind: str, space: str, draw: int) -> dict[str, list[bool]]:
+    """Whether only broken rows alarm, with 1, 3 and 40 of them; in every second draw the new version is
+    rotated, too."""
+    vectors, _ = space_of(space)
+    found = []
+    for n_broken in N_BROKEN:
+        rng = np.random.default_rng((crc32(kind.encode()), SPACES.index(space), draw, n_broken))
+        base = vectors[rng.choice(len(vectors), ROWS, replace=False)]
+        old, new = rounded(base, rng), rounded(base, rng)
+        some, ids = rng.choice(ROWS, n_broken, replace=False), np.array([str(row) for row in range(ROWS)])
+        new = turned(new, None, rng) if draw % 2 else new
+        kept = np.ones(ROWS, bool)
+        if BROKEN[kind] is None:
+            kept[some] = False
+        else:
+            new = np.array(new, np.float32)
+            new[some] = BROKEN[kind](new, some, rng)
+        pair = LatentSpace(old, ids, name="old"), LatentSpace(new[kept], ids[kept], name="new")
+        drift = DriftCheck(n_queries=50, random_state=draw).run(pair)
+        found.append(drift.judged(DEFAULT).alarmed([]))
+    return {"default": found}
 
 
 def rounded(vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -200,6 +223,26 @@ CHANGES: dict[str, Change] = {
     "5 % of the rows shuffled": shuffled(0.05),
     "layers swapped": unchanged,
 }
+N_BROKEN = (1, 3, 40)
+Breaks = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
+# What becomes of some rows (m,) of X (n, d); None: they are missing.
+BROKEN: dict[str, Breaks | None] = {
+    "missing": None,
+    "zero": lambda X, some, rng: 0 * X[some],
+    "all equal to another row": lambda X, some, rng: X[(some[:1] + 1) % len(X)],
+    "each equal to the next row": lambda X, some, rng: X[(some + 1) % len(X)],
+    "nearly equal to another row": lambda X, some, rng: rounded(X[(some + 7) % len(X)], rng),
+    "one number in all dimensions": lambda X, some, rng: np.abs(X[some]).mean(axis=1, keepdims=True),
+    "second half zero": lambda X, some, rng: X[some] * (np.arange(X.shape[1]) < X.shape[1] // 2),
+    "times 1,000": lambda X, some, rng: 1000 * X[some],
+    "times 1e-10": lambda X, some, rng: 1e-10 * X[some],
+    "negated": lambda X, some, rng: -X[some],
+    "noise": lambda X, some, rng: X.std() * rng.normal(size=X[some].shape),
+    "the mean row": lambda X, some, rng: rounded(np.tile(X.mean(axis=0), (len(some), 1)), rng),
+    "one large number": lambda X, some, rng: X[some] + 100 * X.std() * (np.arange(X.shape[1]) == 3),
+    "dimensions in another order": lambda X, some, rng: X[some, ::-1],
+    "signs alone": lambda X, some, rng: X.std() * np.sign(X[some]),
+}
 NULLS = ("A/A", "A/A, rows drawn with repetition", "rotation")
 
 
@@ -212,6 +255,11 @@ def rates(found: list[dict]) -> list[str]:
     """Alarms of draws: everything new and new queries, by the default thresholds, then by zero."""
     columns = [[one[kind][place] for one in found] for kind in ("default", "strict") for place in (0, 1)]
     return [f"{sum(column)} of {len(column)}" for column in columns]
+
+
+def broken_rates(found: list[dict]) -> list[str]:
+    """Alarms of draws with 1, 3 and 40 broken rows."""
+    return [f"{sum(one['default'][n] for one in found)} of {len(found)}" for n in range(len(N_BROKEN))]
 
 
 def table(found: list[dict]) -> str:
@@ -248,6 +296,19 @@ def table(found: list[dict]) -> str:
             lines.append(
                 f"| {change} | {kind} | {' | '.join(rates(of_change)[places])} | {'; '.join(by_space)} |"
             )
+    lines += [
+        "",
+        "## Broken rows",
+        "",
+        f"Some of the {ROWS} rows were whole and are broken in the new version, which is rotated, too, in half of the",
+        "draws. Alarms of draws, all spaces, by broken rows alone (`--gate planned`).",
+        "",
+        f"| broken rows | {' | '.join(map(str, N_BROKEN))} |",
+        "|---|---|---|---|",
+    ]
+    for kind in BROKEN:
+        of_kind = [one for one in found if one["change"] == kind]
+        lines.append(f"| {kind} | {' | '.join(broken_rates(of_kind))} |")
     return "\n".join([*lines, ""])
 
 

@@ -99,8 +99,14 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
         for side, usual in zip(("Old", "New"), pair, strict=True):
             look |= {"index": list(labels).index(usual), "key": f"drift.{side.lower()}-{place}"}
             specs.append(kept(st.selectbox, f"{side} version", list(labels), **look))
+        told = (
+            "Another model: its neighbourhoods and coordinates may differ, and only broken rows are an alarm."
+        )
+        change = segments(
+            "New is", {"version": "A version", "model": "Another model, planned"}, "drift.change", help=told
+        )
         thresholds = thresholds_of()
-    old, new = specs
+    (old, new), planned = specs, change == "model"
     if old == new:
         messages.info("Choose two different versions.", icon=":material/difference:")
         return
@@ -109,14 +115,16 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     if drift is None:
         return
     verdict = drift.judged(thresholds)
-    messages.lead(f"<b>{plain_html(drift.headline(verdict))}</b>")
-    for place, situation in zip(st.columns(2, gap="medium"), SITUATIONS, strict=True):
+    messages.lead(f"<b>{plain_html(drift.headline(verdict, planned))}</b>")
+    for place, situation in zip(
+        st.columns(2, gap="medium"), () if planned else SITUATIONS, strict=not planned
+    ):
         alarm = verdict.alarmed([situation])
         (place.warning if alarm else place.success)(
             f"{plain(describe(drift, verdict, situation))}  \n:small[{plain(SITUATIONS[situation].help)}]",
             icon=":material/notifications_active:" if alarm else ":material/check:",
         )
-    for caution in cautions(drift, verdict):
+    for caution in cautions(drift, verdict, planned):
         st.caption(plain(caution))
     st.markdown(shares_in_words(drift))
     recipe = DriftChart(old=old, new=new, digests=compute.digests(specs), drift=task, thresholds=thresholds)
@@ -181,7 +189,7 @@ def thresholds_of() -> Thresholds:
     with st.popover("Thresholds", icon=":material/tune:", key="drift.thresholds"):
         st.caption(
             "An alarm fires when the change exceeds the noise level (float16 rounding) by the threshold, or"
-            " the share of broken rows that in the old version."
+            " when more rows than this share were whole and are broken."
         )
         for column, situation in zip(st.columns(3, gap="medium"), TABLES, strict=True):
             column.markdown(f"**{TABLES[situation].title}**")

@@ -27,13 +27,17 @@ GATES = {
     "either": ("everything_new", "new_queries"),
     "everything-new": ("everything_new",),
     "new-queries": ("new_queries",),
+    "planned": (),
 }
 
 
 @dataclass
 class DriftOptions:
     gate: str = setting(
-        "either", choices=tuple(GATES), help="The situation whose alarms decide the exit code."
+        "either",
+        choices=tuple(GATES),
+        help="The situation whose alarms decide the exit code; planned: the new version is meant to be"
+        " another model, and only broken rows are an alarm.",
     )
     thresholds: str = setting(
         None,
@@ -46,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
         " that shift, scale and rotation do not matter. New queries, old vectors: they matter. Both raise"
-        " an alarm if more rows are missing, zero or repeated than in the old version, or more"
-        " dimensions constant; rows that only the new version has are left out. The exit code is 1 after an"
+        " an alarm if one row that was whole is missing, zero, repeated or out of place, or more dimensions"
+        " constant; rows that only the new version has are left out. The exit code is 1 after an"
         " alarm, 0 without one, 2 after an error."
     )
     parser.add_argument("old", metavar="OLD", help=SPACE_HELP)

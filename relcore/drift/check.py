@@ -16,7 +16,7 @@ import pandas as pd
 
 from relcore.base import records
 from relcore.base.access import expanded, regular_file
-from relcore.base.errors import NoCommonId, SpaceError, need_one_of
+from relcore.base.errors import NoCommonId, SpaceError, need_one_of, quote
 from relcore.base.names import Named
 from relcore.base.numbers import general, short
 from relcore.base.settings import setting
@@ -29,6 +29,7 @@ from relcore.drift.measures import (
     NEW_QUERIES,
     ROWS,
     STEPS,
+    Broken,
     Measure,
     SearchedRows,
     across,
@@ -84,16 +85,18 @@ class NewQueries(_Shares):
 
 @dataclass(frozen=True)
 class BrokenRows(_Shares):
-    """Tolerances, 0 … 1, in both situations: for the increase in missing, zero and repeated rows, in all
-    rows and in each class, and in constant dimensions."""
+    """Tolerances, 0 … 1, in both situations: for rows that were whole and are missing, zero, repeated or
+    out of place, of all rows and of each class, and for an increase in constant dimensions."""
 
-    missing: float = 0.01
-    zero: float = 0.01
-    repeated: float = 0.01
+    missing: float = 0.0
+    zero: float = 0.0
+    repeated: float = 0.0
+    moved: float = 0.0
     constant: float = 0.01
     class_missing: float = 0.05
     class_zero: float = 0.05
     class_repeated: float = 0.05
+    class_moved: float = 0.05
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,10 @@ SITUATIONS = {
 }
 TABLES = {
     **SITUATIONS,
-    ROWS: Named("Broken rows", help="rows that are missing, zero or repeated, and constant dimensions"),
+    ROWS: Named(
+        "Broken rows",
+        help="rows that were whole and are missing, zero, repeated or out of place, and constant dimensions",
+    ),
 }
 QUANTITIES = {
     "churn": Named("churn", help="share of the nearest neighbours that changed"),
@@ -161,6 +167,10 @@ QUANTITIES = {
     "repeated": Named(
         "repeated rows",
         help="share of the rows that repeat another row's vector, which the other version tells apart",
+    ),
+    "moved": Named(
+        "rows out of place",
+        help="share of the rows that another change than that of all others moved; 0 where most rows moved",
     ),
     "constant": Named("constant dimensions", help="share of the dimensions that have one number in all rows"),
 }
@@ -187,7 +197,8 @@ class Check:
 
 @dataclass(frozen=True)
 class DriftVerdict:
-    """All checks of a drift; `impossible` maps a situation that cannot work to the reason."""
+    """All checks of a drift; `impossible` maps a situation that cannot work to the reason. Without a
+    situation only broken rows are an alarm."""
 
     checks: tuple[Check, ...]
     impossible: dict[str, str]
@@ -200,12 +211,13 @@ class DriftVerdict:
             key=lambda one: (
                 one.measure.situation != ROWS,
                 bool(one.measure.group),
+                one.measure.quantity == "moved",  # also counts repeated rows, of which less is known then
                 one.threshold - one.sure,
             ),
         )
 
     def alarmed(self, situations: Sequence[str] = tuple(SITUATIONS)) -> bool:
-        return any(name in self.impossible or self.alarms(name) for name in situations)
+        return any(name in self.impossible or self.alarms(name) for name in (ROWS, *situations))
 
     def table(self) -> pd.DataFrame:
         columns = ("situation", "quantity", "group", "value", "noise", "sure", "threshold", "alarm", "n")
@@ -260,6 +272,8 @@ class Drift:
         Mean over the new queries of 1 / rank of the own old vector, 0 beyond k + 1.
     measures : tuple of Measure
         Of all rows first, then class by class.
+    broken : tuple of Broken
+        Which rows are missing, zero, repeated and out of place.
     left_out : int
         Classes with fewer than `FEWEST` queries: only their ρ is measured.
     """
@@ -282,6 +296,7 @@ class Drift:
     churn_uncentred: float
     reciprocal_rank: float | None
     measures: tuple[Measure, ...]
+    broken: tuple[Broken, ...]
     left_out: int
 
     @cached_property
@@ -300,11 +315,26 @@ class Drift:
     def judged(self, thresholds: Thresholds) -> DriftVerdict:
         return judge(self.measures, thresholds, self.widths)
 
-    def headline(self, verdict: DriftVerdict) -> str:
-        """The verdict in one sentence."""
+    def headline(self, verdict: DriftVerdict, planned: bool = False) -> str:
+        """The verdict in one sentence; `planned` where the new version is meant to be another model."""
         old, new = (repr(name) for name in self.names)
         if worst := verdict.alarms(ROWS):
-            return f"Drift: {new} has more {excess(worst[0])}."
+            fresh = {one.quantity: one for one in self.broken if one.n}
+            if not (first := fresh.get(worst[0].measure.quantity)):
+                return f"Drift: {new} has more {excess(worst[0])}."
+            rest = [f"{one.n:,} {QUANTITIES[name].title}" for name, one in fresh.items() if one is not first]
+            rest = f"; and {', '.join(rest)}" if rest else ""
+            return (
+                f"Drift: {new} breaks rows that were whole in {old}: {first.n:,}"
+                f" {QUANTITIES[first.quantity].title} ({quote(first.ids[:3])}{', …' * (first.n > 3)}){rest}."
+            )
+        if planned:
+            changed = self.of(EVERYTHING_NEW, "churn").value
+            return (
+                f"No broken rows: all rows of {old} are in {new}. {100 * changed:.0f} % of the"
+                f" {self.k} nearest neighbours are others, as between two models; embed rows and queries"
+                " again, and do not mix the two."
+            )
         if self.unrelated:
             return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
         everything, queries = (verdict.alarmed([situation]) for situation in (EVERYTHING_NEW, NEW_QUERIES))
@@ -355,7 +385,7 @@ class DriftCheck(Task[Drift]):
     """
 
     kind: ClassVar[str] = "drift"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     result: ClassVar[str] = "relcore.drift.check:Drift"
     title: ClassVar[str] = "Drift between two versions"
 
@@ -394,7 +424,7 @@ class DriftCheck(Task[Drift]):
         measures = measures_of(split, shares, queries, self.jitter, groups)
         measured = {measure.group for measure in measures if measure.quantity == "churn"}
         whole = {} if spaces[0].labels is None else classes(replace(pair, source=spaces[0]))
-        measures += broken(*spaces, pair, self.jitter, whole, self.shared)
+        of_rows, kinds = broken(*spaces, pair, self.jitter, whole, self.shared)
         return Drift(
             names=tuple(distinct_names((pair.source, pair.target))),
             n=len(pair),
@@ -413,7 +443,8 @@ class DriftCheck(Task[Drift]):
             chance_rho=chance_rho,
             churn_uncentred=shares.churn_uncentred,
             reciprocal_rank=shares.reciprocal_rank,
-            measures=measures,
+            measures=(*measures, *of_rows),
+            broken=kinds,
             left_out=len(groups.keys() - measured),
         )
 
@@ -486,14 +517,14 @@ def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
 
 def excess(check: Check) -> str:
     """A check in words: ``"churn .547, threshold .050 above the noise level of .001"``."""
-    usual = "the old version's" if check.measure.situation == ROWS else "the noise level of"
+    usual = "what was broken before," if check.measure.situation == ROWS else "the noise level of"
     return (
         f"{check.name} {short(check.measure.value)}, threshold {short(check.threshold)} above {usual}"
         f" {_low(check.measure.noise)}"
     )
 
 
-def cautions(drift: Drift, verdict: DriftVerdict) -> list[str]:
+def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list[str]:
     centred = drift.of(EVERYTHING_NEW, "churn")
     threshold = next(check.threshold for check in verdict.checks if check.measure is centred)
     sentences = (
@@ -519,6 +550,19 @@ def cautions(drift: Drift, verdict: DriftVerdict) -> list[str]:
             " one.",
         ),
         (drift.n_zero, f"Left out: {drift.n_zero:,} rows that are zero in either version."),
+        *(
+            (
+                one.n_before,
+                f"Broken in the old version already: {one.n_before:,} {QUANTITIES[one.quantity].title}"
+                f" ({quote(one.before[:5])}{', …' * (one.n_before > 5)}).",
+            )
+            for one in drift.broken
+        ),
+        (
+            not planned and not verdict.alarms(ROWS) and verdict.alarmed([EVERYTHING_NEW]),
+            "If the new version is meant to be another model, ask for a planned change (--gate planned): then"
+            " only broken rows are an alarm.",
+        ),
         (drift.left_out, f"Classes with too few queries for a churn of their own: {drift.left_out:,}."),
     )
     return [sentence for applies, sentence in sentences if applies]
@@ -529,7 +573,7 @@ def circumstances(drift: Drift) -> str:
     return (
         f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: churn"
         f" {short(drift.chance_churn)}, ρ {short(drift.chance_rho)}. Noise level: two runs of the old version"
-        " that differ by numeric noise; of broken rows, the share in the old version."
+        " that differ by numeric noise; of broken rows, the share that was broken before."
     )
 
 

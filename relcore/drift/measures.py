@@ -367,8 +367,26 @@ def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -
     return Measure(EVERYTHING_NEW, "rho", group, n, min(1.0, value), min(1.0, noise), error)
 
 
-# Rows and dimensions that carry nothing: neighbours and ρ leave out rows that are missing or zero, and count
-# equal rows as tied.
+# Rows and dimensions that are broken: neighbours and ρ leave out rows that are missing or zero, and count
+# equal rows as tied. A single broken row is too little for a mean, so these are counted.
+
+_NAMED = 10  # ids of each kind
+_STAYED = 0.3  # of the rows' size, as a median: fits hardly leave more where only noise or rounding changed
+_FAR = 10.0  # times the median residual
+_AWAY = 0.5  # of the row's size: the cosine of what it was and what it is is .87 or less
+_LONGER = 4.0  # times, beyond what most rows changed by
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Rows that are broken in one way: `n` that were whole in the old version, `n_before` that were broken
+    there, too, and the first ids of both."""
+
+    quantity: str
+    n: int
+    ids: tuple[str, ...]
+    n_before: int
+    before: tuple[str, ...]
 
 
 def broken(
@@ -378,31 +396,64 @@ def broken(
     jitter: float,
     groups: Mapping[str, np.ndarray],
     shared: bool,
-) -> tuple[Measure, ...]:
-    """Shares of rows that are zero, repeated or, unless only the shared ones count, missing, and of constant
-    dimensions, in both versions; of all rows, then of each group of `FEWEST` rows or more. Groups are row
-    numbers of old.
+) -> tuple[tuple[Measure, ...], tuple[Broken, ...]]:
+    """Shares of rows that are zero, repeated, out of place or, unless only the shared ones count, missing,
+    and of constant dimensions, of all rows, then of each group of `FEWEST` rows or more; and which rows.
+    The noise of a share are the rows that were so in the old version, too. Groups are row numbers of old.
     """
     at = new.index.get_indexer(old.index)
     here, empty = at >= 0, old.norms == 0
     zero, never = here & (new.norms[at] == 0), np.zeros(len(old), dtype=bool)
-    alive, repeated = here & ~zero & ~empty, np.zeros((2, len(old)), dtype=bool)
+    alive, moved, repeated = here & ~zero & ~empty, never.copy(), np.zeros((2, len(old)), dtype=bool)
     sides = pair.target.vectors, pair.source.vectors
-    repeated[:, alive] = [_repeated(*order, jitter) for order in (sides, sides[::-1])]
-    shares = (
-        ("missing", ~here, never, ~never),
-        ("zero", zero, empty, here),
-        ("repeated", *repeated, alive),
-    )
+    moved[alive], typical = out_of_place(*sides[::-1], jitter)
+    repeated[:, alive] = [_repeated(*order, max(jitter, typical)) for order in (sides, sides[::-1])]
+    shares = {
+        "missing": (~here, never, ~never),
+        "zero": (zero, empty, here),
+        "repeated": (*repeated, alive),
+        "moved": (moved, never, alive),
+    }
+    if shared:
+        del shares["missing"]
     measures = [
-        _mean(ROWS, quantity, group, 1.0 * now[rows], 1.0 * before[rows])
+        Measure(ROWS, quantity, group, len(rows), now[rows].mean(), (now & before)[rows].mean(), 0.0)
         for group, members in {"": np.arange(len(old)), **groups}.items()
-        for quantity, now, before, among in shares
-        if len(rows := members[among[members]]) >= FEWEST and not (shared and quantity == "missing")
+        for quantity, (now, before, among) in shares.items()
+        if len(rows := members[among[members]]) >= FEWEST
     ]
+    kinds = []
+    for quantity, (now, before, _) in shares.items():
+        fresh, known = np.flatnonzero(now & ~before), np.flatnonzero(before)
+        ids = (tuple(map(str, old.ids[rows[:_NAMED]])) for rows in (fresh, known))
+        kinds.append(Broken(quantity, len(fresh), next(ids), len(known), next(ids)))
     now, before = map(_constant, sides)
     beside = before if len(before) == len(now) else np.full(len(now), before.mean())
-    return (*measures, _mean(ROWS, "constant", "", now, beside))
+    return (*measures, _mean(ROWS, "constant", "", now, beside)), tuple(kinds)
+
+
+def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.ndarray, float]:
+    """Which rows (n,) left the place, or the length, to which the change of all others would take them, and
+    the median residual of the rows as a share of their length; none and 0 where most rows changed.
+
+    Of unit rows, so that no long row decides the fit: first none, then a rotation about the mean. A row is
+    out of place if its residual is at least half of its size and ten times the median residual.
+    """
+    from relcore.engine.engine import Engine
+
+    before, after = (unit_rows(X) for X in (old, new))
+    before, after = before - mean_row(before), after - mean_row(after)
+    fits = [lambda: before] * (old.shape[1] == new.shape[1])
+    for fitted in (*fits, lambda: before @ Engine().rotation(before.T @ after)[0].astype(np.float32)):
+        size, residual = np.maximum(lengths(before), lengths(after)), lengths(after - fitted())
+        typical = float(np.median(residual))
+        if typical <= _STAYED * np.median(size):
+            ratio = np.log(lengths(new) / lengths(old))
+            ratio = np.abs(ratio - np.median(ratio))
+            longer = ratio > max(np.log(_LONGER), _FAR * np.median(ratio))
+            least = np.maximum(_AWAY * size, _FAR * max(typical, _TIE * jitter))
+            return (residual > least) | longer, typical
+    return np.zeros(len(old), dtype=bool), 0.0
 
 
 # Rows (n,) that repeat an earlier one exactly, while in the other version the two differ by more than noise.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,10 +47,11 @@ def report(
     situations: Sequence[str] = tuple(SITUATIONS),
     figures: Mapping[str, Any] | None = None,
 ) -> Report:
-    """The verdict, what kind of change it was, and every check. Alarms in other situations do not count."""
+    """The verdict, what kind of change it was, and every check. Alarms in other situations do not count;
+    without a situation the change of model is planned, and only broken rows are an alarm."""
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     names += " chance_churn churn_uncentred reciprocal_rank"
-    shares, notes = shares_told(drift), cautions(drift, verdict)
+    shares, notes = shares_told(drift), cautions(drift, verdict, not situations)
     facts = {
         "relscope": __version__,
         "old": drift.names[0],
@@ -58,7 +59,8 @@ def report(
         "alarm": verdict.alarmed(situations),
         "decided_by": list(situations),
         "alarms": {name: verdict.alarmed([name]) for name in SITUATIONS},
-        "headline": drift.headline(verdict),
+        "headline": drift.headline(verdict, not situations),
+        "broken": [asdict(one) for one in drift.broken],
         "cautions": notes,
         **{name: getattr(drift, name) for name in names.split()},
         "shares": shares or None,

@@ -102,6 +102,13 @@ def test_thresholds_decide(versions):
     assert len(shown.alarms) == 1
 
 
+def test_a_planned_change_of_model_alarms_for_broken_rows_alone(versions):
+    for new, told in (("noisy", "No broken rows"), ("zero", "breaks rows that were whole")):
+        shown = of(versions, "v1", new).change("button_group", "drift.change", "model")
+        assert told in shown.html
+        assert shown.alarms == []
+
+
 def test_it_begins_with_the_sessions_pair_and_follows_another_one(versions):
     shown = of(versions, "v1", "noisy", "turned")
     history = shown.at.session_state["relscope.history"]

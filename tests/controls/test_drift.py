@@ -52,21 +52,23 @@ def test_numeric_noise_raises_no_alarm(repeated):
     assert sum(alarms(drift, STRICT).sum() for drift in drifts) < 8
 
 
-def damaged(X, rng):
+def damaged(X, rng, chance):
     """About 2 % of the rows are zero, 2 % copies of one row; 5 % of the dimensions are constant."""
-    X, chance = X.copy(), rng.random(len(X))
+    X = X.copy()
     X[:, rng.permutation(X.shape[1])[: X.shape[1] // 20]] = 1
     X[chance < 0.04], X[chance < 0.02] = X[0], 0
     return X
 
 
-def test_as_many_broken_rows_in_both_versions_raise_no_alarm():
-    """Of four quantities of all rows and three of classes, each with a chance of at most .5 %."""
+def test_rows_that_are_broken_in_both_versions_raise_no_alarm():
     for draw in range(DRAWS):
         rng = np.random.default_rng((9, draw))
         n, d = SIZES[draw % 3]
         base, ids, labels = rng.normal(size=(n, d)), list(map(str, range(n))), rng.choice(list("abcd"), n)
-        pair = [LatentSpace(damaged(base, rng), ids, labels=labels, name=name) for name in ("old", "new")]
+        chance = rng.random(n)
+        pair = [
+            LatentSpace(damaged(base, rng, chance), ids, labels=labels, name=name) for name in ("old", "new")
+        ]
         verdict = DriftCheck(random_state=draw).run(pair).judged(Thresholds())
         assert [one.name for one in verdict.alarms(ROWS)] == []
 

@@ -49,6 +49,7 @@ def gate(capsys):
         ("turned", "new-queries", 1),
         ("noisy", "everything-new", 1),
         ("noisy", "new-queries", 1),
+        ("noisy", "planned", 0),
     ],
 )
 @pytest.mark.parametrize("form", ["table", "markdown"])
@@ -98,7 +99,7 @@ def test_zero_and_missing_rows_alarm_in_both_situations_and_new_rows_do_not(gate
         code, text = gate(versions["v1"], "zero.parquet", "--gate", by)
         assert code == 1
         assert text.startswith(
-            "Drift: 'zero' has more zero rows .900, threshold .010 above the old version's .000."
+            "Drift: 'zero' breaks rows that were whole in 'v1': 108 zero rows ('w12', 'w13', 'w14', …)."
         )
         assert gate(versions["v1"], "fewer.parquet", "--gate", by)[0] == 1
         assert gate("fewer.parquet", versions["v1"], "--gate", by)[0] == 0
