@@ -232,7 +232,7 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
     if isinstance(pair.ids, GuessedIds):
         return (
             f"Link found these {n:,} pairs. Only confirmed pairs are scored. Confirm at least"
-            f" {LEAST_HELD_OUT} that are not anchors (now {n_scored}) in Connect, Link."
+            f" {LEAST_HELD_OUT} of them (now {n_scored}) in Connect, Link."
         )
     remedy = "Removing anchors does not help: choose"
     if n > LEAST_HELD_OUT:

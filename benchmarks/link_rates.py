@@ -3,16 +3,19 @@ without any pair are linked, and whether the map is right. A line of JSON for ea
 link_rates.md of such lines.
 
 No row of one side has its partner on the other, but for known pairs. `top1` is the share of 1,000 further rows
-whose partner is the nearest of the 1,000. Captions are those of `benchmarks.universe`, kept in the store.
+whose partner is the nearest of the 1,000. Captions for MiniLM are those of `benchmarks.universe`. Encodings are kept
+in the store. Texts are read from RELSCOPE_DATA; reviews are the movie reviews among the lines of its English corpus.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import os
 from collections.abc import Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from time import process_time
 
@@ -21,6 +24,9 @@ import pandas as pd
 
 from benchmarks.universe import captions
 from relcore.base.rows import mean_row, unit_rows
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.words import load_words
 from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.runs.store import Store
@@ -28,17 +34,62 @@ from relcore.runs.store import Store
 TABLE = Path(__file__).with_suffix(".md")
 HELD_OUT = 1000
 WORDS = ("word2vec-novels", "fasttext-novels")
-CAPTIONS = {"captions": (2, 3), "layers": (0, 1), "minilm-word2vec": (0, 2), "minilm-lsa": (0, 4)}
+CAPTIONS = {"layers": (0, 1), "minilm-word2vec": (0, 2), "minilm-lsa": (0, 4)}
+POOLED = {  # texts, and the weighting of their words
+    "captions": ("captions", "plain"),
+    "reviews": ("reviews", "plain"),
+    "reviews-sif": ("reviews", "sif"),
+    "wikipedia-sif": ("wikipedia", "sif"),
+}
+N_TEXTS, REVIEWS, FEWEST_WORDS = 20_000, (1_558_500, 1_623_000), 6
 SITUATIONS = {
     "words": "different words, Word2Vec and FastText",
     "captions": "different captions, mean Word2Vec and mean FastText vectors",
+    "reviews": "different sentences of reviews, mean Word2Vec and mean FastText vectors",
+    "reviews-sif": "the same, weighted by SIF",
+    "wikipedia-sif": "different sentences of Wikipedia, weighted by SIF, Word2Vec and FastText",
     "layers": "different captions, MiniLM's layers 6 and 3",
     "minilm-word2vec": "different captions, MiniLM and mean Word2Vec vectors",
     "minilm-lsa": "different captions, MiniLM and TF-IDF + SVD",
     "shifted": "frequent words in Word2Vec, rarer ones in FastText",
+    "unrelated": "abstracts in TF-IDF + SVD, captions in mean FastText vectors",
     "noise": "Gaussian noise, 50 axes",
     "spectrum": "Gaussian noise with the spectra of both word spaces",
 }
+
+
+@cache
+def _texts(name: str) -> DatasetSpec:
+    """At most 20,000 different texts."""
+    folder = Path(os.environ["RELSCOPE_DATA"])
+    if name == "wikipedia":
+        return DatasetSpec("wikipedia")
+    if name == "reviews":
+        with lzma.open(folder / "corpora" / "english.txt.xz", "rt", encoding="utf-8") as lines:
+            texts = [line for line in islice(lines, *REVIEWS) if len(line.split()) >= FEWEST_WORDS]
+    elif name == "abstracts":
+        texts = pd.read_parquet(folder / "npl" / "documents.parquet")["text"]
+    else:
+        texts = pd.read_parquet(folder / "multi30k" / "train.parquet")["en"]
+    texts = list(dict.fromkeys(" ".join(text.replace('"', "'").split()) for text in texts))
+    order = np.random.default_rng(0).permutation(len(texts))[:N_TEXTS]
+    listed = Store().root / f"{name}.tsv"
+    listed.write_text("text\n" + "\n".join(texts[place] for place in order) + "\n", encoding="utf-8")
+    return DatasetSpec("file", str(listed))
+
+
+@cache
+def _encoded(texts: str, encoder: PooledWords | TfidfSvd) -> np.ndarray:
+    (space,) = encode(_texts(texts), encoder, Store())
+    return space.vectors
+
+
+def _unrelated() -> list[np.ndarray]:
+    found = [
+        _encoded("abstracts", TfidfSvd(100)),
+        _encoded("captions", PooledWords(WORDS[1], weighting="plain")),
+    ]
+    return [rows[: min(map(len, found))] for rows in found]
 
 
 @cache
@@ -56,6 +107,11 @@ def spaces(situation: str, n: int, rng: np.random.Generator) -> tuple[list[np.nd
     """Two spaces, rows of the same number partners, and the order in which rows are taken."""
     if situation in CAPTIONS:
         found = [_caption_spaces()[place] for place in CAPTIONS[situation]]
+    elif situation in POOLED:
+        texts, weighting = POOLED[situation]
+        found = [_encoded(texts, PooledWords(name, weighting=weighting)) for name in WORDS]
+    elif situation == "unrelated":
+        found = _unrelated()
     elif situation == "noise":
         found = [rng.normal(size=(2 * n + HELD_OUT, 50)) for _ in WORDS]
     elif situation == "spectrum":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from app.glossary.card import caption
 from app.items import with_items
 from app.jobs import queue
 from app.page_settings import kept, segments
+from app.places import EXPLORE, go
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
 from app.sharing import keep_upload
@@ -27,7 +29,7 @@ from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.catalog.row_tables import is_numbered
 from relcore.figures.export import chart_exportable
-from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, Pairs
+from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, BootstrapResult, Pairs
 from relcore.linking.link import known_pairs, links_table, read_pairs
 from relcore.linking.spec import (
     FEWEST_SHARED,
@@ -37,6 +39,7 @@ from relcore.linking.spec import (
     BootstrapSpec,
     Outcome,
     rounds_chart,
+    rows_it_takes,
 )
 from relcore.runs.jobs import Job
 from relcore.spaces.matching import shared_ids
@@ -46,13 +49,14 @@ _HAVE = {"none": "No pair", "few": "A few pairs", "shared": "Test: hide the shar
 _TOLD = {
     "shared": "An experiment: the target is shuffled, its ids are hidden, and what is found is compared with"
     " them.",
-    "none": "Only the shapes of the two spaces are compared. If that is not enough, the verdict says so.",
+    "none": "Only the shapes of the two spaces are compared.",
     "few": "Pairs that are known to belong together: three or more, better 15 to 30. All other ids are"
     " taken as unrelated.",
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # links that are listed to be checked
 _FEWEST_ROWS = 10
+_FEWEST_ANCHORS = 10  # beside confirmed pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +100,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         have = segments("What do you have?", titles, f"bootstrap.have-{'-'.join(haves)}", usual)
         chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
-    st.caption(_TOLD[have])
+    st.caption(f"{_TOLD[have]} {rows_it_takes(source, target)}" if have == "none" else _TOLD[have])
     with details:
         method = setting_widget(fields["method"], "bootstrap.method")
         usual = PAPER_ROWS if method == "paper" and n > PAPER_ROWS else None
@@ -207,28 +211,17 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         st.subheader("Round by round", anchor=False)
         figure = BootstrapRounds(**recipe).draw(outcome)
         exports.figure(figure, "bootstrap.rounds", "bootstrap-rounds")
+    confirmed = frozenset(_known(outcome))
+    if used:
+        confirmed |= compute.load_space(session.workspace().target).ids.marks
     with listed:
-        confirmed = _list(setup, outcome)
+        chosen = frozenset(_list(setup, outcome, confirmed if used else frozenset())) - confirmed
         if result.kept:
             label = f"All {len(result.pairs):,} links as .csv, kept or not"
             table = links_table(result, every=True).to_csv(index=False)
             exports.download(label, table, "links.csv", "text/csv", "bootstrap.links")
-    button.button(
-        f"Confirm {counted(len(confirmed), 'pair')}" if used and confirmed else "Use them everywhere",
-        key="bootstrap.use",
-        icon=":material/star:",
-        disabled=not result.kept or (used and not confirmed),
-        type="primary" if outcome.linked else "secondary",
-        help=(
-            "Scores these pairs, too, on all pages."
-            if used
-            else f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
-            " the ids of their partners, makes it the target, and replaces the session's anchors by those"
-            " found. Undo restores the former ones."
-        ),
-        on_click=session.guarded,
-        args=(use, setup, outcome, confirmed),
-    )
+    with button:
+        _use_button(setup, outcome, used, confirmed, chosen)
     if outcome.scores:
         st.subheader("Scores of the anchors", anchor=False)
         score_table(outcome.scores, head="Anchors")
@@ -240,7 +233,52 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         )
 
 
-def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
+def _known(outcome: Outcome) -> tuple[str, ...]:
+    """The source ids of the known pairs, which nobody has to confirm."""
+    return tuple(own for own, _ in outcome.result.anchors[: outcome.result.n_seeds])
+
+
+def _use_button(
+    setup: BootstrapSetup,
+    outcome: Outcome,
+    used: bool,
+    confirmed: frozenset[str],
+    chosen: frozenset[str],
+) -> None:
+    """Draw the button that uses the links, or confirms those `chosen`, and opens the scores if there are
+    any."""
+    result, known = outcome.result, confirmed | chosen
+    clicked = st.button(
+        f"Confirm {counted(len(chosen), 'link')}" if used and chosen else "Use them everywhere",
+        key="bootstrap.use",
+        icon=":material/star:",
+        disabled=not result.kept or (used and not chosen),
+        type="primary" if outcome.linked else "secondary",
+        width="stretch",
+        help=(
+            "Scores these pairs, too, on all pages."
+            if used
+            else f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
+            " the ids of their partners, makes it the target, and replaces the session's anchors by those"
+            " found. Undo restores the former ones."
+        ),
+    )
+    missing = compute.LEAST_HELD_OUT - len(known)
+    if result.kept:
+        st.caption(
+            f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs; select {missing} more below."
+            if missing > 0
+            else f"{counted(len(known), 'confirmed pair')} will be scored in Explore."
+        )
+    if clicked:
+        session.guarded(use, setup, outcome, tuple(sorted(known)))
+        now = session.workspace()
+        if in_use(now) and compute.can_be_scored(compute.matched(now.source, now.target), now.anchors):
+            go(EXPLORE, "Scores")
+        st.rerun()
+
+
+def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) -> tuple[str, ...]:
     """Draw wrong anchors, or links to check by eye; returns the source ids that the user marks as right."""
     result = outcome.result
     if outcome.known:
@@ -250,21 +288,17 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
             f"{len(pairs):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
         )
     else:
-        if not result.kept:
+        links = result.kept[result.n_seeds :]
+        if not links:
             return ()
-        anchors = set(result.anchors)
-        links = [pair for pair in result.kept if pair not in anchors]
         order = np.random.default_rng(0).permutation(len(links))[:_LISTED]
         pairs = [links[number] for number in order]
         st.subheader("Links to check", anchor=False)
         told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
-        if pairs:
-            caption(
-                f"{told} that are no anchors, in random order. Select those that are right: only links that"
-                " you confirm are scored."
-            )
-        else:
-            st.caption("No link besides the anchors.")
+        caption(
+            f"{told}, in random order. Select those that are right: only confirmed links are scored. A"
+            " confirmed anchor is no longer used as an anchor."
+        )
     if not pairs:
         return ()
     sides, look = [], {"column_config": {}}
@@ -288,6 +322,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome) -> tuple[str, ...]:
             format="percent",
             help="Estimated share of right ones among the links from the best down to this one",
         )
+        marks = {own: "★" for own, _ in result.anchors} | dict.fromkeys(confirmed, "confirmed")
+        table["used as"] = [marks.get(own, "") for own, _ in pairs]
     if outcome.known:
         st.dataframe(table, key="bootstrap.list", hide_index=True, height=height, **look)
         return ()
@@ -299,14 +335,12 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
     """Rename the target's linked rows after their partners, make it the target, and take the anchors, all
     in one step. Only pairs with confirmed ids are scored."""
     result, workspace = outcome.result, session.workspace()
-    if in_use(workspace):
-        confirmed = tuple(compute.load_space(workspace.target).ids.marks.union(confirmed))
     key = put_pairing(queue().store, result.kept, confirmed)
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · linked")
     former = (renamed, workspace.target if in_use(workspace) else None)
     spaces = (*(spec for spec in workspace.spaces if spec not in former), renamed)
     pair = compute.matched(setup.source_spec, renamed)
-    anchors = tuple(anchor for anchor, _ in result.anchors if anchor in pair.source.index)
+    anchors = tuple(own for own in anchors_beside(result, confirmed) if own in pair.source.index)
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(
         anchors, BOOTSTRAPPED
     )
@@ -316,6 +350,16 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
         f"All pages now use {counted(len(pair), 'linked row')} and {counted(len(anchors), 'anchor')};"
         f" {len(confirmed):,} links are confirmed and can be scored."
     )
+
+
+def anchors_beside(result: BootstrapResult, confirmed: Collection[str]) -> tuple[str, ...]:
+    """The source ids of anchors that leave confirmed pairs to be scored: the anchors that are not confirmed,
+    or where links are few, also two thirds of the confirmed pairs."""
+    ids = [own for own, _ in result.anchors]
+    free = [own for own in ids if own not in set(confirmed)]
+    if len(free) >= min(len(ids), _FEWEST_ANCHORS):
+        return tuple(free)
+    return tuple(own for place, own in enumerate(ids) if own in free or place % 3)
 
 
 def page(workspace: Workspace) -> None:

@@ -396,15 +396,15 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
         st.subheader("How are the rows of these two spaces paired?", anchor=False)
         st.markdown(
             f"Neither **{first}** nor **{second}** has ids. Pair them by row order if row 1 of both is the"
-            " same item, row 2 of both, and so on."
+            " same item, row 2 of both, and so on. If you do not know, link the rows."
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
+            if _link_button(likely=len(spaces[0]) != len(spaces[1])):
+                _compare(specs)
+                go(CONNECT, "Link")
             if _row_order_button(spaces, likely=True):
                 _compare((*row_tables.by_rows(*specs[:2]), *specs[2:]))
                 go(EXPLORE)
-            if _link_button(likely=False):
-                _compare(specs)
-                go(CONNECT, "Link")
 
 
 def _link_button(likely: bool) -> bool:
@@ -435,6 +435,8 @@ def draw_unpaired(workspace: Workspace) -> None:
                 "Both have ids of their own, which look unrelated: their rows are likely in another order."
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
+            if _link_button(likely=not numbered or not same):
+                go(CONNECT, "Link")
             if any(spec.source == "sample" for spec in ends):
                 st.caption(
                     "Samples of shards pair by ids only: write the same ids into the shards of both folders."
@@ -445,8 +447,6 @@ def draw_unpaired(workspace: Workspace) -> None:
                 st.rerun()
             for side, spec, title in zip(("source", "target"), ends, titles, strict=True):
                 _id_column(spec, side, title)
-            if _link_button(likely=not numbered):
-                go(CONNECT, "Link")
         st.caption("You can also choose other spaces above.")
 
 

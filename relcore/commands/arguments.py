@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import STRATEGIES, Named
@@ -28,9 +30,10 @@ from relcore.catalog.catalog import (
 from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.files.reading import is_one_space
 from relcore.linking.bootstrap import Pairs
-from relcore.linking.link import CONFIRMED, known_pairs, pairs_in, read_links
+from relcore.linking.link import SCORED, known_pairs, pairs_in, read_links
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
+from relcore.spaces.ids import GuessedIds, scored_rows
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import parse_place
@@ -66,8 +69,8 @@ class ByLinks:
     links: Path = setting(
         None,
         metavar="FILE",
-        help="Pair rows by this file of links (of link -o, or with two columns of ids). Of the links that"
-        " link found, only those of the kind “confirmed” are scored.",
+        help="Pair rows by this file of links (of link -o, or with two columns of ids). Of the rows of"
+        " link -o, only those of the kinds “seed” and “confirmed” are scored.",
     )
 
 
@@ -312,11 +315,16 @@ def loaded_spaces(
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
     """The anchors of --anchors: a number chosen by strategy in this space, or ids; default 300, at most
-    half of the rows.
+    half of the rows. Where links suffice that nobody confirmed, and which so are not scored, they are
+    chosen among these.
     """
     anchors = number_or_ids(options.anchors, min(USUAL_ANCHORS, len(space) // 2))
     if not isinstance(anchors, int) or not anchors:
         return anchors or ()
+    if isinstance(space.ids, GuessedIds) and anchors <= len(
+        guesses := np.flatnonzero(~scored_rows(space.ids))
+    ):
+        space = space.take(guesses)
     return tuple(select_anchors(space, anchors, options.strategy, random_state=options.random_state))
 
 
@@ -359,7 +367,7 @@ def _path_of(anchors: str) -> Path:
 
 def linked_spec(spec: SpaceSpec, pairs: Pairs, kinds: Sequence[str]) -> SpaceSpec:
     """The space under the ids of its partners; only pairs that a user knows are scored."""
-    sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in ("", CONFIRMED)]
+    sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in SCORED]
     return renamed_spec(spec, put_pairing(Store(), pairs, sure), f"{spec.name} · linked")
 
 

@@ -18,6 +18,7 @@ from relcore.engine.device import full_precision
 from relcore.engine.engine import Engine
 from relcore.engine.matching import best_both_ways, best_without, crowding
 from relcore.linking.clusters import (
+    ENOUGH,
     FEWEST,
     PAIRED,
     ClusterFit,
@@ -813,7 +814,7 @@ class _Bootstrap:
         if held_out.linked:
             return "linked", f"The two spaces are linked: {scores}.", held_out
         if not n_seeds:
-            return "not found", f"Not found without seeds: {scores}. Give 15–30 pairs.", held_out
+            return "not found", self._not_found(scores), held_out
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
         advice = "The similarities among the seeds do not clearly agree either: check that they are right"
         if p < 0.05:
@@ -838,7 +839,12 @@ class _Bootstrap:
         )
         if linked.agrees:
             return "linked", f"The two spaces are linked: {scores}.", found
-        return "not found", f"Not found without seeds: {scores}. Give 15–30 pairs.", found
+        return "not found", self._not_found(scores), found
+
+    def _not_found(self, scores: str) -> str:
+        few = min(len(self.X), len(self.Y)) < ENOUGH
+        more = f", or {ENOUGH:,} rows of each space" if few else ""
+        return f"Not found without seeds: {scores}. Give 15–30 pairs{more}."
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
         """The stages of self-learning: all non-zero rows; before them, in large spaces with counts, the

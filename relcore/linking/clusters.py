@@ -104,10 +104,16 @@ def _kernel(centroids: np.ndarray) -> np.ndarray:
     return products / max(np.linalg.norm(products), np.finfo(np.float64).tiny)
 
 
-def relative_rotation(X: np.ndarray, Y: np.ndarray, anchors: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """The rotation of each row of X onto the mean of its nearest rows of Y, by similarities to the
-    anchors."""
-    first, second = (rows @ each.T for rows, each in zip((X, Y), anchors, strict=True))
+def begin(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The rotation of each row of X onto the mean of its nearest rows of Y, by similarities to the anchors of
+    `cluster_anchors`.
+
+    Clusters and similarities are those of `_flattened` rows: of sentences, most of the spread is along a few
+    axes, and clusters told apart by these alone are matched wrongly more often. Rounds go on without.
+    """
+    flatter = [unit_rows(rows @ _flattened(rows)) for rows in (X, Y)]
+    anchors = cluster_anchors(*flatter, rng)
+    first, second = (rows @ each.T for rows, each in zip(flatter, anchors, strict=True))
     first, second = (unit_rows(each, mean_row(each)) for each in (first, second))
     return rotation_between(X, _near(first, second, Y))
 
@@ -130,7 +136,9 @@ def damped_rounds(
 
 
 FEWEST = 1000  # rows of either side: 500 a half
-STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 3, 20, 100, 30
+ENOUGH = 4000  # rows of either side, with which most pairs of models of one kind are linked, see docs/link.md
+STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 4, 20, 200, 30
+_LOOKED_AT, _STALLED = 10, 0.005  # rounds between two looks at the agreement, and a gain that is none
 MOST_ROUNDS = 2 * STARTS * FIRST_ROUNDS + HALF_ROUNDS + LAST_ROUNDS + 1
 _PROMISING = 0.15
 _DRAWS = 10_000
@@ -157,7 +165,7 @@ class ClusterFit(NamedTuple):
 
 
 def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterator[ClusterFit]:
-    """The fits of each half of the rows, from up to three starts, until two agree; then a fit of all
+    """The fits of each half of the rows, from up to four starts, until two agree; then a fit of all
     rows.
 
     Rows need no partner on the other side. Yields each round; the last has all rows where the halves agree.
@@ -165,29 +173,28 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
     rng = np.random.default_rng((random_state, 5))
     held_out, *halves_x = _split(X, rng)
     halves = list(zip(halves_x, _split(Y, rng)[1:], strict=True))
-    chance, agreement, best = _chance(X, rng), float("nan"), (0, 0)
+    chance, agreement, left = _chance(X, rng), float("nan"), HALF_ROUNDS
     fits: list[list[np.ndarray]] = [[], []]
     for _ in range(STARTS):
         for half, own in zip(halves, fits, strict=True):
-            begun = relative_rotation(*half, cluster_anchors(*half, rng))
-            rounds = damped_rounds(*half, begun, rng)
+            rounds = damped_rounds(*half, begin(*half, rng), rng)
             for mapping in islice(rounds, FIRST_ROUNDS):
                 yield ClusterFit(mapping, agreement, chance, mapping, held_out)
             own.append(mapping)
-        cosines = np.array([[_agreement(held_out, first, second) for second in fits[1]] for first in fits[0]])
-        agreement, best = float(cosines.max()), np.unravel_index(cosines.argmax(), cosines.shape)
-        if agreement > _PROMISING:
-            break
-    first, second = (own[place] for own, place in zip(fits, best, strict=True))
-    both = (damped_rounds(*half, fit, rng) for half, fit in zip(halves, (first, second), strict=True))
-    rounds = zip(*both, strict=True)
-    for number, (first, second) in enumerate(islice(rounds, HALF_ROUNDS * (agreement > _PROMISING)), start=1):
-        if number % 10 == 0:
-            before, agreement = agreement, _agreement(held_out, first, second)
-            if agreement - before < 0.005:
+        agreement, places = _best(held_out, *fits)
+        both = [own[place] for own, place in zip(fits, places, strict=True)]
+        while agreement > _PROMISING and left > 0:
+            for _ in range(_LOOKED_AT):
+                both = [next(damped_rounds(*half, fit, rng)) for half, fit in zip(halves, both, strict=True)]
+                yield ClusterFit(both[0], agreement, chance, both[0], held_out)
+            left, before, agreement = left - _LOOKED_AT, agreement, _agreement(held_out, *both)
+            if agreement - before < _STALLED:
                 break
-        yield ClusterFit(first, agreement, chance, first, held_out)
-    linked = ClusterFit(orthogonal(first + second), agreement, chance, first, held_out)
+        for own, place, fit in zip(fits, places, both, strict=True):
+            own[place] = fit
+        if agreement > chance:
+            break
+    linked = ClusterFit(orthogonal(sum(both)), agreement, chance, both[0], held_out)
     for mapping in islice(damped_rounds(X, Y, linked.mapping, rng), LAST_ROUNDS * linked.agrees):
         linked = linked._replace(mapping=mapping)
         yield linked
@@ -198,6 +205,14 @@ def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """At most a tenth of the rows as held-out rows, and two halves of the others."""
     order, held = rng.permutation(len(rows)), min(_HELD_OUT, len(rows) // 10)
     return [rows[part] for part in (order[:held], order[held::2], order[held + 1 :: 2])]
+
+
+def _best(
+    rows: np.ndarray, firsts: list[np.ndarray], seconds: list[np.ndarray]
+) -> tuple[float, tuple[int, int]]:
+    """The largest agreement of a fit of one half with one of the other, and their places."""
+    cosines = np.array([[_agreement(rows, first, second) for second in seconds] for first in firsts])
+    return float(cosines.max()), divmod(int(cosines.argmax()), len(seconds))
 
 
 def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
@@ -212,7 +227,7 @@ def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
 
 PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
 PAIRED_ROUNDS, FOLD_ROUNDS, _MANY = 40, 20, 100
-_FLATTER = 0.2  # power of the source's covariance; .15 to .25 are as good, and .5 fails
+_FLATTER = 0.2  # power of the covariance; .15 to .25 are as good, and .5 fails
 _RIDGE = 0.1  # of the whitening by the anchors
 
 

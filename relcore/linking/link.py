@@ -29,6 +29,7 @@ CONFIRMED = "confirmed"  # what a user writes as the kind of a link that was che
 NOT_KEPT = "not kept"  # the kind of links below the promised precision
 _LARGEST = 0.9999  # estimated precision in a table: rounding makes no link certain
 KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds start another run
+SCORED = ("", "seed", CONFIRMED)  # "" in a file without kinds, whose pairs the user knows
 LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 _ENDS = ("source", "target")
 _KINDS = ("kind", "found")  # of `relscope link`; of `audit`, and of earlier versions
@@ -66,11 +67,12 @@ class Linked:
 
     @cached_property
     def pair(self) -> Match:
-        """The linked rows of both spaces under the ids of the source. They count as guesses, so no score
-        uses them. Raises a SpaceError without a link."""
+        """The linked rows of both spaces under the ids of the source. Links count as guesses, so only the
+        known pairs are scored. Raises a SpaceError without a link."""
         kept = self._kept()
+        known = [own for own, _ in kept[: self.result.n_seeds]]
         renamed = self.target.take(self.target.rows([other for _, other in kept]))
-        ids = GuessedIds.of([own for own, _ in kept], ())
+        ids = GuessedIds.of([own for own, _ in kept], known)
         ids.unlinked = len(self.target) - len(kept)
         return match(self.source, renamed.with_columns(ids=ids))
 

@@ -30,7 +30,7 @@ from relcore.linking.bootstrap import (
     bootstrap_anchors,
     share_found,
 )
-from relcore.linking.clusters import CLUSTERED_ROWS, FEWEST
+from relcore.linking.clusters import CLUSTERED_ROWS, ENOUGH, FEWEST
 from relcore.linking.clusters import MOST_ROUNDS as LINK_ROUNDS
 from relcore.linking.link import links_table
 from relcore.represent.similarity import RelativeProjection
@@ -317,6 +317,15 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
     others = np.flatnonzero(space.index.isin(also))
     return space.take(np.union1d(order[:rows], others))
+
+
+def rows_it_takes(*spaces: LatentSpace) -> str:
+    """Sentences on the number of rows that linking without a pair takes, and on what these spaces have."""
+    rows = " and ".join(f"{len(space):,}" for space in spaces)
+    told = f"That takes about {ENOUGH:,} rows of each space and models of the same kind; these have {rows}."
+    if min(map(len, spaces)) >= ENOUGH:
+        return told
+    return f"{told} With fewer, most rows must have a partner. A few known pairs are the safer start."
 
 
 @dataclass(frozen=True, kw_only=True)

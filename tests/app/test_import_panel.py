@@ -81,6 +81,8 @@ def test_files_without_ids_are_paired_by_row_order_only_where_the_user_says_so(s
     spaces.click("spaces.load-compare")
     assert spaces.workspace.source == BUNDLED[0]  # nothing is compared yet
     assert "**a** nor **b** has ids" in " ".join(text.value for text in spaces.markdown)
+    keys = [button.key for button in spaces.at.button]
+    assert keys.index("unpaired.link") < keys.index("unpaired.rows")
     explore(spaces.click("unpaired.rows"))
     assert dict(spaces.workspace.source.options) == dict(spaces.workspace.target.options) == {"ids": "rows"}
     assert lead(spaces).startswith(f'<p class="relscope-lead">Paired by row order: {N} rows.')

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from app import jobs
+from app.link import panel
 from app.workspace import Workspace, from_session_file, to_session_file
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import load, load_encoding
 from relcore.catalog.task import inputs_of
+from relcore.linking.bootstrap import BootstrapResult
 from relcore.linking.link import read_pairs
 from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
@@ -104,32 +106,61 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     assert session.errors == []
     now = session.workspace
     assert now.target.source == "renamed"
-    assert len(now.anchors) == 75
+    known = {f"r{row}" for row in range(8)}
+    assert len(now.anchors) == 67
+    assert known.isdisjoint(now.anchors)
     base, renamed = load(now.spaces[1]), load(now.target)
+    assert renamed.ids.marks == known
+    assert "8 confirmed pairs are scored" in session.html  # Explore was opened
     rows = base.rows([f"q{one[1:]}" for one in renamed.ids])
     assert np.mean((renamed.vectors == base.vectors[rows]).all(axis=1)) > 0.97
     (key,) = inputs_of(
         jobs.queue().store, [now.target], [renamed]
     )  # its pairing is in the store, too, but is no space
     assert load_encoding(jobs.queue().store, key).digest == renamed.digest
+    assert "8 held-out rows" in session.open("connect", "Invert").html
+    session.open("connect", "Link")
     assert session.button(key="bootstrap.use").disabled
-    for place, tab in (("explore", "Scores"), ("connect", "Invert")):
-        session.open(place, tab)
-        assert not session.errors
-        assert any("in Connect, Link" in box.value for box in session.info)
-    assert 'class="relscope-inversion"' not in session.html
-    for rows in ((0, 1, 2), (3, 4)):  # the list forgets its selection when another page is opened
-        session.open("connect", "Link").select_rows("bootstrap.list", *rows).click("bootstrap.use").open(
-            "explore"
-        )
-    assert len(load(session.workspace.target).ids.marks) == 5
-    assert "5 held-out rows" in session.open("connect", "Invert").html
-    assert "5 confirmed pairs are scored" in session.open("explore").html
-    session.click("history.undo").click("history.undo")
+    listed = session.table("bootstrap.list")
+    assert len(listed) == len(renamed) - 8
+    anchor = listed.index[listed["used as"] == "★"][0]
+    session.select_rows("bootstrap.list", anchor).click("bootstrap.use")
+    checked = listed["source"][anchor]
+    assert load(session.workspace.target).ids.marks == known | {checked}
+    assert set(session.workspace.anchors) == set(now.anchors) - {checked}
+    session.click("history.undo")
     back, _ = from_session_file(to_session_file(now, {}))
     assert back == dataclasses.replace(now)
     session.click("history.undo")
     assert session.workspace.target == now.spaces[1]
+
+
+def test_links_that_nobody_knows_are_confirmed_before_they_are_scored(make_rotated):
+    session = Session(workspace=make_rotated("q")).open("connect", "Link")
+    assert (
+        "about 4,000 rows of each space and models of the same kind; these have 150 and 150"
+        in session.captions
+    )
+    session.click("bootstrap.start")
+    assert any("select 5 more" in told.value for told in session.at.caption)
+    session.click("bootstrap.use")
+    assert load(session.workspace.target).ids.marks == frozenset()
+    assert any("select 5 more" in told.value for told in session.at.caption)  # still here
+    for rows in ((0, 1, 2), (3, 4)):  # the list forgets its selection when another page is opened
+        session.open("connect", "Link").select_rows("bootstrap.list", *rows).click("bootstrap.use")
+    assert "5 confirmed pairs are scored" in session.html
+    session.open("connect", "Invert")
+    assert not session.errors
+
+
+@pytest.mark.parametrize(("links", "anchors", "scored"), [(40, 40, 15), (2, 12, 5)])
+def test_known_pairs_are_scored_and_no_anchors_where_links_suffice(links, anchors, scored):
+    pairs = tuple((f"s{row}", f"t{row}") for row in range(15 + links))
+    result = BootstrapResult(pairs, 15, pairs, (), 0.0, (), "linked", "")
+    known = [own for own, _ in pairs[:15]]
+    found = panel.anchors_beside(result, known)
+    assert len(found) == anchors
+    assert len(set(known).difference(found)) == scored
 
 
 def test_pairs_are_read():

@@ -22,7 +22,8 @@ def strangers(make_session, make_workspace, tmp_path):
 
 
 def test_row_order_pairs_them_as_one_step(strangers):
-    before = strangers.workspace
+    before, keys = strangers.workspace, [button.key for button in strangers.at.button]
+    assert keys.index("unpaired.link") < keys.index("unpaired.rows")
     strangers.click("unpaired.rows")
     assert not strangers.errors
     assert f"{N} rows in both" in strangers.captions

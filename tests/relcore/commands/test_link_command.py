@@ -68,7 +68,13 @@ def test_spaces_without_shared_ids_are_linked_and_compared(run, one_queue, pair_
     links = pd.read_parquet(tmp_path / "links.parquet")
     assert links.columns.tolist() == ["source", "target", "kind", "precision"]
     assert (links.source.str[1:] == links.target.str[1:]).mean() > 0.95
-    assert main(["compare", *spaces, "--links", "links.parquet"]) == 2
+    arguments = ["compare", *spaces, "--anchors", "50", "--json", "--links", "links.parquet"]
+    assert {row["n"] for row in json.loads(run(*arguments))["rows"]} == {
+        12
+    }  # the known pairs, none an anchor
+    links.loc[links["kind"] == "seed", "kind"] = "link"
+    write_links(tmp_path / "guesses.csv", links)
+    assert main(["compare", *spaces, "--links", "guesses.csv"]) == 2
     assert "expected known pairs to score, got links that are guesses" in capsys.readouterr().err
     links.loc[200:259, "kind"] = "confirmed"
     found = {}
@@ -78,7 +84,7 @@ def test_spaces_without_shared_ids_are_linked_and_compared(run, one_queue, pair_
         found[kind] = json.loads(run(*arguments))
     assert found["csv"] == found["parquet"] == found["jsonl"]
     scored = {row["form"]: row["n"] for row in found["csv"]["rows"]}
-    assert scored["absolute"] == 60 >= scored["relative"] > 40
+    assert scored["absolute"] == 60 == scored["relative"]
     links[["source", "target"]].to_csv(tmp_path / "mine.csv", index=False)  # pairs that the user knows
     mine = json.loads(run("compare", *spaces, "--anchors", "50", "--json", "--links", "mine.csv"))
     assert mine["rows"][0]["n"] == len(links)
@@ -115,7 +121,7 @@ def test_links_of_a_script_pair_the_spaces_and_are_not_scored(pair_of_files, tmp
     first, second = (load(SpaceSpec("file", name)) for name in ("one.npz", "other.npz"))
     linked = link(first, second, [(f"w{row}", f"v{row}") for row in range(12)])
     assert len(linked.pair) == len(linked.links) == 400
-    assert not scored_rows(linked.pair.ids).any()
+    assert linked.pair.ids[scored_rows(linked.pair.ids)].tolist() == [f"w{row}" for row in range(12)]
     mapped = linked.map.transform(first.vectors)
     assert np.abs(mapped - second.vectors[second.rows([f"v{one[1:]}" for one in first.ids])]).max() < 1e-3
     rng = np.random.default_rng(0)
