@@ -149,6 +149,7 @@ def drawn(situation: str, n: int, n_pairs: int, state: int) -> dict[str, float |
         *_, fit = link_clusters(X, Y, state)
         mapping = fit.mapping
         found = {"linked": fit.agrees, "agreement": round(fit.agreement, 3), "chance": round(fit.chance, 3)}
+        found["same"] = round(fit.same, 3)
     seconds = process_time() - began
     nearest = (unit_rows(held_x @ mapping) @ held_y.T).argmax(axis=1)
     return {

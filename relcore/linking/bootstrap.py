@@ -835,7 +835,7 @@ class _Bootstrap:
         found = HeldOut(float(every.mean()), error, null, len(every), float("nan"))
         scores = (
             f"two independent fits agree on {found.n:,} held-out rows (cosine {short(linked.agreement)};"
-            f" chance up to {short(linked.chance)})"
+            f" chance up to {short(linked.chance)}) and put {100 * linked.same:.0f} % in the same place"
         )
         if linked.agrees:
             return "linked", f"The two spaces are linked: {scores}.", found
