@@ -248,11 +248,15 @@ def _use_button(
     """Draw the button that uses the links, or confirms those `chosen`, and opens the scores if there are
     any."""
     result, known = outcome.result, confirmed | chosen
+    missing = compute.LEAST_HELD_OUT - len(known)
+    label = "Use them everywhere"
+    if used:
+        label = f"Confirm {counted(len(chosen), 'link')}" if chosen or missing > 0 else "Show the scores"
     clicked = st.button(
-        f"Confirm {counted(len(chosen), 'link')}" if used and chosen else "Use them everywhere",
+        label,
         key="bootstrap.use",
         icon=":material/star:",
-        disabled=not result.kept or (used and not chosen),
+        disabled=not result.kept or (used and not chosen and missing > 0),
         type="primary" if outcome.linked else "secondary",
         width="stretch",
         help=(
@@ -263,15 +267,15 @@ def _use_button(
             " found. Undo restores the former ones."
         ),
     )
-    missing = compute.LEAST_HELD_OUT - len(known)
     if result.kept:
         st.caption(
             f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs; select {missing} more below."
             if missing > 0
-            else f"{counted(len(known), 'confirmed pair')} will be scored in Explore."
+            else f"Explore scores {counted(len(known), 'confirmed pair')}."
         )
     if clicked:
-        session.guarded(use, setup, outcome, tuple(sorted(known)))
+        if chosen or not used:
+            session.guarded(use, setup, outcome, tuple(sorted(known)))
         now = session.workspace()
         if in_use(now) and compute.can_be_scored(compute.matched(now.source, now.target), now.anchors):
             go(EXPLORE, "Scores")
@@ -291,7 +295,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         links = result.kept[result.n_seeds :]
         if not links:
             return ()
-        order = np.random.default_rng(0).permutation(len(links))[:_LISTED]
+        order = np.random.default_rng((0, 7)).permutation(len(links))[:_LISTED]  # not that of the anchors
         pairs = [links[number] for number in order]
         st.subheader("Links to check", anchor=False)
         told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
@@ -322,7 +326,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
             format="percent",
             help="Estimated share of right ones among the links from the best down to this one",
         )
-        marks = {own: "★" for own, _ in result.anchors} | dict.fromkeys(confirmed, "confirmed")
+        marks = {own: "★ anchor" for own, _ in result.anchors} | dict.fromkeys(confirmed, "confirmed")
         table["used as"] = [marks.get(own, "") for own, _ in pairs]
     if outcome.known:
         st.dataframe(table, key="bootstrap.list", hide_index=True, height=height, **look)

@@ -120,10 +120,10 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     assert load_encoding(jobs.queue().store, key).digest == renamed.digest
     assert "8 held-out rows" in session.open("connect", "Invert").html
     session.open("connect", "Link")
-    assert session.button(key="bootstrap.use").disabled
+    assert session.button(key="bootstrap.use").label == "Show the scores"
     listed = session.table("bootstrap.list")
     assert len(listed) == len(renamed) - 8
-    anchor = listed.index[listed["used as"] == "★"][0]
+    anchor = listed.index[listed["used as"] == "★ anchor"][0]
     session.select_rows("bootstrap.list", anchor).click("bootstrap.use")
     checked = listed["source"][anchor]
     assert load(session.workspace.target).ids.marks == known | {checked}
@@ -145,6 +145,7 @@ def test_links_that_nobody_knows_are_confirmed_before_they_are_scored(make_rotat
     assert any("select 5 more" in told.value for told in session.at.caption)
     session.click("bootstrap.use")
     assert load(session.workspace.target).ids.marks == frozenset()
+    assert session.button(key="bootstrap.use").disabled
     assert any("select 5 more" in told.value for told in session.at.caption)  # still here
     for rows in ((0, 1, 2), (3, 4)):  # the list forgets its selection when another page is opened
         session.open("connect", "Link").select_rows("bootstrap.list", *rows).click("bootstrap.use")
