@@ -386,6 +386,20 @@ def written(tree):
         )
 
 
+def test_delimited_text_has_one_writer_and_one_reader():
+    found = {"to_csv": set(), "reader": set()}
+    for module, tree in trees().items():
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            name = ast.unparse(call.func)
+            if name.endswith((".to_csv", "csv.writer", "write_csv")):
+                found["to_csv"].add(module)
+            if name.endswith(("csv.reader", "read_csv", "open_csv", "DictReader")):
+                found["reader"].add(module)
+    assert found["to_csv"] == {"relcore.base.report"}
+    # Numbers after a word, between single spaces, are Arrow's fastest way to read word vectors.
+    assert found["reader"] == {"relcore.files.tables", "relcore.files.word_vectors"}
+
+
 def test_files_are_written_in_one_place():
     assert {module for module, tree in trees().items() if any(written(tree))} == set(WRITERS)
 

@@ -25,6 +25,7 @@ from app.widgets import setting_widget, space_name
 from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
+from relcore.base.report import delimited
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.catalog.row_tables import is_numbered
@@ -218,7 +219,7 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         chosen = frozenset(_list(setup, outcome, confirmed if used else frozenset())) - confirmed
         if result.kept:
             label = f"All {len(result.pairs):,} links as .csv, kept or not"
-            table = links_table(result, every=True).to_csv(index=False)
+            table = delimited(links_table(result, every=True))
             exports.download(label, table, "links.csv", "text/csv", "bootstrap.links")
     with button:
         _use_button(setup, outcome, used, confirmed, chosen)

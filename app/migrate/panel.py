@@ -29,6 +29,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
+from relcore.base.report import delimited
 from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec
@@ -390,7 +391,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
     knots = pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})
     exports.download(
         "Download the map (CSV)",
-        knots.to_csv(index=False, lineterminator="\n"),
+        delimited(knots),
         "score-map.csv",
         "text/csv",
         "threshold.download",

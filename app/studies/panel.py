@@ -19,6 +19,7 @@ from relcore.base.names import STUDIES
 from relcore.base.numbers import counted
 from relcore.base.portable import without_paths
 from relcore.base.records import parse
+from relcore.base.report import delimited
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
@@ -275,7 +276,7 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     st.markdown(f"#### {counted(len(table), 'run')}")
     seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
     st.dataframe(shown, key="studies.runs", column_config={"seconds": seconds})
-    csv, name = shown.to_csv(index_label="run"), f"{runs.study.kind}-runs.csv"
+    csv, name = delimited(shown.rename_axis("run").reset_index()), f"{runs.study.kind}-runs.csv"
     exports.download("All runs as CSV", csv, name, "text/csv", "studies.csv", type="tertiary")
 
 

@@ -12,6 +12,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from relcore.base.rows import mean_row, unit_rows
+from relcore.encoders.bundled import LANGUAGES, load_parallel
 from relcore.encoders.transformers import PretrainedText, minilm_folder
 from relcore.passport.passport import ANCHORS, encode_texts
 
@@ -21,11 +22,9 @@ HERE = Path(__file__).parent
 
 def candidates() -> list[str]:
     own = (HERE / "candidates.txt").read_text(encoding="utf-8").splitlines()
-    lines = (
-        (HERE.parents[1] / "relcore/data/parallel/everyday.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    )
+    rows = zip(*load_parallel(tuple(LANGUAGES)).values(), strict=True)
     rng = np.random.default_rng(0)
-    everyday = [line.split("\t")[1 + int(rng.choice(4, p=SHARES))] for line in lines]
+    everyday = [row[int(rng.choice(4, p=SHARES))] for row in rows]
     return list(dict.fromkeys([*filter(None, own), *everyday]))
 
 

@@ -5,7 +5,10 @@ python assets/words/word_categories.py > relcore/data/words/categories.tsv
 
 from __future__ import annotations
 
+import pandas as pd
 from gensim.test.utils import datapath
+
+from relcore.base.report import delimited
 
 # Each section is questions "a b c d" with b to a as d to c: what its first and its second column hold.
 _COLUMNS = {
@@ -60,5 +63,5 @@ def word_categories() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for word, category in sorted(word_categories().items()):
-        print(f"{word}\t{category}")
+    rows = pd.DataFrame(sorted(word_categories().items()), columns=["word", "category"])
+    print(delimited(rows, "\t"), end="")

@@ -177,6 +177,14 @@ def _numeric(rows: Cells) -> list[bool]:
     return [set("".join(column)) <= _NUMBER for _, *column in zip(*rows, strict=True)]
 
 
+def delimited(rows: pd.DataFrame, sep: str = ",") -> str:
+    """The rows as delimited text with a line of names, which `load_space` and `read_links` read as the same
+    cells. Texts are quoted where they need it."""
+    text = rows.to_csv(sep=sep, index=False, lineterminator="\n")
+    # Python's writer takes a lone carriage return for a plain character, readers for the end of the row.
+    return rows.to_csv(sep=sep, index=False, lineterminator="\n", quoting=2) if "\r" in text else text
+
+
 def json_lines(rows: pd.DataFrame) -> str:
     """A JSON object for each row, on its line, with all digits."""
     records = map(plain, rows.to_dict("records"))

@@ -30,7 +30,7 @@ from relcore.catalog.catalog import (
 from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.files.reading import is_one_space
 from relcore.linking.bootstrap import Pairs
-from relcore.linking.link import SCORED, known_pairs, pairs_in, read_links
+from relcore.linking.link import SCORED, is_links, known_pairs, read_links
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
 from relcore.spaces.ids import GuessedIds, scored_rows
@@ -373,11 +373,7 @@ def linked_spec(spec: SpaceSpec, pairs: Pairs, kinds: Sequence[str]) -> SpaceSpe
 
 def _ids_in(path: Path) -> list[str] | None:
     """The lines of a file of ids; None of a file of links."""
-    if path.suffix.lower() in (".parquet", ".jsonl"):
-        return None
-    lines = read_lines(path, "one id per line")
-    head = [line.replace(",", "\t") for line in lines[:1]]
-    return lines if pairs_in(head) is None else None
+    return None if is_links(path) else read_lines(path, "one id per line")
 
 
 def suspects_of(options: argparse.Namespace) -> list[str]:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from relcore.base.report import Report, json_lines
+from relcore.base.report import Report, delimited, json_lines
 from relcore.base.text import visible
 from relcore.base.writing import write
 
@@ -36,7 +36,7 @@ def finish(options: argparse.Namespace, report: Report) -> int:
         text = json.dumps(record, indent=2, ensure_ascii=False)
     elif options.format in ("csv", "jsonl") and rows is not None:
         lined = options.format == "jsonl"
-        text = json_lines(rows) if lined else rows.to_csv(index=False, lineterminator="\n")
+        text = json_lines(rows) if lined else delimited(rows)
     elif options.format == "markdown":
         text = report.markdown()
     else:

@@ -12,7 +12,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
 from relcore.base.portable import read_json
-from relcore.base.report import Report, Table, json_lines
+from relcore.base.report import Report, Table, delimited, json_lines
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
 from relcore.commands.arguments import Results, Scheduler, add
@@ -51,12 +51,8 @@ def run(options: argparse.Namespace) -> Report:
     table = runs.table(store) if options.table or not runs.missing(store) else _finished(options, runs)
     if options.output:
         lined = options.output.suffix.lower() == ".jsonl"
-        text = (
-            json_lines(table.rename_axis("run").reset_index())
-            if lined
-            else table.to_csv(index_label="run", lineterminator="\n")
-        )
-        write(options.output, text.encode())
+        rows = table.rename_axis("run").reset_index()
+        write(options.output, (json_lines if lined else delimited)(rows).encode())
     return study_report(runs, table, store, options.chart)
 
 

@@ -79,9 +79,10 @@ def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[st
     """Language → sentences, in random order; row i is the same sentence in every language. "id" is one of
     the columns."""
     need_distinct("languages", tuple(languages), ("id", *LANGUAGES))
-    header, *rows = (line.split("\t") for line in _EVERYDAY.read_text(encoding="utf-8").splitlines())
-    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
-    return {language: columns[language] for language in languages}
+    from relcore.files.tables import table_of
+
+    table = table_of(Path(str(_EVERYDAY)))
+    return {language: tuple(table.read(language, 0, N_SENTENCES)) for language in languages}
 
 
 def parallel_dataset(spec: DatasetSpec) -> Dataset:

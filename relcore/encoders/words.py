@@ -22,8 +22,11 @@ from relcore.spaces.space import LatentSpace
 @cache
 def word_categories() -> dict[str, str]:
     """Lower-case word → category; ``assets/words/word_categories.py`` writes the file."""
-    lines = (files("relcore") / "data" / "words" / "categories.tsv").read_text(encoding="utf-8").splitlines()
-    return dict(line.split("\t") for line in lines)
+    from relcore.files.tables import table_of
+
+    table = table_of(Path(str(files("relcore") / "data" / "words" / "categories.tsv")))
+    words, categories = (table.read(name, 0, table.n) for name in ("word", "category"))
+    return dict(zip(words, categories, strict=True))
 
 
 def categorise(words: Sequence[str]) -> list[str]:

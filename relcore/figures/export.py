@@ -26,6 +26,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
 from relcore.base.portable import without_paths
 from relcore.base.records import MOST_BYTES, parse
+from relcore.base.report import delimited
 from relcore.base.text import encodable, harmless
 from relcore.base.writing import write
 from relcore.figures.charts import (
@@ -200,7 +201,7 @@ class Exportable:
         """
         recipe = self.recipe if full_paths else without_paths(self.recipe)
         if kind == "csv":
-            return self.table().to_csv(index=False, lineterminator="\n").encode()
+            return delimited(self.table()).encode()
         if kind == "tex" and self.latex:
             with extra():
                 look = {"index": False, "escape": True, "float_format": "{:z.3f}".format, "na_rep": "–"}

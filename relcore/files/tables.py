@@ -405,7 +405,30 @@ class ObjectLines(_TextRows):
 
         super().__init__(path)
         block = max(1 << 20, path.stat().st_size + 1)  # an object may not be longer
-        self._keep(arrow_json.read_json(path, arrow_json.ReadOptions(use_threads=False, block_size=block)))
+        options = arrow_json.ReadOptions(use_threads=False, block_size=block)
+        rows = arrow_json.read_json(path, options)
+        written = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
+        if written != rows.schema:
+            del rows
+            rows = arrow_json.read_json(path, options, arrow_json.ParseOptions(explicit_schema=written))
+        self._keep(rows)
+
+
+def _without_times(kind: Any) -> Any:
+    # JSON has no times: Arrow takes texts such as "1999-01-01" for them.
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
+    if types.is_list(kind):
+        return pa.list_(_without_times(kind.value_type))
+    return pa.string() if types.is_timestamp(kind) else kind
+
+
+def _pool() -> Any:
+    # Arrow reserves a block's bytes for each column and gives most of them back. The holes take gigabytes in
+    # malloc's heap where there are 40,000 columns.
+    with suppress(NotImplementedError):
+        return pa.jemalloc_memory_pool()
+    return None
 
 
 # Delimited text. Numbers have ASCII digits and a decimal point, between semicolons also a decimal comma.
@@ -525,7 +548,14 @@ class DelimitedTable(_TextRows):
                 arrow_csv.ParseOptions(
                     delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=keep
                 ),
-                arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+                # Spellings of null, true and false would take 10 kB of each column.
+                arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    null_values=[],
+                    true_values=[],
+                    false_values=[],
+                ),
+                _pool(),
             ):
                 batches.append(batch)
                 n += batch.num_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +13,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expanded
+from relcore.base.access import expanded, regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
+from relcore.base.report import delimited, json_lines
 from relcore.base.rows import mean_row
 from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
@@ -187,20 +189,22 @@ def write_links(path: Path, links: pd.DataFrame) -> None:
             parquet.write_table(pa.Table.from_pandas(links, preserve_index=False), stream)
         return
     if path.suffix.lower() == ".jsonl":
-        write(
-            path, links.to_json(orient="records", lines=True, force_ascii=False, double_precision=15).encode()
-        )
-        return
-    sep = "," if path.suffix.lower() == ".csv" else "\t"
-    write(path, links.to_csv(sep=sep, index=False, lineterminator="\n").encode())
+        text = json_lines(links)
+    else:
+        text = delimited(links, "," if path.suffix.lower() == ".csv" else "\t")
+        if "\0" in text:
+            raise SpaceError(
+                f"{path.name}: expected ids without zero bytes, got one with some; write .parquet or .jsonl"
+            )
+    write(path, text.encode())
 
 
 def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
     """Pairs of ids in a file without those of the kind "not kept", and the kind of each; "" for all if
     the file has no kinds.
 
-    A .parquet, .csv or .jsonl has the columns source and target, or ids in its first two; other files have a
-    pair per line, separated by a tab or "=".
+    A .parquet, .csv or .jsonl has the columns source and target, or ids in its first two, as does a .tsv that
+    `write_links` wrote; other files have a pair per line, separated by a tab or "=".
 
     Raises
     ------
@@ -211,18 +215,18 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
     if not path.is_file():
         got = f"{str(path)!r:.200}, where there is none"
         raise SpaceError(f"{where}expected a file of pairs, got {got}; check the spelling")
-    if path.suffix.lower() in (".parquet", ".csv", ".jsonl"):
+    suffix = path.suffix.lower()
+    if suffix == ".csv" or is_links(path):
+        if suffix not in LINK_FILES:
+            raise SpaceError(f"{path.name}: expected links in a .tsv file, got {suffix!r}; rename it")
         pairs, kinds = _in_table(path)
     else:
         lines = read_lines(path, "one pair per line")
-        rows = pairs_in(lines)
         try:
-            pairs = (
-                read_pairs("\n".join(lines)) if rows is None else tuple((one, two) for one, two, _ in rows)
-            )
+            pairs = read_pairs("\n".join(lines))
         except SpaceError as error:
             raise SpaceError(f"{path.name}, {error}") from error
-        kinds = ("",) * len(pairs) if rows is None else tuple(kind for *_, kind in rows)
+        kinds = ("",) * len(pairs)
     kept = [kind != NOT_KEPT for kind in kinds]
     pairs, kinds = tuple(compress(pairs, kept)), tuple(compress(kinds, kept))
     if not pairs:
@@ -269,11 +273,13 @@ def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
     return tuple(zip(*cells[:2], strict=True)), kinds
 
 
-def pairs_in(lines: Sequence[str]) -> list[list[str]] | None:
-    """Source, target and kind of each line of a .tsv that `link` or `audit` wrote; None for another file."""
-    rows = [line.split("\t")[:3] for line in lines if line]
-    whole = [row for row in rows if len(row) == 3]
-    return whole[1:] if rows[:1] in [[[*_ENDS, kind]] for kind in _KINDS] else None
+def is_links(path: Path) -> bool:
+    """Whether a file is a table, or its first line names the columns that `link` and `audit` write."""
+    if path.suffix.lower() in (".parquet", ".jsonl"):
+        return True
+    with regular_file(path).open("rb") as stream:
+        head = re.split("[\t,\r\n]", stream.read(100).decode("utf-8-sig", "replace").replace('"', ""))
+    return tuple(head[:2]) == _ENDS and head[2:3] in [[kind] for kind in _KINDS]
 
 
 def read_pairs(text: str) -> Pairs:

@@ -21,6 +21,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import STUDIES
 from relcore.base.numbers import counted
+from relcore.base.report import delimited
 
 FOLDER = files("relcore") / "data" / "papers"
 SHIPPED = FOLDER / "ours"
@@ -562,7 +563,7 @@ def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFr
 
 
 def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    return long_table(rows, found).to_csv(index=False, lineterminator="\n").encode()
+    return delimited(long_table(rows, found)).encode()
 
 
 def as_latex(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:

@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.linking.link import known_pairs, link, write_links
+from relcore.linking.link import LINK_FILES, known_pairs, link, read_links, write_links
 from relcore.linking.spec import BootstrapSpec
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.space import LatentSpace
@@ -112,9 +114,49 @@ def test_a_table_without_pairs_is_refused(tmp_path, content, told):
         known_pairs(tmp_path / "links.csv")
 
 
-def test_a_file_that_was_cut_off_is_read(tmp_path):
-    (tmp_path / "pairs.tsv").write_text("source\ttarget\tfound\tprecision\na\tb\tseed\t1.0\nc\td\n")
-    assert known_pairs(tmp_path / "pairs.tsv") == (("a", "b"),)
+def test_links_of_earlier_versions_are_read_and_cut_ones_refused(tmp_path):
+    path, text = tmp_path / "pairs.tsv", "source\ttarget\tfound\tprecision\na\tb\tseed\t1.0\n"
+    path.write_text(text)
+    assert known_pairs(path) == (("a", "b"),)
+    path.write_text(text + "c\td\n")
+    with pytest.raises(SpaceError, match="line 3: expected 4 cells as in line 1, got 2; mend or remove"):
+        known_pairs(path)
+    path.rename(tmp_path / "pairs.txt")
+    with pytest.raises(SpaceError, match=r"expected links in a \.tsv file, got '\.txt'; rename it"):
+        known_pairs(tmp_path / "pairs.txt")
+
+
+_NO_ID = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+_ID = st.text(_NO_ID, min_size=1, max_size=6) | st.sampled_from(
+    [
+        "a\tb",
+        'a"b',
+        '"',
+        "a\nb",
+        "a\rb",
+        "a\r\nb",
+        "1999-01-01",
+        "1999-01-01T10:00:00Z",
+        "007",
+        "NA",
+        "\ufeffa",
+    ]
+)
+
+
+@given(links=st.lists(st.tuples(_ID, _ID), min_size=1, max_size=5), suffix=st.sampled_from(LINK_FILES))
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_links_are_read_as_they_were_written(tmp_path, links, suffix):
+    table = pd.DataFrame(links, columns=["source", "target"]).assign(kind="seed", precision=0.5)
+    write_links(tmp_path / f"links{suffix}", table)
+    assert read_links(tmp_path / f"links{suffix}") == (tuple(links), ("seed",) * len(links))
+
+
+def test_a_zero_byte_is_refused_where_the_file_could_not_be_read(tmp_path):
+    table = pd.DataFrame({"source": ["a\0"], "target": ["b"], "kind": ["seed"]})
+    for suffix in (".csv", ".tsv"):
+        with pytest.raises(SpaceError, match=r"expected ids without zero bytes, .* write \.parquet or"):
+            write_links(tmp_path / f"links{suffix}", table)
 
 
 def test_links_of_a_script_pair_the_spaces_and_are_not_scored(pair_of_files, tmp_path):

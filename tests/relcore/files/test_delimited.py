@@ -3,6 +3,7 @@ read as pandas does.
 """
 
 import io
+import json
 import re
 import warnings
 
@@ -181,6 +182,17 @@ def test_vectors_as_lists_are_read(tmp_path, name, text):
     assert (space.ids.tolist(), space.vectors.tolist()) == (["a", "b"], [[1, 2.5], [-3, 40]])
     with pytest.raises(SpaceError, match=r"row 2: expected a vector of 2 numbers, got 1"):
         load_space(table(tmp_path, text.replace("-3, ", ""), name))
+
+
+def test_texts_of_objects_that_look_like_times_stay_as_they_are(tmp_path):
+    path, days = tmp_path / "t.jsonl", ["1999-01-01", "2000-12-31T10:00:00Z"]
+    rows = [
+        {"id": day, "label": days[0], "v": [at, 1.5], "more": {"on": [day]}} for at, day in enumerate(days)
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    space = load_space(path)
+    assert (space.ids.tolist(), space.labels.tolist()) == (days, days[:1] * 2)
+    assert space.vectors.tolist() == [[0, 1.5], [1, 1.5]]
 
 
 def test_text_of_no_likely_encoding_is_refused_until_it_is_chosen(tmp_path):
