@@ -123,6 +123,8 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
     change = _check(passport, new)
     told = f"{change.kind[0].upper()}{change.kind[1:]}: {CHANGES[change.kind]}"
     messages.lead(f"<b>{plain_html(told)}.</b> {plain_html(ADVICE[change.kind])}")
+    if change.others:
+        st.caption(plain(change.of_others))
     specs = (spec, *filter(None, [new_spec]))
     anchors = passport.ids if spec in workspace.spaces else ()
     recipe = PassportChart(

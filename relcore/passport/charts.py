@@ -17,6 +17,7 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.passport.passport import (
     Passport,
     check,
+    common,
     correlation,
     encode_texts,
     latest,
@@ -112,6 +113,8 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
     anchors; with chance levels from mismatched anchors. For different widths the first is the largest
     change of a cosine."""
     ids, X, Y = paired(passport, new)
+    change = check(passport, new)
+    X, Y = (X, Y) if change.cosine is None else common(X, Y)
     n, rng = len(ids), np.random.default_rng(0)
     U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
     order = rng.permutation(n)
@@ -129,7 +132,6 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
             for row, item in enumerate(ids)
         ]
         lines.append(Line(name, x, y, labels=labels))
-    change = check(passport, new)
     titles = "cosine of the old and the new vector", "correlation of its cosines with the others"
     if change.cosine is None:
         titles = "largest change of a cosine with another anchor", titles[1]

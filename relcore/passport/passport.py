@@ -179,7 +179,9 @@ CHANGES = {
     "rounded": "the same vectors, rounded",
     "rescaled": "the same directions, other lengths",
     "rotated": "the same shape in other coordinates",
-    "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer or revision",
+    "cut": "the first dimensions of the same vectors",
+    "mixed": "some anchors kept their vectors, the others have those of another model or recipe",
+    "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer, revision, noise",
     "other model": "other coordinates and another shape",
 }
 ADVICE = {
@@ -187,16 +189,22 @@ ADVICE = {
     "rounded": "There is nothing to do as a rule.",
     "rescaled": "Nothing needs to be done if you search by cosine.",
     "rotated": "Old and new vectors must not be mixed. Map one of them: relscope passport bridge.",
+    "cut": "Cut the old vectors as well, or store the whole ones: both lengths must not be mixed.",
+    "mixed": "Find the rows of the other model, and embed them again.",
     "changed recipe": "Find out what changed, or embed all rows again.",
     "other model": "Embed all rows again, or map the new queries: Migrate, New model.",
 }
 EXACT = 2e-5  # of a row's largest number: what another batch size or processor changes
-ROUNDED = 0.06  # of the rows' spread: int8 changes up to .02, the shortest prefix .28
+ROUNDED = 0.2  # of the rows' spread: int8 changes .02, 4 bits .15, the shortest prefix .28
+COMPUTED = 0.01  # of the same: a model that computes with 16 bits; beyond it the change must be on a grid
+ON_GRID = 2.5  # .99 quantile by median of the changes within their step: 1.98 on a grid, 3.8 of normal noise
+KEPT, APART = 0.06, 3.0  # of the same: rows in place; and how many times as far away all others are
 LENGTHS = 0.01  # of a row's length: int8 changes up to .005
 SAME_GRAM, GRAM_APART = (
     0.985,
     0.06,
 )  # a rotation with 5 % of noise: .9991 and .019; a short prefix: .955 and .16
+EXACT_GRAM = 1e-3  # in the same axes no rotation, but noise, changes cosines by more
 DRAWS, FEW_DRAWS = 1999, 199  # permutations of the anchors, and samples of them; few for Gram matrices
 LEAST_P = 0.001
 
@@ -232,6 +240,8 @@ class Change(Reported):
         Anchors that the new vectors lack.
     named : str
         The recipe that makes the new vectors, where one that was tried does.
+    others : ids
+        Of "mixed", the anchors whose vectors are of another model or recipe.
     """
 
     kind: str
@@ -243,12 +253,30 @@ class Change(Reported):
     scale: float
     missing: int = 0
     named: str = ""
+    others: tuple[str, ...] = ()
+
+    @property
+    def of_others(self) -> str:
+        """Which anchors, and what share of the rows by 95 %, have vectors of another model; "" for none."""
+        if not self.others:
+            return ""
+        from scipy.stats import beta
+
+        n, ends = len(self.others), (0.025, 0.975)
+        low, high = beta.ppf(ends, n + 0.5, self.n - n + 0.5)  # Jeffreys
+        return (
+            f"{100 * n / self.n:.0f} % of the anchors come from another model or recipe ({n:,} of {self.n:,};"
+            f" 95 %: {100 * low:.0f} … {100 * high:.0f} %): {quote(self.others[:5])}{', …' * (n > 5)}."
+        )
 
     @property
     def sentence(self) -> str:
         told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}"
+        told = f"{told}. {self.of_others}"[:-1] if self.others else told
         told += f", made by {self.named}" if self.named else ""
         facts = [f"the {counted(self.n, 'anchor')} and their new vectors have a mean cosine of"]
+        if self.widths[0] != self.widths[1] and self.cosine is not None:
+            facts.append(f"on the first {min(self.widths):,} of {max(self.widths):,} dimensions")
         if self.cosine is None:
             facts = [f"the width was {self.widths[0]:,} and is {self.widths[1]:,}"]
         else:
@@ -264,6 +292,7 @@ class Change(Reported):
             values = one._asdict() if one else dict.fromkeys(Evidence._fields)
             row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
         row |= {"gram apart": self.gram_apart, "scale": self.scale}
+        facts |= {"others": self.others}
         return Report(
             self.sentence, [Table("checks", pd.DataFrame([row]))], facts, [*filter(None, [self.caution])]
         )
@@ -290,29 +319,45 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
     SpaceError
         Fewer than `FEWEST` of the anchors, or another number of rows without ids.
     """
-    _, X, Y = paired(passport, new)
-    n, rng = len(X), np.random.default_rng((random_state, 8))
-    U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
+    ids, X, Y = paired(passport, new)
+    n, rng, widths = len(X), np.random.default_rng((random_state, 8)), (X.shape[1], Y.shape[1])
+    old, now = (units @ units.T for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)))
     apart, lengths = np.triu_indices(n, 1), np.linalg.norm(Y, axis=1) / np.linalg.norm(X, axis=1)
-    old, now = U @ U.T, V @ V.T
     orders = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
     samples = rng.integers(n, size=(DRAWS, n))
     of_gram = correlation(old[apart], now[apart])
     by_chance = [correlation(old[apart], now[np.ix_(one, one)][apart]) for one in orders[:FEW_DRAWS]]
     gram = _evidence(of_gram, [_of_sample(old, now, one) for one in samples[:FEW_DRAWS]], by_chance)
-    cosine, kind = None, ""
-    if X.shape[1] == Y.shape[1]:
-        between = U @ V.T
+    shared = common(X, Y)
+    cosine, (kind, others) = None, _of_coordinates(*shared)
+    if kind and kind != "mixed" and {*widths} != {shared[0].shape[1]}:
+        kind = "cut"
+    if kind or widths[0] == widths[1]:
+        X, Y = shared
+        between = unit_rows(X).astype(np.float64) @ unit_rows(Y).astype(np.float64).T
         own, chance = between.diagonal(), between[np.arange(n), orders].mean(axis=1)
         cosine = _evidence(float(own.mean()), own[samples].mean(axis=1), chance)
-        kind = _of_coordinates(X, Y, lengths)
-        if not kind and not _is_rotated(gram.value, old, now):
-            p = (1 + np.count_nonzero(chance >= own.mean())) / (1 + DRAWS)
-            kind = "changed recipe" if p <= LEAST_P else "other model"
-    kind = kind or ("rotated" if _is_rotated(gram.value, old, now) else "other model")
-    most = float(np.abs(old - now).max())
+    most, agree = float(np.abs(old - now).max()), not kind and cosine is not None and _agrees(X, Y, orders)
+    if not kind and _is_rotated(gram.value, old, now) and not (agree and most > EXACT_GRAM):
+        kind = "rotated"
+    kind = kind or ("changed recipe" if agree else "other model")
     scale, missing = float(np.median(lengths)), len(passport.ids) - n
-    return Change(kind, n, (X.shape[1], Y.shape[1]), cosine, gram, most, scale, missing)
+    others = tuple(ids[row] for row in np.flatnonzero(others))
+    return Change(kind, n, widths, cosine, gram, most, scale, missing, others=others)
+
+
+def common(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both sides (n, d) and (n, e) on the dimensions that both have, without those at the end that are zero
+    in all rows of one."""
+    width = min(int(np.flatnonzero(rows.any(axis=0))[-1]) + 1 for rows in (X, Y))
+    return X[:, :width], Y[:, :width]
+
+
+def _agrees(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> bool:
+    """Whether rows of X and Y (n, d) have a higher mean cosine than permuted ones, p ≤ `LEAST_P`."""
+    between = unit_rows(X).astype(np.float64) @ unit_rows(Y).astype(np.float64).T
+    chance = between[np.arange(len(X)), orders].mean(axis=1)
+    return bool((1 + np.count_nonzero(chance >= between.diagonal().mean())) / (1 + len(orders)) <= LEAST_P)
 
 
 def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
@@ -360,17 +405,43 @@ def _is_rotated(correlation: float, old: np.ndarray, now: np.ndarray) -> bool:
     return correlation >= SAME_GRAM and float(np.abs(old - now).max()) <= GRAM_APART
 
 
-def _of_coordinates(X: np.ndarray, Y: np.ndarray, lengths: np.ndarray) -> str:
-    """ "same", "rounded" or "rescaled" if the rows kept their directions; else ""."""
-    X, lengths = X.astype(np.float64), lengths[:, None]
+def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
+    """ "same", "rounded" or "rescaled" if the rows of Y (n, d) have the directions of those of X, "mixed" if
+    some have, else ""; and which rows (n,) have not."""
+    none, sizes = np.zeros(len(X), bool), [np.linalg.norm(rows, axis=1) for rows in (X, Y)]
+    if not all(size.all() for size in sizes):
+        return "", none
+    X, lengths = X.astype(np.float64), (sizes[1] / sizes[0])[:, None]
     change = Y / lengths - X
-    spread = np.sqrt(np.square(X - X.mean(axis=0)).sum(axis=1).mean())
-    if np.sqrt(np.square(change).sum(axis=1).mean()) > ROUNDED * spread:
-        return ""
-    if np.abs(lengths - 1).max() > LENGTHS:
-        return "rescaled"
+    moved = np.linalg.norm(change, axis=1) / np.sqrt(np.square(X - X.mean(axis=0)).sum(axis=1).mean())
+    others = moved > KEPT
+    if others.any() and np.count_nonzero(~others) > 1 and moved[others].min() >= APART * KEPT:
+        near = unit_rows(Y[others]) @ unit_rows(X).T
+        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # else the anchors are in another order
+            return "mixed", others
+    size = float(np.sqrt(np.square(moved).mean()))
+    if size > ROUNDED or (size > COMPUTED and not _on_grid(X, change)):
+        return "", none
+    if np.abs(lengths - 1).max() > max(LENGTHS, size / 3):
+        return "rescaled", none
     exact = np.abs(Y - X).max(axis=1) <= EXACT * np.abs(X).max(axis=1)
-    return "same" if exact.all() else "rounded"
+    return "same" if exact.all() else "rounded", none
+
+
+def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
+    """Whether the changes of the numbers X (n, d) are those of rounding: uniform within a step, which is
+    that of a float, or the same in a row, in a dimension or in all of X."""
+    squares, least = np.square(change), np.finfo(float).tiny
+    steps = [
+        2.0 ** np.frexp(X)[1],
+        *(np.sqrt(squares.mean(axis=axis, keepdims=True)) for axis in (0, 1, None)),
+    ]
+    for step in steps:
+        shares = np.abs(change) / np.maximum(step, least)
+        middle, high = np.quantile(shares[change != 0], (0.5, 0.99)) if change.any() else (1, 0)
+        if high <= ON_GRID * middle:
+            return True
+    return False
 
 
 # Which recipe made them? Where the model is at hand, likely ones are tried.

@@ -47,6 +47,7 @@ CHANGES = {
     "same": lambda X: X * (1 + 1e-6),
     "rounded": lambda X: X.astype(np.float16).astype(np.float32),
     "rescaled": lambda X: unit_rows(X),
+    "cut": lambda X: unit_rows(X[:, :40]),
     "rotated": lambda X: X @ rotation(),
     "changed recipe": lambda X: X + np.random.default_rng(2).normal(size=X.shape),
     "other model": lambda X: np.random.default_rng(3).normal(size=X.shape),
@@ -58,14 +59,66 @@ def test_a_known_change_is_named_with_its_evidence(kind, passport, vectors):
     Y = CHANGES[kind](vectors)
     found = check(passport, Y)
     assert found.kind == kind
+    grams = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (vectors, Y))
+    old, new = (each @ each.T for each in grams)
+    vectors = vectors[:, : Y.shape[1]]
     U, V = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (vectors, Y))
     assert found.cosine.value == pytest.approx(np.vecdot(U, V).mean(), abs=1e-6)
     apart = np.triu_indices(N, 1)
-    assert found.gram.value == pytest.approx(np.corrcoef((U @ U.T)[apart], (V @ V.T)[apart])[0, 1], abs=1e-5)
+    assert found.gram.value == pytest.approx(np.corrcoef(old[apart], new[apart])[0, 1], abs=1e-5)
     for one in (found.cosine, found.gram):
         assert one.low <= one.value + 1e-9
         assert one.value <= one.high + 1e-9
     assert found.sentence.startswith(kind.capitalize())
+
+
+def on_grid(X, levels, axis):
+    step = np.abs(X).max(axis=axis, keepdims=True) / levels
+    return np.round(X / step) * step
+
+
+CLOSE = {
+    "int8 by row": ("rounded", lambda X, noise: on_grid(X, 127, 1)),
+    "int8 by dimension": ("rounded", lambda X, noise: on_grid(X, 127, 0)),
+    "4 bits": ("rounded", lambda X, noise: on_grid(X, 7, 1)),
+    "a model in 16 bits": ("rounded", lambda X, noise: X + 0.004 * noise),
+    "noise": ("changed recipe", lambda X, noise: X + 0.05 * noise),
+    "cut to a quarter, rounded": ("cut", lambda X, noise: X[:, :16].astype(np.float16)),
+    "second half zero": ("cut", lambda X, noise: X * (np.arange(D) < 32)),
+    "cut, noise": ("other model", lambda X, noise: (X + noise)[:, :32]),
+    "rotated, noise": ("rotated", lambda X, noise: (X + 0.02 * noise) @ rotation()),
+}
+
+
+@pytest.mark.parametrize("change", CLOSE)
+def test_cut_vectors_and_noise_are_not_taken_for_something_else(change, passport, vectors):
+    """A cut vector was another model, noise of 5 % a rounding."""
+    kind, made = CLOSE[change]
+    found = check(passport, made(vectors, np.random.default_rng(9).normal(size=vectors.shape)))
+    assert found.kind == kind
+    if kind == "cut":
+        assert found.cosine.value > 0.99
+
+
+@pytest.mark.parametrize("n_others", [2, 10, 16, 30])
+@pytest.mark.parametrize("of", ["rotated", "other model", "cut"])
+def test_an_index_of_two_models_is_mixed_and_names_the_others(of, n_others, passport, vectors):
+    """Of 30 % rotated rows it was a changed recipe."""
+    other = (
+        vectors @ rotation() if of != "other model" else np.random.default_rng(3).normal(size=vectors.shape)
+    )
+    some = np.sort(np.random.default_rng(n_others).choice(N, n_others, replace=False))
+    mixed = vectors.astype(np.float16).astype(np.float32)
+    mixed[some] = other[some]
+    found = check(passport, mixed[:, :40] if of == "cut" else mixed)
+    assert (found.kind, found.others) == ("mixed", tuple(IDS[row] for row in some))
+    assert f"{100 * n_others / N:.0f} % of the anchors come from another model or recipe" in found.sentence
+
+
+def test_anchors_in_another_order_are_not_mixed(passport, vectors):
+    order = np.r_[np.arange(8), 8 + np.random.default_rng(10).permutation(N - 8)]
+    assert check(passport, vectors[order]).kind in ("changed recipe", "other model")
+    assert not check(passport, vectors[order]).others
 
 
 def test_a_wider_space_of_the_same_shape_is_rotated_and_another_is_another_model(passport, vectors):
