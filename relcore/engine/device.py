@@ -28,6 +28,27 @@ _STAGED = 1 << 25  # bytes of pinned memory that a piece of an array goes throug
 _resident: dict[tuple[int, str], Any] = {}  # arrays in memory, by identity and device, on the device
 _resident_lock = Lock()
 
+_COPYING = 4  # threads that copy memory: one alone takes a quarter of its bandwidth
+
+
+def _pieces(array: np.ndarray) -> list[slice]:
+    """Slices of rows of at most 32 MB, or of one row."""
+    size = max(1, _STAGED * len(array) // array.nbytes)
+    return [slice(start, start + size) for start in range(0, len(array), size)]
+
+
+def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
+    """`out`, to which the array was copied, in several threads where it is large."""
+    if array.nbytes < _STAGED // 8:
+        out[...] = array
+        return out
+    size = -(-len(array) // _COPYING)
+    slices = [slice(start, start + size) for start in range(0, len(array), size)]
+    with ThreadPoolExecutor(_COPYING) as pool:
+        list(pool.map(lambda part: np.copyto(out[part], array[part]), slices))
+    return out
+
+
 # The devices. Their blocks are as large as is good for them: a CPU's fit its cache, a GPU's keep it busy.
 
 
@@ -82,8 +103,9 @@ class NumpyDevice:
     def put(self, array: np.ndarray) -> Array:
         return array
 
-    def get(self, array: Array) -> np.ndarray:
-        return array
+    def get(self, array: Array, out: np.ndarray | None = None) -> np.ndarray:
+        """The array in memory, in `out` where that is given."""
+        return array if out is None else _copy(out, array)
 
     def rows(self, X: np.ndarray) -> Array:
         """Rows (m, d) of any real type as float32 on the device; also mapped from a file."""
@@ -148,16 +170,31 @@ class TorchDevice:
         # through small pieces of it, which torch keeps for the next ones, while earlier pieces are copied.
         kind = self._torch.from_numpy(np.empty(0, array.dtype)).dtype
         out = self._torch.empty(array.shape, dtype=kind, device=self.torch_name)
-        size = max(1, _STAGED * len(array) // array.nbytes)
-        for start in range(0, len(array), size):
-            piece = array[start : start + size]
-            staged = self._torch.empty(piece.shape, dtype=kind, pin_memory=True)
-            staged.numpy()[...] = piece
-            out[start : start + size].copy_(staged, non_blocking=True)
+        for piece in _pieces(array):
+            staged = self._torch.empty(array[piece].shape, dtype=kind, pin_memory=True)
+            _copy(staged.numpy(), array[piece])
+            out[piece].copy_(staged, non_blocking=True)
         return out
 
-    def get(self, array: Array) -> np.ndarray:
-        return array.cpu().numpy()
+    def get(self, array: Array, out: np.ndarray | None = None) -> np.ndarray:
+        if self.torch_name == "cpu" or array.nbytes < _STAGED:
+            return array.cpu().numpy() if out is None else _copy(out, array.cpu().numpy())
+        # As in `put`: while the host empties one piece of pinned memory, the device fills the next one.
+        array = array.contiguous()
+        out = np.empty(array.shape, array[:0].cpu().numpy().dtype) if out is None else out
+        waiting: list[tuple[slice, Any, Any]] = []
+        for piece in [*_pieces(out), None]:
+            if piece is not None:
+                staged = self._torch.empty(array[piece].shape, dtype=array.dtype, pin_memory=True)
+                staged.copy_(array[piece], non_blocking=True)
+                copied = self._torch.cuda.Event()
+                copied.record(self._torch.cuda.current_stream(array.device))
+                waiting.append((piece, staged, copied))
+            if len(waiting) == 2 or piece is None:
+                done, staged, copied = waiting.pop(0)
+                copied.synchronize()
+                _copy(out[done], staged.numpy())
+        return out
 
     def rows(self, X: np.ndarray) -> Array:
         # Half precision is copied as it is. Rare: types that torch lacks, as of another byte order.
@@ -169,7 +206,7 @@ class TorchDevice:
         # Of a map the blocks are read one by one, as its file may be larger than the device.
         if isinstance(X, self._torch.Tensor):
             return X[block]
-        if not isinstance(X, np.ndarray) or not is_constant(X) or X.nbytes > self._room():
+        if not self.keeps(X):
             return self.rows(np.asarray(X[block]))
         key = id(X), self.torch_name
         with _resident_lock:
@@ -190,6 +227,14 @@ class TorchDevice:
         half = (high - low) / 2
         units = (axes - (low + high) / 2) / self._torch.where(half > 0, half, 1)
         return self.get(units.half())
+
+    def keeps(self, X: Rows) -> bool:
+        """Whether the rows stay on the device once they are there."""
+        return isinstance(X, np.ndarray) and is_constant(X) and X.nbytes <= self._room()
+
+    def column_sums(self, X: Rows) -> np.ndarray:
+        """Sums of the columns of rows that the device keeps, (d,) float64."""
+        return self.get(self.resident(X, slice(None)).sum(0, dtype=self._torch.float64))
 
     def _room(self) -> float:
         """Bytes that a space may take on the device: half of what is free, and what spaces take there now."""

@@ -130,7 +130,7 @@ class Engine:
                     rows = rows if middle is None else (rows - middle).float()
                     rows = where.unit(rows) if unit else rows
                     mapped = rows @ basis
-                    out[block] = where.get(mapped if last is None else (mapped + last).float())
+                    where.get(mapped if last is None else (mapped + last).float(), out[block])
             return out
 
         return on_device(work, self.device)

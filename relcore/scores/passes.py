@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -890,12 +890,14 @@ class RowPair:
     @cached_property
     def sums(self) -> tuple[ColumnSums, ColumnSums]:
 
-        def summed(X: np.ndarray) -> ColumnSums:
+        def summed(X: RowSource, where: Device) -> ColumnSums:
+            if not isinstance(where, NumpyDevice) and where.keeps(X):
+                return ColumnSums.unpacked(np.append(where.column_sums(X), len(X)))
             return in_threads(
                 _blocks(len(X)), lambda: ColumnSums(X.shape[1]), lambda sums, block: sums.add(X[block])
             )
 
-        return tuple(map(summed, self.spaces))
+        return tuple(on_device(partial(summed, X), self.device) for X in self.spaces)
 
     def seen(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
         """The second pass, for all questions at once: over all rows, again for each further 2,048 queries."""
