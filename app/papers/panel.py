@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -23,6 +23,7 @@ from app.studies import panel
 from app.workspace import BUNDLED, Workspace
 from relcore.base.names import STUDIES
 from relcore.base.numbers import general, short
+from relcore.base.report import Table
 from relcore.studies.paper_rows import (
     DOES_NOT,
     HOLDS,
@@ -57,43 +58,27 @@ def small_print(text: str, what: str = "") -> str:
     return f'<p class="relscope-small">{f"<b>{escape(what)}</b> " if what else ""}{escape(text)}</p>'
 
 
-def _table(
-    caption: str, columns: Iterable[tuple[str, str]], lines: Iterable[tuple[Sequence[str], str]]
-) -> str:
-    """A table as HTML: columns are names with units, lines are labels with cells of HTML."""
-    heads = body = ""
-    for name, unit in columns:
-        small = "" if unit in WORDS or unit == SHARE else f"<small>{escape(unit)}</small>"
-        heads += f'<th scope="col">{escape(name)}{small}</th>'
-    for labels, cells in lines:
-        body += (
-            "<tr>" + "".join(f'<th scope="row">{escape(label)}</th>' for label in labels) + f"{cells}</tr>"
-        )
-    label = escape(caption, quote=True)
-    return (
-        f'<table class="relscope-papers" aria-label="{label}"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table>"
-    )
+def _box(table: Table, label: str, kind: str = "") -> str:
+    """A table that scrolls, with a label for screen readers."""
+    name = escape(label, quote=True)
+    return f'<div class="relscope-papers {kind}" tabindex="0" aria-label="{name}">{table.html()}</div>'
+
+
+def _headed(name: str, unit: str) -> str:
+    return name if unit in WORDS or unit == SHARE else f"{name} ({unit})"
 
 
 def published(row: PaperRow) -> str:
     mark, table = '<p class="relscope-mark">published <span>(their data)</span></p>', row.published
     if table is None:
         return mark + small_print(row.note)
-    columns = [(label, SHARE) for label in table.labels]
-    columns += [(measure.name, measure.unit) for measure in table.measures]
-    lines = []
+    words = [measure.unit in WORDS for measure in table.measures]
+    lines = [[*table.labels, *(_headed(measure.name, measure.unit) for measure in table.measures)]]
     for labels, cells in table.lines:
-        texts = []
-        for cell, measure in zip(cells, table.measures, strict=True):
-            words = measure.unit in WORDS
-            value, plus, deviation = escape(cell.text).partition(" ± ")
-            more = f" <span>± {deviation}</span>" if plus else ""
-            value = value if words else value.replace("-", "−")
-            texts.append(f"<td{' class=words' if words else ''}>{value}{more}</td>")
-        lines.append((labels, "".join(texts)))
-    printed = _table(f"{row.name}, as published", columns, lines)
-    return f'{mark}<div class="relscope-box" tabindex="0">{printed}</div>{small_print(table.setting + ".")}'
+        texts = zip(cells, words, strict=True)
+        lines.append([*labels, *(cell.text if word else cell.text.replace("-", "−") for cell, word in texts)])
+    printed = _box(Table(shown=lines), f"{row.name}, as published")
+    return f"{mark}{printed}{small_print(table.setting + '.')}"
 
 
 def here(ours: Ours, groups: tuple[str, ...]) -> str:
@@ -101,34 +86,25 @@ def here(ours: Ours, groups: tuple[str, ...]) -> str:
     by_label: dict[str, dict[str, Number]] = {}
     for number in numbers:
         by_label.setdefault(number.label, {})[number.metric] = number
-    alike: dict[tuple[str, ...], list[str]] = {}
+    alike: dict[tuple[str, ...], list[list[str]]] = {}
     for label, by_metric in by_label.items():
-        alike.setdefault(tuple(by_metric), []).append(label)
-    measured = ""
-    for metrics, labels in alike.items():
-        columns = [("", SHARE), *((name, by_label[labels[0]][name].unit) for name in metrics)]
-        lines = (((label,), "".join(map(_number, by_label[label].values()))) for label in labels)
-        measured += _table("measured here", columns, lines)
+        head = [_headed(name, number.unit) for name, number in by_metric.items()]
+        lines = alike.setdefault(tuple(by_metric), [["", *head]])
+        lines.append([label, *map(_number, by_metric.values())])
+    measured = "".join(_box(Table(shown=lines), "measured here", "here") for lines in alike.values())
     settings = (f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items())
     seconds = f"{ours.seconds:.0f} s" if ours.seconds < 120 else f"{ours.seconds / 60:.0f} min"
     commit = f", commit {ours.commit}" if ours.commit else ""
     small = f"{_rests_on(numbers)} · {', '.join(settings) or 'no settings'} · {ours.date}"
-    return (
-        f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p><div class="relscope-box'
-        f' here" tabindex="0">{measured}</div>'
-        + small_print(f"{small}, Relscope {ours.version}{commit}, {seconds}")
-    )
+    mark = f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p>'
+    return mark + measured + small_print(f"{small}, Relscope {ours.version}{commit}, {seconds}")
 
 
 def _number(number: Number) -> str:
     cell, spread = _short(number.value), spread_of(number)
-    if number.deviation is not None:
-        cell += f" <span>± {_short(number.deviation)}</span>"
-    if spread:
-        cell += f"<small>95 %: {_short(spread.low)} … {_short(spread.high)}</small>"
-    if number.baseline is not None:
-        cell += f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"
-    return f"<td>{cell}</td>"
+    cell += f" ± {_short(number.deviation)}" if number.deviation is not None else ""
+    cell += f"; 95 %: {_short(spread.low)} … {_short(spread.high)}" if spread else ""
+    return cell + (f"; {number.baseline_is} {_short(number.baseline)}" if number.baseline is not None else "")
 
 
 def verdict_html(on: str, verdict: ClaimVerdict) -> str:

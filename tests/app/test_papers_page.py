@@ -24,7 +24,7 @@ def test_rows_are_lines_with_their_verdict_and_only_open_ones_are_drawn(page):
     assert len(page.expander) == len(load_rows())
     assert "Table 1** · Word embeddings · :green[holds]" in page.expander[0].label
     assert "<table" not in page.html
-    assert open_row(page, "relative-table-1").html.count('class="relscope-papers"') > 1
+    assert open_row(page, "relative-table-1").html.count('class="relscope-papers ') > 1
     for asked, n in (("table 1", 3), ("bound and cost", 1), ("no such words", 0)):
         assert len(page.change("text_input", "papers.search", asked).expander) == n
 
