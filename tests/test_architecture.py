@@ -350,7 +350,7 @@ def test_unpickling_would_be_found(line):
 WRITERS = {
     "relcore.base.writing": "it is the one place",
     "relcore.runs.entries": "into a folder of unfinished entries",
-    "relcore.runs.local_cluster": "locks a file that holds nothing to read",
+    "relcore.runs.jobs": "locks a file that holds nothing to read",
     "relcore.runs.store": "moves entries from that folder, and locks files that hold nothing to read",
     "relcore.stores.index": "appends to rows on their way, of which a state says how many count",
     "relcore.sharded.space": "to addresses, which show an object once it is closed",

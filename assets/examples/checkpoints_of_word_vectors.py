@@ -18,7 +18,7 @@ from gensim.test.utils import datapath
 from gensim.utils import simple_preprocess
 
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import load_all
+from relcore.catalog.task import load_all
 from relcore.drift.check import DriftSeries
 from relcore.drift.reports import DriftLines, DriftMap
 

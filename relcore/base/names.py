@@ -461,7 +461,7 @@ _ENCODERS = {
         ".encoders.vision:SmallVision",
         "or mlp, cnn, residual, vit: of this architecture",
     ),
-    "pixels": Named("Pixels and edges", ".encoders.pixels:PixelComponents"),
+    "pixels": Named("Pixels and edges", ".encoders.images:PixelComponents"),
     "swept-vision": Named("Swept networks, trained here", ".encoders.vision:SweptVision"),
     "pretrained-vision": Named(
         "Pretrained model", ".encoders.transformers:PretrainedVision", "or its folder or hub name"

@@ -1,20 +1,29 @@
-"""Task: a computation that a page, a job, a recipe and a command share."""
+"""Task: a computation that a page, a job and a command share. Recipe: a figure with all its settings."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from relcore.base import records
-from relcore.base.errors import SpaceError
-from relcore.base.names import Named
+from relcore.base.errors import SpaceError, need_one_of, need_strings, quote
+from relcore.base.names import FIGURES, FORMER_FIGURES, Named
+from relcore.base.records import need_plain
 from relcore.base.settings import check
-from relcore.catalog.catalog import SpaceSpec, load_encoding, put_space, unscored_ids
+from relcore.base.version import __version__
+from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_space, unscored_ids
+from relcore.maps.pane_maps import GRID, PANES
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import ViewSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.digest import StoreError, digest_of, plugins_in
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Progress, silent
 from relcore.runs.store import Store
+from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")
@@ -109,3 +118,98 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
         stored = spec.option("key") if as_stored else ""
         keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
     return keys
+
+
+# Recipe: a figure with all its settings, as JSON that people can read and edit.
+
+_NAMED = 5  # figures that an error lists
+
+
+class Recipe(ABC):
+    """A figure with all its settings; subclasses are frozen dataclasses."""
+
+    figure: ClassVar[str]
+    newer: ClassVar[tuple[str, ...]] = ()  # settings that 0.1.0 had not: left out while they are empty
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
+        settings = records.to_json(self).items()
+        kept = {name: value for name, value in settings if value or name not in self.newer}
+        return {"relscope": __version__, "figure": self.figure, **kept}
+
+    @abstractmethod
+    def draw(self, result: Any = None) -> Any:
+        """The figure, an `Exportable`; what `result` does not give is loaded and computed."""
+
+
+def recipe_of(described: Any) -> Recipe:
+    """The recipe of a JSON object; SpaceError for an unknown figure or wrong settings."""
+    need_plain(described, "recipe")
+    kind = described.get("figure") if isinstance(described, Mapping) else None
+    if isinstance(kind, str) and kind in FORMER_FIGURES:
+        study = FORMER_FIGURES[kind]
+        now = f"now the study {study!r} draws this figure" if study else "this version does not draw it"
+        raise SpaceError(f"recipe of {kind}: version 0.1.0 of Relscope opens it; {now}")
+    if not isinstance(kind, str) or kind not in FIGURES:
+        near = get_close_matches(str(kind), FIGURES, n=_NAMED, cutoff=0)
+        raise SpaceError(
+            f'recipe: expected a JSON object whose "figure" is one of {len(FIGURES)} names, such as'
+            f" {quote(near)}, got {kind!r:.80}"
+        )
+    settings = {name: value for name, value in described.items() if name not in ("relscope", "figure")}
+    return records.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
+
+
+def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
+    """Every space, encoded again where the store lacks it, and checked against its digest."""
+    digests = digests or [""] * len(specs)
+    if len(digests) != len(specs):
+        raise SpaceError(
+            f"recipe of {figure}: expected {len(specs)} digests, one per space, got {len(digests)}"
+        )
+    spaces = [load(spec, again=True) for spec in specs]
+    for space, digest in zip(spaces, digests, strict=True):
+        need_same_content(space, digest)
+    return spaces
+
+
+def need_same_content(space: LatentSpace, digest: str) -> None:
+    """Raise a SpaceError unless the space has this digest; "" is any."""
+    if digest and space.digest != digest:
+        raise SpaceError(
+            f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the"
+            " original, or delete the digests from the recipe to draw it with what is here"
+        )
+
+
+@dataclass(frozen=True)
+class ComparisonRecipe:
+    """Settings of the figures of two spaces; the digests are of the rows left by pairing."""
+
+    source: SpaceSpec
+    target: SpaceSpec
+    anchors: tuple[str, ...]
+    projection: ProjectionSpec = ProjectionSpec()
+    view: ViewSpec = ViewSpec()
+    reduction: ReductionSpec = ReductionSpec()
+    panes: tuple[str, ...] = GRID
+    source_digest: str = ""
+    target_digest: str = ""
+
+    def __post_init__(self) -> None:
+        need_strings("recipe: anchors", self.anchors)
+        for pane in self.panes:
+            need_one_of("recipe: panes", pane, PANES)
+
+    @classmethod
+    def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:
+        shared = {field.name: getattr(settings, field.name) for field in fields(ComparisonRecipe)}
+        return cls(**shared, **own)
+
+
+def load_pair(recipe: ComparisonRecipe) -> Match:
+    """Load and match the two spaces; SpaceError where one is gone or has changed."""
+    matched = match(load(recipe.source, again=True), load(recipe.target, again=True))
+    for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
+        need_same_content(space, digest)
+    return matched

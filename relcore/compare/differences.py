@@ -11,13 +11,11 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.magnitude import centred
 from relcore.base.numbers import short
-from relcore.base.rows import mean_row, unit_rows
+from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import Recipe, load_all
-from relcore.catalog.task import Task
+from relcore.catalog.task import Recipe, Task, load_all
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
 from relcore.engine.nearest import nearest_within
 from relcore.figures.charts import Line, Lines

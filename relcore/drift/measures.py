@@ -23,8 +23,7 @@ from zlib import crc32
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.magnitude import lengths
-from relcore.base.rows import mean_row, row_blocks, unit_rows
+from relcore.base.rows import lengths, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import thin_svd
 from relcore.engine.nearest import nearest, nearest_within, without_itself
 from relcore.spaces.matching import Match

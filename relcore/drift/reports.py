@@ -13,7 +13,7 @@ from relcore.base.numbers import general, short
 from relcore.base.report import Report, Table
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Recipe, load_all
 from relcore.drift.check import (
     AGAINST,
     LINES,

@@ -1,18 +1,21 @@
-"""Pictures: decoding, thumbnails, and pictures in the style of a dataset."""
+"""Pictures: decoding, thumbnails, pictures in the style of a dataset, vectors of colours or edges."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError
+from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
+from relcore.runs.progress import Progress
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -220,3 +223,80 @@ def _box(pixels: np.ndarray) -> tuple[int, int, int, int] | None:
         return None
     rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
+# PixelComponents: vectors of pictures by colours or edges, without labels and without a pretrained model.
+
+_SIDE, _EDGE_SIDE = 16, 32  # pixels per side that pictures are resized to
+_CELL, _ANGLES = 4, 8
+_SECONDS = {"pixels": 6e-4, "edges": 9e-4}  # per picture of few pixels
+
+
+@dataclass(frozen=True)
+class PixelComponents(TrainedEncoder):
+    """Principal components of small copies of the pictures, or of histograms of their edges (like HOG, Dalal
+    and Triggs 2005: directions of the gradient in cells of 4 × 4 pixels, weighted by its length).
+    """
+
+    kind: ClassVar = "images"
+    short: ClassVar = "pixels"
+    of: Literal["pixels", "edges"] = setting(
+        "pixels",
+        label="Made of",
+        choices={"pixels": "Pixels", "edges": "Edges"},
+        several=True,
+        usual=("pixels", "edges"),
+        help="Pixels: which colour is where. Edges: which lines are where.",
+    )
+    n_components: int = setting(
+        64, label="Dimensions", option="dimensions", low=1, high=512, help="At most: few pictures give fewer."
+    )
+
+    def seconds(self, n: int, pixels: int = 64) -> float:
+        return 1.0 + 2 * n * (_SECONDS[self.of] + pixels * 2e-8)
+
+    @property
+    def title(self) -> str:
+        return f"{self.of.capitalize()} {self.n_components}"
+
+    def train(self, dataset: Dataset, report: Progress) -> Trained:
+        from threadpoolctl import threadpool_limits
+
+        if len(dataset) < 2:
+            raise SpaceError(f"{dataset.name}: expected two pictures or more, got one; add others")
+        rows_of, n = self._rows_of(dataset.name), 0
+        total: Any = 0.0
+        products: Any = 0.0
+        with threadpool_limits(1, "blas"):  # their number changes the last bits
+            for start, images in dataset.blocks():
+                report(start, len(dataset), f"reading {dataset.name}")
+                rows = rows_of(images)
+                n, total, products = n + len(rows), total + rows.sum(axis=0), products + rows.T @ rows
+            mean = total / n
+            _, axes = np.linalg.eigh(products / n - np.outer(mean, mean))
+        width = min(self.n_components, n - 1, len(mean))
+        return Trained(
+            {"mean": mean, "axes": np.ascontiguousarray(axes[:, ::-1][:, :width])}, {"pictures": n}
+        )
+
+    def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
+        rows_of, mean, axes = self._rows_of(dataset.name), trained.arrays["mean"], trained.arrays["axes"]
+        return lambda images: {"": ((rows_of(images) - mean) @ axes).astype(np.float32)}
+
+    def _rows_of(self, name: str) -> Callable[[list], np.ndarray]:
+        """Pictures → (m, features) in float64."""
+
+        def pixels(images: list) -> np.ndarray:
+            return pixel_array(images, "RGB", (_SIDE, _SIDE), name).reshape(len(images), -1) / 255
+
+        def edges(images: list) -> np.ndarray:
+            grey = pixel_array(images, "L", (_EDGE_SIDE, _EDGE_SIDE), name)[:, 0] / 255
+            down, right = np.gradient(grey, axis=(1, 2))
+            angle = np.floor((np.arctan2(down, right) / np.pi % 1) * _ANGLES).astype(int) % _ANGLES
+            length, cells = np.hypot(down, right), _EDGE_SIDE // _CELL
+            parts = [np.where(angle == one, length, 0) for one in range(_ANGLES)]
+            summed = np.stack(parts, 1).reshape(len(images), _ANGLES, cells, _CELL, cells, _CELL).sum((3, 5))
+            rows = summed.reshape(len(images), -1)
+            return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+        return pixels if self.of == "pixels" else edges

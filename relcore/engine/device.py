@@ -17,8 +17,7 @@ import numpy as np
 from relcore.base.caching import is_constant
 from relcore.base.environment import resolve
 from relcore.base.libraries import extra
-from relcore.base.magnitude import NO_LENGTH
-from relcore.base.rows import Rows, inverse_lengths
+from relcore.base.rows import NO_LENGTH, Rows, inverse_lengths
 
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")

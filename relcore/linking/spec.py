@@ -14,8 +14,7 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import Recipe, load_all
-from relcore.catalog.task import Task
+from relcore.catalog.task import Recipe, Task, load_all
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.linking.bootstrap import (

@@ -12,9 +12,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
-from relcore.base.magnitude import centred
 from relcore.base.names import REDUCTIONS
-from relcore.base.rows import DerivedRows, mean_row, unit_rows
+from relcore.base.rows import DerivedRows, centred, mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest

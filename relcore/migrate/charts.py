@@ -11,7 +11,7 @@ import pandas as pd
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Recipe, load_all
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.migrate.evaluate import (

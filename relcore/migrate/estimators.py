@@ -11,8 +11,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.magnitude import lengths
-from relcore.base.rows import row_blocks, unit_rows
+from relcore.base.rows import lengths, row_blocks, unit_rows
 from relcore.represent.similarity import Estimator, need_finite
 from relcore.represent.translation import Procrustes
 from relcore.spaces.space import MatrixLike

@@ -10,8 +10,7 @@ import numpy as np
 
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import Recipe, load_all
-from relcore.catalog.task import Task
+from relcore.catalog.task import Recipe, Task, load_all
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.passport.passport import (

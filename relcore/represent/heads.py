@@ -12,9 +12,8 @@ import numpy as np
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.libraries import extra
-from relcore.base.magnitude import lengths
 from relcore.base.names import HEADS
-from relcore.base.rows import mean_row, unit_rows
+from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.engine.device import full_precision
 from relcore.engine.engine import Engine
 from relcore.engine.training import Steps, own_stream, reproducible

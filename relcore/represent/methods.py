@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from relcore.base.magnitude import centred
 from relcore.base.names import DELTA, METHODS
+from relcore.base.rows import centred
 from relcore.base.settings import check, setting
 from relcore.represent.similarity import RelativeProjection, negative_distance
 from relcore.represent.translation import Affine, InverseRelativeProjection, LeastSquares, Procrustes

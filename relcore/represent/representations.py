@@ -9,9 +9,8 @@ from functools import partial
 import numpy as np
 
 from relcore.base.errors import need_one_of
-from relcore.base.magnitude import centred
 from relcore.base.names import SIMILARITIES
-from relcore.base.rows import mean_row
+from relcore.base.rows import centred, mean_row
 from relcore.base.settings import check, setting
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.similarity import RelativeProjection

@@ -18,9 +18,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.magnitude import centred
 from relcore.base.names import SIMILARITIES
-from relcore.base.rows import mean_row, row_blocks, unit_rows
+from relcore.base.rows import centred, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, matrix, need_paired

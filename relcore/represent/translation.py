@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.magnitude import lengths
 from relcore.base.names import DELTA, INVERSES
-from relcore.base.rows import mean_row, unit_rows
+from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.engine.engine import Engine
 from relcore.represent.anchors import farthest_order
 from relcore.represent.similarity import Estimator, column_names, need_finite

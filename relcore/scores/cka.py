@@ -8,9 +8,8 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
-from relcore.base.magnitude import centred
 from relcore.base.numbers import short
-from relcore.base.rows import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
+from relcore.base.rows import ROWS_PER_BLOCK, centred, mean_row, row_blocks, unit_rows
 from relcore.represent.similarity import need_finite
 from relcore.scores.score import CENTRE, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired

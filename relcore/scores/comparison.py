@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.magnitude import centred, lengths
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, counted, short
 from relcore.base.plugins import named_in_errors
 from relcore.base.report import Report, Table
-from relcore.base.rows import mean_row, unit_rows
+from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within, need_k, without_itself
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent

@@ -10,8 +10,15 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
-from relcore.base.magnitude import length_reason, lengths, out_of_range
-from relcore.base.rows import BLOCK_ROWS, DerivedRows, MappedRows, mapped
+from relcore.base.rows import (
+    BLOCK_ROWS,
+    DerivedRows,
+    MappedRows,
+    length_reason,
+    lengths,
+    mapped,
+    out_of_range,
+)
 from relcore.spaces.ids import (
     AuditedIds,
     MarkedIds,

@@ -17,7 +17,7 @@ from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Recipe, load_all
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation, representation

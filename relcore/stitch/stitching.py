@@ -18,8 +18,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import Recipe, load_all
-from relcore.catalog.task import Task
+from relcore.catalog.task import Recipe, Task, load_all
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors, shared_anchors

@@ -18,7 +18,7 @@ from relcore.base.names import METHODS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import trained_weights
-from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Recipe, load_all
 from relcore.encoders.dataset import Dataset, Kind
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, TrainedEncoder

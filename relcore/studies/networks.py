@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.magnitude import centred, lengths
 from relcore.base.numbers import counted, general, short
-from relcore.base.rows import mean_row, unit_rows
+from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.catalog.encoding import trained_weights
 from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
 from relcore.encoders.datasets import load_dataset

@@ -26,7 +26,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, complete
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
-from relcore.catalog.recipe import Recipe
+from relcore.catalog.task import Recipe
 from relcore.encoders.bundled import LANGUAGES
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset

@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import Named
 from relcore.base.numbers import in_cell, percent, short
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import Recipe, load_all
+from relcore.catalog.task import Recipe, load_all
 from relcore.engine.engine import thin_svd
 from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel, MovingPoints
 from relcore.figures.export import Exportable, chart_exportable

@@ -20,11 +20,10 @@ import pandas as pd
 
 from relcore.base.access import expanded, regular_file
 from relcore.base.errors import NoCommonId, SpaceError, quote
-from relcore.base.magnitude import lengths
 from relcore.base.numbers import counted, percent, short, signed
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
-from relcore.base.rows import mean_row, unit_rows
+from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.catalog.task import Task

@@ -18,7 +18,7 @@ from relcore.catalog.catalog import encoding_spec
 from relcore.catalog.encoding import encode, encoding_key
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.pixels import PixelComponents
+from relcore.encoders.images import PixelComponents
 from relcore.encoders.sentences import TfidfSvd
 from relcore.maps.views import default_view
 from relcore.runs.store import Store

@@ -44,7 +44,7 @@ DRAWN = 12
 def preload() -> None:
     import gc
 
-    ours = "files.reading encoders.datasets migrate.adapters catalog.recipe cli figures.export runs.jobs"
+    ours = "files.reading encoders.datasets migrate.adapters catalog.task cli figures.export runs.jobs"
     others = "pyarrow.parquet pyarrow.csv pyarrow.compute safetensors.numpy PIL.Image PIL.ImageOps msgspec"
     more = "app.workspace app.anchors.lists scipy.linalg sklearn.cluster"
     for module in (*others.split(), *(f"relcore.{one}" for one in ours.split()), *more.split()):

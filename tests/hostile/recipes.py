@@ -83,7 +83,7 @@ NEWER = {
 def of(file: str, given: bytes | None = None):
 
     def read(folder: Path) -> list[str]:
-        from relcore.catalog.recipe import recipe_of
+        from relcore.catalog.task import recipe_of
         from relcore.figures.export import read_recipe
 
         written = json.loads(json.dumps(recipe_of(read_recipe(folder / file)).to_json()))
@@ -180,7 +180,7 @@ def cases() -> Iterator[Case]:
 def _readable(file: str):
 
     def read(folder: Path) -> bool:
-        from relcore.catalog.recipe import recipe_of
+        from relcore.catalog.task import recipe_of
         from relcore.figures.export import read_recipe
 
         return bool(recipe_of(read_recipe(folder / file)).to_json())

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.magnitude import centred, lengths
 from relcore.base.names import METRICS
-from relcore.base.rows import mean_row, unit_rows
+from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.anchors import select_anchors
 from relcore.represent.representations import ProjectionSpec, represent

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.magnitude import centred
 from relcore.base.numbers import general, short
-from relcore.base.rows import mean_row
+from relcore.base.rows import centred, mean_row
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows

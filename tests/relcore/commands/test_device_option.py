@@ -8,7 +8,7 @@ import pytest
 from relcore.base.environment import DEVICE, chosen
 from relcore.cli import COMMANDS, main
 from relcore.commands.parser import parser_of
-from relcore.runs import local_cluster
+from relcore.runs import jobs
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import JobQueue
 
@@ -94,11 +94,11 @@ def test_work_for_the_gpu_of_this_machine_goes_to_one_process(monkeypatch, tmp_p
 
 
 def test_one_process_of_a_cluster_claims_the_gpu(tmp_path):
-    assert local_cluster.claimed(str(tmp_path))
-    assert not local_cluster.claimed(str(tmp_path))
-    local_cluster._held.pop().close()  # as when its process ends
-    assert local_cluster.claimed(str(tmp_path))
-    local_cluster._held.pop().close()
+    assert jobs.claimed(str(tmp_path))
+    assert not jobs.claimed(str(tmp_path))
+    jobs._held.pop().close()  # as when its process ends
+    assert jobs.claimed(str(tmp_path))
+    jobs._held.pop().close()
 
 
 def test_rows_pair_by_order_wherever_spaces_are_paired():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace, Universe, load_space
-from relcore.catalog.recipe import recipe_of
+from relcore.catalog.task import recipe_of
 from relcore.cli import main
 from relcore.figures.export import read_recipe
 from relcore.files.saving import write_space

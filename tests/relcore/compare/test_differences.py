@@ -10,7 +10,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import recipe_of
+from relcore.catalog.task import recipe_of
 from relcore.compare.differences import (
     FORMS,
     Differences,

@@ -10,7 +10,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import recipe_of
+from relcore.catalog.task import recipe_of
 from relcore.compare.scene import MapLook, Panes
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec

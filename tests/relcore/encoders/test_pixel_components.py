@@ -8,8 +8,7 @@ from sklearn.decomposition import PCA
 from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.images import pixel_array
-from relcore.encoders.pixels import PixelComponents
+from relcore.encoders.images import PixelComponents, pixel_array
 from relcore.runs.progress import silent
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import recipe_of
+from relcore.catalog.task import recipe_of
 from relcore.figures.style import COLUMN, Style
 from relcore.migrate.charts import MigrationChart, ThresholdScores
 from relcore.migrate.migration import Migration

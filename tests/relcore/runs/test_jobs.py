@@ -400,7 +400,7 @@ class Deaf:
 
 
 def test_processes_of_this_machine_that_do_not_answer_are_named_so(monkeypatch):
-    monkeypatch.setattr("relcore.runs.local_cluster.LocalCluster", Deaf)
+    monkeypatch.setattr("relcore.runs.jobs.LocalCluster", Deaf)
     with pytest.raises(
         JobQueueError, match="expected the processes of this machine to start, got no answer in 1 s"
     ):
