@@ -59,6 +59,11 @@ def main(
             around.enter_context(in_use())
             if sys.stdout.isatty():  # no name or id may steer the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
+            if getattr(options, "writes_report", False):
+                from relcore.commands.arguments import REPORT_FILES
+                from relcore.files.saving import need_suffix
+
+                need_suffix(options.output, [*REPORT_FILES])
             if isinstance(code := options.run(options), Report):
                 from relcore.commands.output import finish
 

@@ -83,9 +83,8 @@ def run(options: argparse.Namespace) -> Report:
         found = over_shards(
             options,
             [options.source],
-            lambda run, goal, _, source: adapt_shards(
-                adapter, source, goal or options.target, run, side=side
-            ),
+            lambda run, goal, _, source: adapt_shards(adapter, source, goal, run, side=side),
+            options.target,
             anchored=False,
         )
         if isinstance(found, Report):

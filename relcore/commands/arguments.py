@@ -45,6 +45,8 @@ SHARDS_HELP = (
 )
 USUAL_ANCHORS = 300
 _MOST_DIGITS = 18  # within 64 bits
+# Suffix of -o → what --format calls it, where a command has no other file to write.
+REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table"}
 
 
 # Options that several commands have.
@@ -155,8 +157,11 @@ class Results(FullPaths, Printed):
 def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (), output: str = "") -> None:
     """An option for each field of these dataclasses that has a help text and is not skipped, also of the
     dataclasses in their fields; a positional argument for a field without default. With a help text `output`
-    also ``-o``.
+    also ``-o``, which without one writes what `Printed` prints.
     """
+    if not output and any(issubclass(kind, Printed) for kind in kinds):
+        parser.set_defaults(writes_report=True)
+        output = f"Also write the report ({', '.join(REPORT_FILES)})."
     if output:
         parser.add_argument("-o", "--output", type=_path_or_address, metavar="FILE", help=output)
     for kind in kinds:

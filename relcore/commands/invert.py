@@ -77,7 +77,7 @@ def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> Report:
         settings = {"goal": goal * bool(options.output), "random_state": options.random_state}
         return invert_shards(*spaces, anchors, run, spec, **settings)
 
-    found = over_shards(options, (options.source, options.target), job)
+    found = over_shards(options, (options.source, options.target), job, str(options.output or ""))
     if isinstance(found, Report):
         return found
     result, (source, target), passes = found

@@ -10,14 +10,12 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relcore.base.report import Report, delimited, json_lines
 from relcore.base.text import visible
 from relcore.base.writing import write
-
-if TYPE_CHECKING:
-    pass
+from relcore.commands.arguments import REPORT_FILES
 
 _WIDTH = 20  # of a bar
 _ERASE = "\r\x1b[2K"  # the line
@@ -30,20 +28,24 @@ def finish(options: argparse.Namespace, report: Report) -> int:
     if getattr(options, "recipe", None) and figures:
         write(options.recipe, figures[0]().bytes("json", full_paths=options.full_paths))
     written = getattr(options, "output", None)
-    rows = next((table.rows for table in report.tables if table.rows is not None), None)
-    if options.format == "json":
-        record = report.record(**({"output": str(written)} if written else {}))
-        text = json.dumps(record, indent=2, ensure_ascii=False)
-    elif options.format in ("csv", "jsonl") and rows is not None:
-        lined = options.format == "jsonl"
-        text = json_lines(rows) if lined else delimited(rows)
-    elif options.format == "markdown":
-        text = report.markdown()
-    else:
-        text = "\n".join(filter(None, [report.text(), str(written or "")]))
+    if written and getattr(options, "writes_report", False):
+        write(written, _text(report, REPORT_FILES[written.suffix.lower()]).encode())
     with suppress(BrokenPipeError):  # a reader such as `head` has read enough; the exit code stays
-        print(text.removesuffix("\n"))
+        print(_text(report, options.format, str(written or "")).removesuffix("\n"))
     return int(bool(report.facts.get("alarm")))
+
+
+def _text(report: Report, kind: str, written: str = "") -> str:
+    """A report in one of the choices of --format; in two of them it names the file that was `written`."""
+    rows = next((table.rows for table in report.tables if table.rows is not None), None)
+    if kind == "json":
+        record = report.record(**({"output": written} if written else {}))
+        return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    if kind in ("csv", "jsonl") and rows is not None:
+        return json_lines(rows) if kind == "jsonl" else delimited(rows)
+    if kind == "markdown":
+        return report.markdown()
+    return "\n".join(filter(None, [report.text(), written])) + "\n"
 
 
 @dataclass

@@ -74,6 +74,7 @@ def run(options: argparse.Namespace) -> Report:
             options,
             [options.space],
             lambda run, goal, anchors, source: project_shards(source, anchors, goal, run, spec, **settings),
+            str(options.output),
         )
         if isinstance(found, Report):
             return found

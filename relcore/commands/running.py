@@ -187,6 +187,7 @@ def over_shards(
     options: argparse.Namespace,
     places: Sequence[str],
     job: Callable[..., Any],
+    goal: str = "",
     anchored: bool = True,
 ) -> tuple[Any, list[ShardedSpace], dict[str, Any]] | Report:
     """What `job(runner, goal, anchors, *spaces)` gives for folders of shards, the spaces, and facts about its
@@ -214,7 +215,7 @@ def over_shards(
             return Report(expected.sentence(), [Table("estimate", pd.DataFrame([asdict(expected)]))])
         if expected and not options.quiet:
             print(f"relscope: {expected.sentence()}", file=sys.stderr, flush=True)
-        result = job(run, str(getattr(options, "output", None) or ""), anchors, *spaces)
+        result = job(run, goal, anchors, *spaces)
     facts = {"passes": run.describe(), "worker_mb": run.peaks, "estimate": expected and asdict(expected)}
     return result, spaces, facts
 

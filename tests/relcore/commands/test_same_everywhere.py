@@ -29,6 +29,7 @@ def test_options_of_one_name_are_one_option(name):
         if "--json" in known:
             assert (known[flag].dest, known[flag].const, known["--format"].dest) == ("format", kind, "format")
             assert {"table", *FORMATS.values()} <= set(known["--format"].setting.choices)
+    assert ("-o" in known) == ("--json" in known)
     if "-o" in known:
         output = known["-o"]
         assert output is known["--output"]
@@ -93,3 +94,16 @@ def test_what_a_parser_does_not_know_is_an_error_in_each(capsys):
     for name in COMMANDS:
         assert main([name, "--verbos"]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl", ".md", ".txt"])
+def test_o_writes_the_report_where_a_command_writes_nothing_else(suffix, tmp_path, capsys):
+    kind = {".md": "markdown", ".txt": "table"}.get(suffix, suffix[1:])
+    np.save(tmp_path / "a.npy", np.eye(4))
+    assert main(["available", str(tmp_path / "a.npy"), "--format", kind]) == 0
+    printed, goal = capsys.readouterr().out, tmp_path / f"report{suffix}"
+    assert main(["available", str(tmp_path / "a.npy"), "-o", str(goal)]) == 0
+    assert goal.read_text().strip() == printed.strip()
+    assert str(goal) in capsys.readouterr().out
+    assert main(["available", str(tmp_path / "a.npy"), "-o", str(tmp_path / "report.pdf")]) == 2
+    assert "expected a name that ends in one of" in capsys.readouterr().err
