@@ -95,7 +95,8 @@ def here(ours: Ours, groups: tuple[str, ...]) -> str:
     settings = (f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items())
     seconds = f"{ours.seconds:.0f} s" if ours.seconds < 120 else f"{ours.seconds / 60:.0f} min"
     commit = f", commit {ours.commit}" if ours.commit else ""
-    small = f"{_rests_on(numbers)} · {', '.join(settings) or 'no settings'} · {ours.date}"
+    brackets = "in brackets 95 % intervals · " if any(map(spread_of, numbers)) else ""
+    small = f"{brackets}{_rests_on(numbers)} · {', '.join(settings) or 'no settings'} · {ours.date}"
     mark = f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p>'
     return mark + measured + small_print(f"{small}, Relscope {ours.version}{commit}, {seconds}")
 
@@ -103,8 +104,8 @@ def here(ours: Ours, groups: tuple[str, ...]) -> str:
 def _number(number: Number) -> str:
     cell, spread = _short(number.value), spread_of(number)
     cell += f" ± {_short(number.deviation)}" if number.deviation is not None else ""
-    cell += f"; 95 %: {_short(spread.low)} … {_short(spread.high)}" if spread else ""
-    return cell + (f"; {number.baseline_is} {_short(number.baseline)}" if number.baseline is not None else "")
+    cell += f" ({_short(spread.low)} … {_short(spread.high)})" if spread else ""
+    return cell if number.baseline is None else f"{cell}; {number.baseline_is} {_short(number.baseline)}"
 
 
 def verdict_html(on: str, verdict: ClaimVerdict) -> str:
