@@ -95,11 +95,11 @@ def _caution(space: LatentSpace, anchors: tuple[str, ...]) -> str:
     return long_rows(space) or coinciding_anchors(space, anchors)
 
 
-def chance_html(null: ChanceLevel, before: str = "") -> str:
+def chance_html(null: ChanceLevel) -> str:
     """``chance ≈ 0`` or ``chance .052``, with its 95 % band as a tooltip."""
     about = "≈ 0" if abs(null.mean) < 0.005 else short(null.mean)
     ends = band(null.low, null.high, null.places)
-    return f'<small title="95 % band of the chance level: {ends}">{before}chance {about}</small>'
+    return f'<small title="95 % band of the chance level: {ends}">chance {about}</small>'
 
 
 def _cell(score: Score | None) -> str:

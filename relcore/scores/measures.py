@@ -98,10 +98,10 @@ def paired_rows(
     return sides
 
 
-def about_mean(X: np.ndarray, unit_size: bool = True) -> np.ndarray:
-    """X (n, d) less its mean row; scaled so that the sum of all squares is 1, unless `unit_size` is False."""
+def about_mean(X: np.ndarray) -> np.ndarray:
+    """X (n, d) less its mean row, scaled so that the sum of all squares is 1."""
     X = X - X.mean(axis=0)
-    return X / np.linalg.norm(X) if unit_size else X
+    return X / np.linalg.norm(X)
 
 
 def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) -> ChanceLevel:
