@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> Report:
         if isinstance(found, Report):
             return found
         result, (source,), facts = found
-        where, n_shards, passes = result.goal, f" in {len(source.shards):,} shards", facts["passes"]
+        where, n_shards, passes = options.target, f" in {len(source.shards):,} shards", facts["passes"]
     else:
         goal, n_shards = _place(options.target), ""
         with Bar(options) as bar, _readable(options.source) as place:

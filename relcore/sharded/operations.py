@@ -288,11 +288,14 @@ class ProjectionMap:
 
 @dataclass(frozen=True, eq=False)
 class InversionMap:
-    """The inverse from paired anchors and the means of all rows."""
+    """The inverse from paired anchors and the means of all rows; `rows` are the anchors' numbers, ascending,
+    which are not scored.
+    """
 
     anchors: tuple[np.ndarray, np.ndarray]
     means: tuple[np.ndarray, np.ndarray]
     spec: InversionSpec
+    rows: np.ndarray
 
     @cached_property
     def function(self) -> RowMap:
@@ -437,7 +440,6 @@ def _begun_by(place: str) -> str:
 class Written:
     """A written folder: rows, numbers per row, and the row numbers of the anchors (k,) in the source."""
 
-    goal: str
     n: int
     width: int
     anchors: np.ndarray
@@ -455,7 +457,7 @@ def write_mapped(
     """Write all rows through a map into a folder, a relative one from where this process is, not from where
     the workers are. A stopped run resumes by shard.
     """
-    named, goal = goal, goal if is_address(goal) else filesystem(goal)[1]
+    goal = goal if is_address(goal) else filesystem(goal)[1]
     form = form or source.shards[0].written
     need_one_of("format", form, FORMATS)
     work = WriteRows(keep(runner.store, rows), type(rows).__name__, goal, form)
@@ -465,7 +467,7 @@ def write_mapped(
     if (written_to := _written_to(goal)) not in (goal, path):
         with disk_errors(path):
             finish_folder(Path(written_to), Path(path))
-    return Written(named, facts["rows"], facts["width"], np.asarray(anchors, dtype=np.int64))
+    return Written(facts["rows"], facts["width"], np.asarray(anchors, dtype=np.int64))
 
 
 def project_shards(
@@ -540,23 +542,14 @@ def adapt_shards(
 @dataclass(frozen=True)
 class ShardedInversion:
     """Mean cosine of recovered and true directions from the target's mean, over all rows but the anchors,
-    with its chance level; the settings used; row numbers of the anchors (k,); the written folder, or "", and
-    the width of its rows, or 0.
+    with its chance level; the settings used; row numbers of the anchors (k,); the width of the rows that were
+    written, or 0.
     """
 
     score: Score
     spec: InversionSpec
     anchors: np.ndarray
-    goal: str
     width: int
-
-
-@dataclass(frozen=True, eq=False)
-class FittedInversion:
-    """A map of the source's rows, and the anchors (row numbers), which are not scored."""
-
-    rows: InversionMap
-    anchors: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -564,18 +557,18 @@ class Recovered(ShardWork):
     """`cosine_sums` of recovered and true rows beside the anchors."""
 
     kind: ClassVar[str] = "invert"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     inversion: str
 
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        inversion, nothing = read(store, self.inversion, FittedInversion), np.empty((0, shards[1].width))
+        inversion, nothing = read(store, self.inversion, InversionMap), np.empty((0, shards[1].width))
         sums = cosine_sums(nothing, nothing)
-        mean = inversion.rows.means[1]
+        mean = inversion.means[1]
         for _, _, rows, (X, true) in live_rows(shards, report, _MAPPED_ROWS):
-            scored = ~np.isin(rows, inversion.anchors)
+            scored = ~np.isin(rows, inversion.rows)
             if scored.any():  # a map refuses a block without rows
-                recovered = inversion.rows.function(X[scored])
+                recovered = inversion.function(X[scored])
                 of_block = cosine_sums(unit_rows(recovered, mean), unit_rows(true[scored], mean))
                 for name, array in of_block.items():
                     sums[name] += array
@@ -610,10 +603,10 @@ def invert_shards(
         raise SpaceError(f"anchors: expected fewer than the {n:,} rows, got {len(chosen):,}; choose fewer")
     choice = choose_numbers(*vectors, tuple(means), spec) if spec.tuned else None
     spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
-    rows = InversionMap(tuple(vectors), tuple(means), spec)
+    rows = InversionMap(tuple(vectors), tuple(means), spec, np.sort(chosen))
     rows.function(vectors[0][:1])  # refuses anchors that the method cannot use
-    work = Recovered(keep(runner.store, FittedInversion(rows, np.sort(chosen))))
+    work = Recovered(keep(runner.store, rows))
     sums = runner.run(work, parts, "invert").arrays
     if goal:
         write_mapped(source, rows, goal, form, runner, "write")
-    return ShardedInversion(cosine_score(**sums), spec, chosen, goal, target.width if goal else 0)
+    return ShardedInversion(cosine_score(**sums), spec, chosen, target.width if goal else 0)
