@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -45,9 +44,6 @@ from relcore.spaces.matching import distinct_names, match
 
 if TYPE_CHECKING:
     from relcore.figures.export import Exportable
-    from relcore.sharded.operations import ShardedScores
-    from relcore.sharded.passes import Runner
-    from relcore.sharded.space import ShardedSpace
 
 
 @dataclass
@@ -159,12 +155,13 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
         )
     projection = values_of(options, ExactScores)["projection"]
     settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}
-
-    def job(run: Runner, _: str, anchors: int | Sequence[str], *spaces: ShardedSpace) -> ShardedScores:
-        n = n_queries or spaces[0].n
-        return compare_shards(*spaces, anchors, run, projection, n_queries=n, **settings)
-
-    found = over_shards(options, (options.source, options.target), job)
+    found = over_shards(
+        options,
+        (options.source, options.target),
+        lambda run, _, anchors, *spaces: compare_shards(
+            *spaces, anchors, run, projection, n_queries=n_queries or spaces[0].n, **settings
+        ),
+    )
     if isinstance(found, Report):
         return found
     result, (source, target), passes = found

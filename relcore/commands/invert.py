@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from relcore.base.names import FIGURES
 from relcore.base.numbers import counted
@@ -29,11 +27,6 @@ from relcore.files.saving import need_suffix, write_space
 from relcore.invert.inversion import InversionSpec, invert_pair, recovery_report, side_names
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-
-if TYPE_CHECKING:
-    from relcore.sharded.operations import ShardedInversion
-    from relcore.sharded.passes import Runner
-    from relcore.sharded.space import ShardedSpace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,11 +66,14 @@ def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> Report:
     from relcore.commands.running import over_shards
     from relcore.sharded.operations import invert_shards
 
-    def job(run: Runner, goal: str, anchors: int | Sequence[str], *spaces: ShardedSpace) -> ShardedInversion:
-        settings = {"goal": goal * bool(options.output), "random_state": options.random_state}
-        return invert_shards(*spaces, anchors, run, spec, **settings)
-
-    found = over_shards(options, (options.source, options.target), job, str(options.output or ""))
+    found = over_shards(
+        options,
+        (options.source, options.target),
+        lambda run, goal, anchors, *spaces: invert_shards(
+            *spaces, anchors, run, spec, goal=goal * bool(options.output), random_state=options.random_state
+        ),
+        str(options.output or ""),
+    )
     if isinstance(found, Report):
         return found
     result, (source, target), passes = found
