@@ -128,7 +128,7 @@ class Steps:
     On a GPU a step of a small network lasts as long as the launches of its kernels. There, the step of each
     length of batch is recorded as a CUDA graph after it has run three times, and replayed from then on: the
     same kernels with one launch. Use it within `own_stream`. A loss that cannot be recorded, because it waits
-    for the GPU, goes on without, which a warning says.
+    for the GPU, runs without a graph, which a warning says.
     """
 
     def __init__(
