@@ -290,15 +290,20 @@ def find_neighbours(
         if n_queries is not None and n_queries < n:
             rng = np.random.default_rng((_QUERY_STREAM, random_state))
             queries = np.sort(rng.choice(n, n_queries, replace=False))
-    source, target = unit_rows(source), unit_rows(target)
-    if convention == "paper":
-        some = slice(None) if np.array_equal(queries, np.arange(n)) else queries  # no copy of all rows
-        own = nearest(target[some], target, k, device=device).rows
-        other = nearest(source[some], target, k, device=device).rows
+    return _searched((unit_rows(source), unit_rows(target)), queries, k, convention, device)
+
+
+def _searched(
+    sides: tuple[np.ndarray, np.ndarray], queries: np.ndarray, k: int, convention: str, device: str
+) -> Neighbours:
+    """The neighbours of these queries among unit rows."""
+    if convention == "mutual":
+        lists = [nearest_within(side, queries, k, device) for side in sides]
     else:
-        own = nearest_within(source, queries, k, device)
-        other = nearest_within(target, queries, k, device)
-    return Neighbours(source, target, queries, own, other, convention, device)
+        every = np.array_equal(queries, np.arange(len(sides[1])))
+        some = slice(None) if every else queries  # no copy of all rows
+        lists = [nearest(side[some], sides[1], k, device=device).rows for side in sides[::-1]]
+    return Neighbours(*sides, queries, *lists, convention, device)
 
 
 def jaccard(
@@ -385,12 +390,10 @@ def _noted(score: Score, found: Neighbours) -> Score:
     sides, k, device = (found.source, found.target), found.own.shape[1], found.device
     if len(some) < 2 or k >= len(found.target):
         return score
-    own, other = (nearest(side[some], found.target, k, device=device).rows for side in sides[::-1])
-    across = Neighbours(*sides, some, own, other, "paper", device).jaccard()
+    across = _searched(sides, some, k, "paper", device).jaccard()
     if (beyond := across - across.null.mean) >= 0.5:
         return score
-    own, other = (nearest_within(side, some, k, device) for side in sides)
-    within = Neighbours(*sides, some, own, other, "mutual", device).jaccard()
+    within = _searched(sides, some, k, "mutual", device).jaccard()
     if within - within.null.mean > 2 * max(beyond, within.null.high - within.null.mean):
         score.note = (
             f"Neighbours agree much more within the spaces (overlap {short(within)}) than across them"
@@ -463,15 +466,11 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
 
     m, k = found.own.shape
     lines = np.repeat(np.arange(m), k)
-    sides, longer = (found.source, found.target), k + 1  # the nearest first
-    if found.convention == "mutual":
-        own, other = (nearest_within(side, found.queries, longer, found.device) for side in sides)
-    else:
-        own, other = (
-            nearest(side[found.queries], found.target, longer, device=found.device).rows
-            for side in sides[::-1]
-        )
-    (own, next_own), (other, next_other) = ((lists[:, :k], lists[:, k:]) for lists in (own, other))
+    sides = found.source, found.target
+    longer = _searched(sides, found.queries, k + 1, found.convention, found.device)  # the nearest first
+    (own, next_own), (other, next_other) = (
+        (lists[:, :k], lists[:, k:]) for lists in (longer.own, longer.other)
+    )
     twins = own[:, :, None] == other[:, None, :]
     own_shared, other_shared = twins.any(axis=2), twins.any(axis=1)
     shared = own_shared.sum(axis=1, keepdims=True)
