@@ -268,7 +268,7 @@ def _use_button(
             " found. Undo restores the former ones."
         ),
     )
-    if result.kept:
+    if result.kept and (missing <= 0 or not outcome.known):
         st.caption(
             f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs; select {missing} more below."
             if missing > 0

@@ -5,10 +5,22 @@ import pytest
 from scipy.optimize import quadratic_assignment
 
 from relcore.base.rows import mean_row, unit_rows
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.sentences import PooledWords
 from relcore.linking import bootstrap, clusters
 from relcore.linking.bootstrap import bootstrap_anchors
-from relcore.linking.clusters import assign, link_clusters, map_from_pairs, rotation_between
+from relcore.linking.clusters import (
+    ClusterFit,
+    _agreement,
+    _share_in_place,
+    assign,
+    link_clusters,
+    map_from_pairs,
+    rotation_between,
+)
 from relcore.linking.link import link
+from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 
 
@@ -57,6 +69,36 @@ def test_rows_without_any_partner_are_linked():
     assert len(found.kept) == 0
     assert "most rows may have no partner" in found.reason
     assert rounds == list(range(1, len(rounds) + 1))
+
+
+def test_fits_that_agree_on_the_long_axes_alone_do_not_agree():
+    """Before, a cosine above chance was enough, so the chance level had to be one in 10,000."""
+    rng = np.random.default_rng(0)
+    rows = unit_rows(rng.normal(size=(600, 60)) * np.r_[5, 5, np.ones(58)])
+    signs = np.r_[1, 1, rng.choice([-1.0, 1.0], 58)]
+    for second, agrees in ((np.eye(60), True), (np.diag(signs), False)):
+        places = rows, np.eye(60, dtype=np.float32), second.astype(np.float32)
+        fit = ClusterFit(places[1], _agreement(*places), 0.3, places[1], rows, _share_in_place(*places))
+        assert fit.agreement > fit.chance
+        assert fit.agrees == agrees
+    assert fit.same < 0.1
+
+
+@pytest.mark.slow
+def test_sentences_are_linked_without_a_pair(tmp_path):
+    """4,000 sentences of SIF-weighted Word2Vec, and 4,000 others of FastText; 1,000 further ones find their
+    place among themselves."""
+    encoders = (PooledWords(f"{name}-novels", weighting="sif") for name in ("word2vec", "fasttext"))
+    spaces = [encode(DatasetSpec("wikipedia"), encoder, Store(tmp_path))[0].vectors for encoder in encoders]
+    order = np.random.default_rng(1).permutation(len(spaces[0]))
+    (X, held_x), (Y, held_y) = (
+        [unit_rows(rows[part], mean_row(rows[own])) for part in (own, order[8000:9000])]
+        for rows, own in zip(spaces, (order[:4000], order[4000:8000]), strict=True)
+    )
+    *_, linked = link_clusters(X, Y)
+    assert linked.agrees
+    mapped = unit_rows(held_x @ linked.mapping)
+    assert np.mean((mapped @ held_y.T).argmax(axis=1) == np.arange(1000)) > 0.95
 
 
 def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monkeypatch):
