@@ -158,7 +158,7 @@ def represent(
 
 # 20,000 rows × 300 anchors × 2 spaces are 48 MB.
 _represent = cached(6)(representations.represent)
-_directions = cached(16)(pane_maps.Directions.of)
+directions = cached(16)(pane_maps.Directions.of)
 
 
 def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.n
     and reduction.
     """
     pair, drawn, *settings = _pca_key(pair, drawn, *settings)
-    coordinates, note = pane_maps.pca_pair(pair, drawn.rows, *settings, _directions)
+    coordinates, note = pane_maps.pca_pair(pair, drawn.rows, *settings, directions)
     for space in coordinates:
         space.flags.writeable = False
     return coordinates, note

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, jobs, session
+from app import compute, exports, jobs, live, session
 from app.components.linked_scatter import linked_scatter
 from app.items import clusters_of, hover_columns, items_of, sheet_of
+from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
@@ -121,6 +122,7 @@ class Drawing:
     maps: tuple[DrawnMap, ...]
     found: tuple[Scene, View]
     sheet: Sheet | None = None
+    offer: live.Offer | None = None
 
     @property
     def is_of_its_recipe(self) -> bool:
@@ -164,7 +166,10 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
             for pane, (maps, note) in results.items()
         }
         found = _scene(pair, workspace, shown, placed), shown
-    return Drawing(scene, view, recipe, maps, found, sheet_of(pair, found[1], items_of(workspace)))
+    sheet = sheet_of(pair, found[1], items_of(workspace))
+    reference = pca[0][0] if workspace.oriented else None
+    offer = live.Offer(pair, view, found[1].rows, workspace, tuple(results), reference)
+    return Drawing(scene, view, recipe, maps, found, sheet, offer)
 
 
 def _scene(
@@ -230,6 +235,7 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
             height=height,
             old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
             sheet=drawing.sheet,
+            live=live.offered(key, drawing.offer),
             on_event=lambda event: _receive(event, pair, view),
         )
         if waiting := [drawn.job for drawn in drawing.maps if drawn.job]:
@@ -255,5 +261,9 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
         session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
     elif event.turn is not None:
         session.guarded(session.turn, event.turn)
+    elif event.kind == "anchor":
+        session.move_anchor(*pair.ids[drawn.rows[event.rows]])
+    elif event.kind == "spread":
+        session.guarded(choose_anchors, pair, live.SPREAD, live.N_SPREAD, 0)
     else:
         select(pair, drawn.rows[event.rows])

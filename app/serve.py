@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
-from app import sharing  # noqa: E402
+from app import live, sharing  # noqa: E402
 from app.server import first_imports  # noqa: E402
 from app.server.guard import Gate, Guard  # noqa: E402
 from relcore.base import access  # noqa: E402
@@ -41,4 +41,4 @@ async def announced(_: App) -> AsyncIterator[None]:
     yield
 
 
-app = App("main.py", lifespan=announced, middleware=[Middleware(Guard, entry=entry)])
+app = App("main.py", lifespan=announced, routes=[live.ROUTE], middleware=[Middleware(Guard, entry=entry)])

@@ -145,6 +145,14 @@ def add_anchors(ids: tuple[str, ...]) -> None:
         set_anchors(f"add {_count(new)}", anchors + new)
 
 
+def move_anchor(before: str, to: str) -> None:
+    """Have one row as an anchor where another one is; nothing happens where it is an anchor already."""
+    present = workspace()
+    if before in present.anchors and to not in present.anchors:
+        moved = tuple(to if one == before else one for one in present.anchors)
+        set_anchors(f"move “{before}” to “{to}”", moved)
+
+
 def remove_anchors(ids: tuple[str, ...]) -> None:
     free, anchors = set(ids) - set(workspace().pinned), workspace().anchors
     if gone := tuple(identifier for identifier in anchors if identifier in free):

@@ -75,6 +75,8 @@ def _in_words(workspace: Workspace, pair: Match, found: Mapping[str, Mapping[str
         n = counted(relative["mrr"].n, "confirmed pair")
         opening = f"Link paired {rows}; {n} are scored, none of them an anchor."
     by_anchors, shared = (None if share is None else f"<b>{about}{percent(share)}</b>" for share in shares)
+    if not agreement:  # the panes write into it while an anchor is dragged
+        by_anchors = by_anchors.replace("<b>", '<b class="relscope-live">')
     by_chance = "" if chance is None else f" (by chance {percent(chance)})"
     anchors = f"similarities to {counted(len(workspace.anchors), 'anchor')}"
     of, are = ("for ", "") if agreement else ("", " are")

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -38,12 +39,14 @@ def linked_scatter(
     height: int = 640,
     old: Sequence[str] = (),
     sheet: Sheet | None = None,
+    live: Mapping[str, Any] | None = None,
 ) -> None:
     """Draw the scene, whose panes have two or three dimensions.
 
     The same `key` keeps zoom and tool through reruns. `on_event` gets each event once, as a callback.
     `selected` are row numbers; None leaves the browser its own selection. `height` is in pixels. `old` says
     of each pane what an old map shows, "" for one that is up to date. `sheet` has a picture of each row.
+    `live` says where the panes ask for maps while an anchor is dragged, see `app.live`.
 
     Raises a ValueError for coordinates that are not finite and rows that do not exist.
     """
@@ -56,7 +59,14 @@ def linked_scatter(
         sheet=sheet,
         files=_serve(scene, sheet, key),
         old=old,
-        settings={"linkZoom": False, "height": height, "fill": True, "dark": None, "tool": "lasso"},
+        settings={
+            "linkZoom": False,
+            "height": height,
+            "fill": True,
+            "dark": None,
+            "tool": "lasso",
+            "live": live,
+        },
     )
     served = _serve_arrays(payload, key)
     data = payload.leaving(served, _new(payload, served, key)).to_bytes()

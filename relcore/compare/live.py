@@ -69,7 +69,7 @@ class LiveRows:
         known = [directions_of(space, rows, center, random_state) for space in self.spaces]
         self.origins = [one.mean if center else None for one in known]
         self.moments = [one.moments for one in known]
-        self.drawn = [self._units(side, rows, one.few) for side, one in enumerate(known)]
+        self.drawn = [self.units(side, rows, one.few) for side, one in enumerate(known)]
         self.onto = None if reference is None else self._products(self.drawn[0], reference)
 
     def anchor(self, side: int, row: int) -> np.ndarray:
@@ -81,7 +81,7 @@ class LiveRows:
         """The unit rows of both spaces, (n, d) each, on the device."""
         if len(self.rows) == len(self.pair):
             return self.drawn
-        return [self._units(side, np.arange(len(self.pair))) for side in (0, 1)]
+        return [self.units(side, np.arange(len(self.pair))) for side in (0, 1)]
 
     @cached_property
     def crossed(self) -> np.ndarray:
@@ -94,7 +94,8 @@ class LiveRows:
         X, Y = self.every
         return {(0, 0): Engine().moments(X), (1, 1): Engine().moments(Y), (0, 1): Engine().moments(X, Y)}
 
-    def _units(self, side: int, rows: np.ndarray, known: np.ndarray | None = None) -> Array:
+    def units(self, side: int, rows: np.ndarray, known: np.ndarray | None = None) -> Array:
+        """The unit rows of some rows of a space, (r, d), on the device."""
         space, origin, where = self.spaces[side], self.origins[side], self.where
         if known is not None:
             return where.put(known)
@@ -148,6 +149,8 @@ class LiveComparison:
         PCA in two dimensions; by default all on the map of the first space.
     forms : names of `FORMS`
         Which maps are made.
+    shown : row numbers (s,), optional
+        The rows whose coordinates are given, where they are not those that the axes are fitted on.
 
     Raises
     ------
@@ -162,16 +165,21 @@ class LiveComparison:
         projection: ProjectionSpec | None = None,
         reduction: ReductionSpec | None = None,
         forms: Sequence[str] = ("relative",),
+        shown: np.ndarray | None = None,
     ) -> None:
         projection, reduction = projection or ProjectionSpec(), reduction or ReductionSpec(fit="first")
         need_followed(projection, reduction, forms)
         self.held, self.projection, self.reduction, self.forms = held, projection, reduction, tuple(forms)
         self.where = held.where.alike()
+        same = shown is None or np.array_equal(shown, held.rows)
+        self.shown = held.drawn if same else [held.units(side, shown) for side in (0, 1)]
         self.sides = [_Side(held, side) for side in (0, 1)]
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
         self.n_columns = 0  # that were computed, for those who count the work
         self.become(anchors)
+        for form in self.forms:  # the axes that the first movement begins from
+            self._weights(form)
 
     def become(self, anchors: Sequence[int]) -> None:
         """Have these anchors; only the columns of those that are new, or stand elsewhere, are computed."""
@@ -193,7 +201,7 @@ class LiveComparison:
         """
         found = {}
         for form in self.forms:
-            both = zip(self.held.drawn, self._weights(form), strict=True)
+            both = zip(self.shown, self._weights(form), strict=True)
             pictures = [np.array(self.where.get(self._drawn(units, *weights))) for units, weights in both]
             found[form] = aligned(pictures, self.reduction)
         return found
@@ -208,7 +216,7 @@ class LiveComparison:
             return [where.full_range(where.put(picture.T)).tobytes() for picture in pictures]
         frames = []
         for form in self.forms:
-            for units, (weights, _) in zip(self.held.drawn, self._weights(form), strict=True):
+            for units, (weights, _) in zip(self.shown, self._weights(form), strict=True):
                 with where.exact():
                     axes = where.product(where.put(weights.T.astype(np.float32)), units.T, "axes")
                 frames.append(where.full_range(axes).tobytes())
@@ -246,10 +254,6 @@ class LiveComparison:
                 axes, mean = axes[:, :2], mean @ axes[:, :2]
             found.append((basis @ axes, mean))
         return self._turned(found)
-
-    def copy(self) -> LiveComparison:
-        """The same comparison, which does not follow this one."""
-        return LiveComparison(self.held, self.anchors, self.projection, self.reduction, self.forms)
 
     def _turned(self, found: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Turned onto the reference, as by `orient_pairs`, whose products follow from those of the rows."""

@@ -56,6 +56,25 @@ class DensePane {
     Object.assign(this, { flags, selected, restyle: true });
   }
 
+  /* The same rows, colours and flags at other places. */
+  at(steps) {
+    const moved = new DensePane(this.pane, steps, this.turns);
+    moved.setColoring(this.coloring);
+    moved.setFlags(this.flags, this.selected);
+    this.dispose();
+    return moved;
+  }
+
+  /* While an anchor moves: one row in so many as a point, where it is now. */
+  follow(most) {
+    const step = Math.max(1, this.n / most);
+    const rows = Uint32Array.from({ length: Math.floor(this.n / step) }, (_, i) => Math.floor(i * step)).filter((row) => !(this.flags[row] & HIDDEN));
+    this.upload(rows, null);
+    [this.asPoints, this.final, this.inView] = [true, true, rows.length];
+    this.pane.density.style.visibility = "hidden";
+    this.turns.leave(this);
+  }
+
   colorOf(row) {
     return this.numbers[Math.min(this.coloring.categories[row], this.numbers.length - 1)];
   }

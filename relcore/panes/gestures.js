@@ -12,16 +12,21 @@ function listenTo(pane) {
   plot.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     plot.setPointerCapture(event.pointerId);
-    drag = { path: [at(event)], view: pane.view, turn: pane.turn, tool: owner.tool, moved: false };
+    const star = owner.hand.starAt(pane, ...at(event));
+    drag = { path: [at(event)], view: pane.view, turn: pane.turn, tool: star < 0 ? owner.tool : "anchor", star, moved: false };
     owner.hovered(-1, pane);
   });
   plot.addEventListener("pointermove", (event) => {
     const [x, y] = at(event);
     if (!drag) return pane.hover(x, y);
     const [[startX, startY], [lastX, lastY]] = [drag.path[0], drag.path.at(-1)];
-    drag.moved ||= Math.hypot(x - startX, y - startY) > 4;
+    const begins = !drag.moved && Math.hypot(x - startX, y - startY) > 4;
+    drag.moved ||= begins;
     if (!drag.moved) return;
-    if (drag.tool === "pan") {
+    if (drag.tool === "anchor") {
+      if (begins) owner.hand.take(pane, drag.star);
+      owner.hand.moveTo(pane.nearestTo(x, y));
+    } else if (drag.tool === "pan") {
       const [across, up] = pane.scales(pane.width, pane.height);
       const [dx, dy] = [(x - startX) / pane.width, (y - startY) / pane.height];
       pane.setView({ ...drag.view, x: drag.view.x - (2 * dx) / across, y: drag.view.y + (2 * dy) / up });
@@ -40,8 +45,9 @@ function listenTo(pane) {
     const { moved, tool, path } = drag;
     drag = null;
     pane.lasso.removeAttribute("d");
-    if (event.type === "pointercancel") return;
-    if (!moved) owner.clicked(pane.rowAt(...at(event)));
+    if (event.type === "pointercancel") return owner.hand.cancel();
+    if (tool === "anchor" && moved) owner.hand.release();
+    else if (!moved) owner.clicked(pane.rowAt(...at(event)));
     else if (tool === "turn") owner.settled();
     else if (DRAWING.has(tool)) {
       const polygon = path.map(([x, y]) => pane.unit(x, y));

@@ -3,6 +3,8 @@
    A home shows them: a page of Streamlit, a notebook, a file. It offers
      send(events): takes all events that Python has not answered yet, the oldest first;
      load(address): gives a promise of the Blob of a file that the payload names;
+     open(live, answered, ended), optional: opens a channel { send, close } for an anchor that is dragged, see `Hand`;
+     found(share), optional: hears which share of the rows are their own nearest neighbour while it is dragged, null for that of before;
      background: the CSS colour of the page behind the panes;
      scroller(root), content(root): the element that scrolls the page, and the one that holds all of it; by default the document's. */
 
@@ -40,14 +42,15 @@ class LinkedScatter {
     this.status = element("span", "ls-status", { role: "status", "aria-live": "polite" });
     this.stars = new StarControl((look, settled) => this.starred(look, settled));
     this.named = true;
+    this.hand = new Hand(this);
     this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
     this.toolbar.press("names", true);
     this.grid = element("div", "ls-grid");
     this.hint = element("div", "ls-hint", { hidden: "" }, "Click a map to zoom with the wheel, or hold Ctrl");
-    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint);
+    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.strip, this.hand.fewer);
     this.caption = element("figcaption", "ls-caption");
     this.tip = new Tip();
-    const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.status, this.toolbar.root));
+    const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.hand.spoken, this.status, this.toolbar.root));
     this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, frame, this.caption, this.tip.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.room = new Room(this.root, this.grid, this.caption);
@@ -108,13 +111,16 @@ class LinkedScatter {
     if (other || born < 0) this.hovered(-1);
     while (this.panes.length < header.panes.length) this.panes.push(this.newPane());
     this.root.dataset.panes = this.panes.length;
-    const reanchored = fresh("anchors") || recolored || born;
+    const [others, { released }] = [fresh("anchors"), this.hand];
+    // Maps may come while an anchor is dragged, as of a job that is done: then the drag has ended.
+    const ended = released || this.hand.held;
+    const reanchored = others || recolored || born || ended;
     if (reanchored) this.anchors = take("anchors");
     let undressed = false; // whether a pane has rows without flags
     this.panes.forEach((pane, i) => {
       pane.setTitle(header.panes[i]);
       pane.plot.dataset.old = header.panes[i].old;
-      const moved = fresh(`pane${i}`) || i >= this.panes.length - born;
+      const moved = fresh(`pane${i}`) || i >= this.panes.length - born || this.hand.moved(pane);
       const wasDense = pane.dense;
       if (moved) pane.setPositions(take(`pane${i}`, header.panes[i].quantised ? Uint16Array : Float32Array), header.panes[i].dimensions);
       undressed ||= moved && (wasDense || pane.dense);
@@ -125,6 +131,7 @@ class LinkedScatter {
       pane.stars.set(this.anchors, header, this.stars.look, (row) => pane.coloring.colorOf(row));
       pane.redraw();
     });
+    if (ended) this.hand.done();
     // Python's selection is law, unless it is older than a brush that Python has not answered yet.
     const law = header.arrays.selected && !this.unanswered.some((event) => event.kind === "select");
     const rows = law ? rowsIn(take("selected"), header.n) : other ? new Uint32Array(0) : this.rows;
@@ -257,7 +264,8 @@ class LinkedScatter {
 
   hovered(row, pane) {
     if (row === this.hoverRow) return;
-    this.hoverRow = row;
+    [this.hoverRow, this.hoverPane] = [row, pane];
+    if (row >= 0 && this.hand.held?.kind === PROBE) this.hand.moveTo(row);
     this.panes.forEach((each) => each.setRing(row));
     if (row < 0) return this.tip.hide();
     const [category, number] = [pane.coloring.say(row), this.anchors.indexOf(row) + 1];
@@ -323,6 +331,7 @@ class LinkedScatter {
 
   dispose() {
     clearTimeout(this.clickTimer);
+    this.hand.dispose();
     this.room.dispose();
     this.tip.dispose();
     this.panes.forEach((pane) => pane.dispose());

@@ -34,6 +34,7 @@ SCRIPTS = (
     "gestures.js",
     "stars.js",
     "names.js",
+    "hand.js",
     "toolbar.js",
     "payload.js",
     "tip.js",

@@ -138,6 +138,30 @@ class Pane {
     this.points.upload("position", this.units);
   }
 
+  /* The places while an anchor moves, in units; of many rows `most` are drawn, of very many as points. */
+  follow(units, most) {
+    [this.glide, this.units, this.following] = [null, units, most];
+    this.moving.forget();
+    if (!this.dense) this.points.upload("position", units);
+    this.redraw();
+  }
+
+  /* The hand that moves an anchor rests: all rows are drawn. */
+  settle() {
+    if (!this.following) return;
+    this.following = 0;
+    if (this.dense) this.dense = this.dense.at(stepsOf(this.units));
+    this.redraw();
+  }
+
+  /* The places before an anchor moved. */
+  back(units, dense) {
+    [this.units, this.following, this.dense] = [units, 0, dense];
+    if (dense) [dense.points, dense.restyle] = [null, true];
+    else this.points.upload("position", units);
+    this.redraw();
+  }
+
   setTurn(turn) {
     this.turn = turn;
     if (!this.solid) return;
@@ -178,6 +202,7 @@ class Pane {
       if (this.glide) this.move(time);
       this.draw(time);
       if (!this.glide) this.owner.drawn(this);
+      this.owner.hand.drawn(this);
       if (this.glide || (this.dense && !this.dense.final)) this.redraw();
     });
   }
@@ -191,8 +216,9 @@ class Pane {
     if (this.canvas.width !== columns || this.canvas.height !== rows) this.points.resize(columns, rows);
     const scale = this.scales(width, height);
     const offset = [-this.view.x * scale[0], -this.view.y * scale[1]];
-    this.dense?.draw(width, height, ratio, time);
-    const most = this.glide && this.points.inSoftware ? SAMPLE_GLIDING : this.moving.most(time);
+    if (this.following) this.dense?.follow(this.following);
+    else this.dense?.draw(width, height, ratio, time);
+    const most = this.following ? this.following : this.glide && this.points.inSoftware ? SAMPLE_GLIDING : this.moving.most(time);
     this.key.show(this.dense, this.moving.told, this.points.lost);
     const label = [this.label, this.key.said].filter(Boolean).join(", ");
     if (this.root.getAttribute("aria-label") !== label) this.root.setAttribute("aria-label", label);
@@ -256,6 +282,34 @@ class Pane {
     return best;
   }
 
+  /* The row nearest to a pixel, however far, that is not hidden. */
+  nearestTo(x, y) {
+    const [ux, uy] = this.unit(x, y);
+    const [across, up] = this.scales(this.width, this.height);
+    const [toX, toY, units] = [across * this.width, up * this.height, this.units];
+    let [best, nearest] = [-1, Infinity];
+    for (let row = 0, i = 0; i < units.length; row++, i += 2) {
+      const [dx, dy] = [(units[i] - ux) * toX, (units[i + 1] - uy) * toY];
+      const distance = dx * dx + dy * dy;
+      if (distance < nearest && !this.hides(row)) [best, nearest] = [row, distance];
+    }
+    return best;
+  }
+
+  /* The row nearest to another one within 45 degrees of a direction, across and down the screen; -1 if there is none. `skips` rows. */
+  nearestTowards(from, across, down, skips) {
+    const [x, y] = this.pixel(from);
+    let [best, nearest] = [-1, Infinity];
+    for (let row = 0; row < this.units.length / 2; row++) {
+      const [px, py] = this.pixel(row);
+      const [dx, dy] = [px - x, py - y];
+      const [along, aside] = [dx * across + dy * down, Math.abs(dx * down - dy * across)];
+      const distance = dx * dx + dy * dy;
+      if (along > 0 && aside <= along && distance < nearest && row !== from && !this.hides(row) && !skips(row)) [best, nearest] = [row, distance];
+    }
+    return best;
+  }
+
   /* Rows within a polygon of unit coordinates, by the even-odd rule. */
   rowsWithin(polygon) {
     if (this.dense) return this.dense.rowsWithin(polygon);
@@ -286,6 +340,7 @@ class Pane {
 
   /* What is on the screen: "points", "density", or while the view moves some "sampled" points or a "stretched" density. */
   get picture() {
+    if (this.following && this.following < this.units.length / 2) return "sampled";
     if (!this.dense) return this.moving.sampled ? "sampled" : "points";
     if (this.dense.asPoints) return "points";
     return this.dense.final ? "density" : "stretched";
@@ -325,7 +380,11 @@ class Pane {
     this.pointer = [x, y];
     this.hovering ||= requestAnimationFrame(() => {
       this.hovering = 0;
-      if (!this.disposed && this.units) this.owner.hovered(this.rowAt(...this.pointer), this);
+      if (this.disposed || !this.units) return;
+      const onStar = this.owner.hand.starAt(this, ...this.pointer) >= 0;
+      this.plot.classList.toggle("ls-on-star", onStar);
+      if (onStar) this.owner.hand.ready();
+      this.owner.hovered(this.rowAt(...this.pointer), this);
     });
   }
 

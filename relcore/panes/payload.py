@@ -181,7 +181,8 @@ def payload_of(
     old : one string per pane, optional
         What an old map shows; "" for a pane that is up to date.
     settings : dict, optional
-        ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``.
+        ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``; ``live``: where maps are asked for while an
+        anchor is dragged.
     """
     arrays, digests = _arrays_of(scene, version, selected, sheet)
     pairs = zip(scene.panes, old or [""] * len(scene.panes), strict=True)
@@ -296,12 +297,13 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """An action of the user: `rows` brushed, the brush cleared, a row clicked, or the maps' look changed.
+    """An action of the user: `rows` brushed, the brush cleared, a row clicked, an anchor moved from one of
+    two `rows` to the other, few anchors wanted that are spread, or the maps' look changed.
 
     `hidden` are the hidden classes of each colouring; `turn` is as `Scene.turn`.
     """
 
-    kind: Literal["select", "clear", "click", "stars", "hidden", "named", "turn"]
+    kind: Literal["select", "clear", "click", "anchor", "spread", "stars", "hidden", "named", "turn"]
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     stars: StarLook | None = None
     hidden: tuple[tuple[str, ...], ...] | None = None
@@ -340,6 +342,12 @@ def read_events(
             events.append(PaneEvent("turn", turn=tuple(round(float(x), 4) for x in message["turn"])))
         elif message["version"] == version and kind == "click":
             events.append(PaneEvent("click", np.array([message["row"]], dtype=np.int64)))
+        elif kind == "spread":
+            events.append(PaneEvent("spread"))
+        elif message["version"] == version and kind == "anchor":
+            rows = np.array([message["row"], message["to"]], dtype=np.int64)
+            if rows.min() >= 0 and rows.max() < n:
+                events.append(PaneEvent("anchor", rows))
         elif message["version"] == version:
             rows = unpack_rows(base64.b64decode(message["bits"]), n)
             events.append(PaneEvent("select" if len(rows) else "clear", rows))

@@ -14,6 +14,9 @@ function unitsOf(steps) {
   return units;
 }
 
+/* Units of the full range as steps. */
+const stepsOf = (units) => Uint16Array.from(units, (unit) => clamp(Math.round(stepOf(unit)), 0, STEPS));
+
 class RowGrid {
   /* `steps`: Uint16Array (2n), x and y in turn. `rows` are the rows cell after cell, `packed` their places, x in the lower half of 32 bits;
      `starts[cell]` says where a cell begins. */

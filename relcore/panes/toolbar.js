@@ -26,6 +26,9 @@ const KEYS = [
   ["Z", "zoom to the selection"],
   ["A", "show or hide the anchors"],
   ["N", "show or hide the names"],
+  ["Drag a star", "move the anchor to another row"],
+  ["S, then arrow keys", "choose an anchor, move it; Enter keeps, Escape returns"],
+  ["Hold Q", "try the row under the pointer as one more anchor"],
   ["Shift", "add to the selection"],
   ["In the legend", "click: show or hide; double click or I: only this; Shift+click: select"],
   ["Escape", "clear the selection"],
@@ -39,6 +42,7 @@ function actionsOf(scatter) {
     scatter.turned(turnedBy(scatter.panes[0].turn, right, down));
     scatter.settled();
   };
+  const arrow = (across, down) => (scatter.hand.held ? scatter.hand.step(across, down) : turn(20 * across, 20 * down));
   const tools = Object.keys(TOOLS).map((tool) => [tool, () => scatter.setTool(tool)]);
   return {
     ...Object.fromEntries(tools),
@@ -50,13 +54,15 @@ function actionsOf(scatter) {
     link: () => scatter.setLinked(!scatter.linked),
     chosen: () => scatter.zoomToSelection(),
     home: () => scatter.home(),
-    clear: () => scatter.brushed([], false),
+    clear: () => (scatter.hand.held ? scatter.hand.cancel() : scatter.brushed([], false)),
     closer: () => zoom(1.25),
     farther: () => zoom(0.8),
-    ArrowLeft: () => turn(-20, 0),
-    ArrowRight: () => turn(20, 0),
-    ArrowUp: () => turn(0, -20),
-    ArrowDown: () => turn(0, 20),
+    ArrowLeft: () => arrow(-1, 0),
+    ArrowRight: () => arrow(1, 0),
+    ArrowUp: () => arrow(0, -1),
+    ArrowDown: () => arrow(0, 1),
+    nextStar: () => scatter.hand.choose(1),
+    Enter: () => (scatter.hand.held ? scatter.hand.release() : false),
   };
 }
 
@@ -123,7 +129,7 @@ class Toolbar {
       return true;
     }
     if (event.target.matches?.("input") && event.key.startsWith("Arrow")) return false;
-    const keys = { Escape: "clear", 0: "home", "+": "closer", "-": "farther", z: "chosen", a: "toggleStars", n: "names" };
+    const keys = { Escape: "clear", 0: "home", "+": "closer", "-": "farther", z: "chosen", a: "toggleStars", n: "names", s: "nextStar", Enter: "Enter" };
     for (const tool of Object.keys(TOOLS)) keys[tool[0]] = tool;
     const name = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key] ?? (event.key.startsWith("Arrow") ? event.key : undefined);
     if (!name || !this.actions[name] || this.buttons[name]?.hidden) return false;

@@ -35,6 +35,15 @@ def test_events_on_other_rows_are_answered_but_dropped():
     assert read_events([message(5, rows=[1], version="older", n=99)], "v", 11, 0) == ([], 5)
 
 
+def test_a_moved_anchor_is_two_rows_that_exist():
+    moved = [
+        {"serial": s, "kind": "anchor", "version": "v", "row": 3, "to": to} for s, to in ((1, 8), (2, 11))
+    ]
+    events, answered = read_events([*moved, {"serial": 3, "kind": "spread", "version": "v"}], "v", 11, 0)
+    assert [(event.kind, event.rows.tolist()) for event in events] == [("anchor", [3, 8]), ("spread", [])]
+    assert answered == 3
+
+
 def test_how_the_maps_look_is_heard_whatever_rows_they_show():
     turn = [0.12345678, 0, 1, 0, 1, 0, -1, 0, 0]
     messages = [

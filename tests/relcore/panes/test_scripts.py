@@ -215,3 +215,10 @@ def test_texts_are_read_one_by_one(columns):
         lengths=[len(texts) for texts in columns],
     )
     assert read == [[*(text.replace("\x1f", "␟") for text in texts), None] for texts in columns]
+
+
+def test_every_half_is_read_as_numpy_reads_it():
+    bits = np.arange(65536, dtype=np.uint16)
+    known = bits.view("<f2").astype(np.float64)
+    read = np.array(run("Array.from(halves())"))
+    np.testing.assert_array_equal(read, np.where(np.isfinite(known), known, 0))

@@ -1,0 +1,205 @@
+"""The channel beside the page: a WebSocket of the same server that gives the panes maps and scores while an
+anchor is dragged. The page does not run meanwhile.
+
+A run of the page offers what it shows under a random name, which the panes get. A connection needs this name
+and the cookie of the browser that it was made for, and passes the guard as every request does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from app import compute
+from app.sharing import browser_key, is_same, key_in
+from app.workspace import Workspace
+from relcore.base.environment import resolve
+from relcore.base.errors import SpaceError
+from relcore.compare.live import FORMS, MOST_NUMBERS, LiveComparison, LiveRows, need_followed
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import View
+from relcore.scores.comparison import LIVE_QUERIES
+from relcore.spaces.matching import Match
+
+ADDRESS = "/live"
+MOVE, PROBE, SCORE = range(3)  # what the panes ask for
+_MOST_OFFERS = 64  # of all sessions
+_REFUSED = 1008
+FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of more anchors one that moves is hardly seen
+
+
+def _session() -> str:
+    context = get_script_run_ctx()
+    return context.session_id if context else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """What the panes of a session show: `shown` are the rows by their places in the panes, `key` is that of
+    the browser.
+    """
+
+    pair: Match
+    view: View
+    shown: np.ndarray
+    workspace: Workspace
+    panes: tuple[str, ...]
+    reference: np.ndarray | None
+    session: str = field(default_factory=_session)
+    key: str = field(default_factory=browser_key)
+    name: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        return self.workspace.anchors
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The panes whose maps follow an anchor."""
+        return tuple(form for form in self.panes if form in FORMS)
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What decides the answers."""
+        settings = self.workspace
+        return (
+            *(compute.pair_key(self.pair), self.view.digest, self.shown.tobytes(), self.anchors, self.panes),
+            *(settings.projection, settings.reduction, settings.oriented, settings.k, settings.convention),
+        )
+
+    def comparison(self) -> LiveComparison:
+        rows = self.pair.source.rows(self.anchors)
+        projection, reduction = self.workspace.projection, self.workspace.reduction
+        held = _rows(self.pair, self.view, projection.center, self.reference, reduction)
+        return LiveComparison(held, rows, projection, reduction, self.forms, self.shown)
+
+
+@compute.cached(4, key=lambda pair, view, center, *rest: (pair, view, center, rest[0] is None, rest[1]))
+def _rows(
+    pair: Match, view: View, center: bool, reference: np.ndarray | None, reduction: ReductionSpec
+) -> LiveRows:
+    return LiveRows(pair, view.rows, center, reference, reduction.random_state, compute.directions)
+
+
+_offers: OrderedDict[str, Offer] = OrderedDict()
+
+
+def offered(key: str, offer: Offer) -> dict[str, Any] | None:
+    """Where the panes with this key find the channel; None where no anchor can be dragged, or where
+    what they show cannot follow.
+    """
+    try:
+        need_followed(offer.workspace.projection, offer.workspace.reduction)
+    except SpaceError:
+        return None
+    widest = max(space.dimension for space in (offer.pair.source, offer.pair.target))
+    too_many = len(offer.pair) * widest > MOST_NUMBERS and resolve() == "cpu"
+    if not offer.anchors or too_many or not st.runtime.exists():
+        return None
+    place = f"{key}:live"
+    known, name = st.session_state.get(place, (None, ""))
+    if known != offer.content or name not in _offers:
+        _offers.pop(name, None)
+        name, _offers[offer.name] = offer.name, offer
+        st.session_state[place] = offer.content, name
+        while len(_offers) > _MOST_OFFERS:
+            _offers.popitem(last=False)
+    base = st.get_option("server.baseUrlPath").strip("/")
+    following = np.repeat([form in FORMS for form in offer.panes], 2)
+    return {
+        "address": f"/{base}{ADDRESS}" if base else ADDRESS,
+        "name": name,
+        "panes": np.flatnonzero(following).tolist(),
+        "many": len(offer.anchors) if len(offer.anchors) > FEW else 0,
+        "spread": N_SPREAD,
+    }
+
+
+async def _connect(socket: WebSocket) -> None:
+    offer = _offers.get(socket.query_params.get("name", ""))
+    own = offer and (not offer.key or is_same(key_in(socket.cookies), offer.key))
+    if not own or not st.runtime.get_instance().is_active_session(offer.session):
+        await socket.close(_REFUSED)
+        return
+    await socket.accept()
+    with suppress(WebSocketDisconnect, SpaceError):
+        following = await asyncio.to_thread(offer.comparison)
+        await _answer(socket, offer, following)
+    with suppress(RuntimeError, WebSocketDisconnect):  # closed by the other side
+        await socket.close()
+
+
+async def _answer(socket: WebSocket, offer: Offer, following: LiveComparison) -> None:
+    """Answer the latest request of each kind; what came before it is late, and is dropped."""
+    waiting: dict[bool, np.ndarray] = {}
+    came, ended = asyncio.Event(), asyncio.Event()
+
+    async def listen() -> None:
+        try:
+            async for message in socket.iter_bytes():
+                request = _request(message, len(offer.shown))
+                if request is not None:
+                    waiting[request[1] == SCORE] = request
+                    came.set()
+        finally:
+            ended.set()
+            came.set()
+
+    listening = asyncio.create_task(listen())
+    try:
+        while True:
+            await came.wait()
+            if ended.is_set():
+                return
+            came.clear()
+            while waiting:
+                request = waiting.pop(False, None)
+                request = waiting.pop(True) if request is None else request
+                await socket.send_bytes(await asyncio.to_thread(_answered, offer, following, request))
+    finally:
+        listening.cancel()
+        with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
+            await listening
+
+
+def _request(message: bytes, n: int) -> np.ndarray | None:
+    """A serial number, what is asked for, and two places among the shown rows: the anchor, and where it is
+    now; None for anything else.
+    """
+    if len(message) != 16:
+        return None
+    request = np.frombuffer(message, "<i4")
+    places = request[2:]
+    return request if MOVE <= request[1] <= SCORE and (places >= 0).all() and (places < n).all() else None
+
+
+def _answered(offer: Offer, following: LiveComparison, request: np.ndarray) -> bytes:
+    """The serial number and the kind, then the maps as float16, or three scores as float32."""
+    _, kind, anchor, place = map(int, request)
+    if kind == SCORE:
+        k, convention = offer.workspace.k, offer.workspace.convention
+        k = compute.scored_neighbours(offer.pair, offer.anchors, k, convention)
+        scores = following.scores(k, convention, LIVE_QUERIES)
+        return request[:2].tobytes() + np.array(scores, "<f4").tobytes()
+    first, row = offer.pair.source.rows(offer.anchors).tolist(), int(offer.shown[place])
+    if kind == PROBE:
+        anchors = [*first, row]
+    else:
+        moved = int(offer.shown[anchor])
+        anchors = [row if one == moved else one for one in first]
+    if len(set(anchors)) == len(anchors):  # else it lies on another anchor: all stays
+        following.become(anchors)
+    return b"".join((request[:2].tobytes(), *following.frame()))
+
+
+ROUTE = WebSocketRoute(ADDRESS, _connect)

@@ -1,0 +1,279 @@
+/* Hand: moves an anchor to other rows, by the pointer or the arrow keys, or tries a row as one more anchor. While it moves, the panes whose
+   maps depend on the anchors get new places by a channel beside the page. The release is one event, and in Python one step of undo.
+   Without a channel only the star moves, and the maps follow the release.
+
+   What happens is told by events "ls-hand" of the root, { what, serial }, for those who check or measure. */
+
+const RESTED = 50; // milliseconds without a movement, after which all points are drawn and scores are asked for
+const MOST_FOLLOWING = { software: 3000, card: 60000 }; // points that are drawn while the hand moves
+const [MOVE, PROBE, SCORE] = [0, 1, 2]; // what the channel is asked for
+const HEAD = 8; // bytes of an answer before its numbers: serial and kind
+const HALVES = new Float32Array(65536); // what each float16 is; filled when it is first needed
+
+function halves() {
+  if (!HALVES[1]) {
+    for (let bits = 1; bits < 65536; bits++) {
+      const [sign, exponent, digits] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
+      HALVES[bits] = exponent === 31 ? 0 : sign * (exponent ? 2 ** (exponent - 15) * (1 + digits / 1024) : 2 ** -14 * (digits / 1024));
+    }
+  }
+  return HALVES;
+}
+
+/* `share` as words quote it, `number` as tables show it. */
+const percent = (share) => (share >= 0.0095 || !share ? `${Math.round(100 * share)} %` : `${(100 * share).toPrecision(1).replace(/^0/, "")} %`);
+const decimals = (number) => (Number.isNaN(number) ? "–" : number.toFixed(3).replace(/^(-?)0/, "$1").replace("-", "−"));
+
+class Hand {
+  constructor(owner) {
+    Object.assign(this, { owner, held: null, saved: new Map(), serial: 0, dropped: 0, channel: null });
+    this.strip = element("span", "ls-live", { "aria-hidden": "true" });
+    this.spoken = element("span", "ls-spoken", { role: "status", "aria-live": "polite" });
+    this.fewer = element("button", "ls-chip ls-fewer", { type: "button", hidden: "" });
+    this.fewer.addEventListener("click", () => this.owner.report({ kind: "spread" }));
+    this.key = (event) => this.probe(event);
+    for (const kind of ["keydown", "keyup"]) document.addEventListener(kind, this.key);
+  }
+
+  get live() {
+    return this.owner.header?.live;
+  }
+
+  /* The anchor whose star is at a place of a pane, or -1. */
+  starAt(pane, x, y) {
+    const { stars } = pane;
+    if (!this.live || !stars.shown || pane.solid || !pane.flags) return -1;
+    const reach = this.live.many ? stars.reach : Math.max(REACH, stars.reach);
+    let [best, nearest] = [-1, reach * reach];
+    for (const row of stars.rows) {
+      const [px, py] = pane.pixel(row);
+      const distance = (px - x) ** 2 + (py - y) ** 2;
+      if (distance <= nearest && !pane.hides(row)) [best, nearest] = [row, distance];
+    }
+    return best;
+  }
+
+  /* Have the channel open before the first movement: the server prepares the rows. */
+  ready() {
+    const { live } = this;
+    if (!live || this.channel?.name === live.name || this.refused === live.name) return;
+    this.channel?.close();
+    const channel = this.owner.place.open?.(live, (answer) => this.channel === channel && this.answered(answer), () => this.lost(channel));
+    this.channel = channel ? Object.assign(channel, { name: live.name }) : null;
+    this.waiting = this.next = false;
+  }
+
+  lost(channel) {
+    if (this.channel !== channel) return;
+    this.refused = channel.name; // asked again with the next anchors
+    this.channel = null;
+    this.waiting = this.next = false;
+    this.tell("lost");
+  }
+
+  take(pane, row, kind = MOVE) {
+    this.ready();
+    this.held = { pane, row, to: row, kind };
+    this.owner.root.classList.add("ls-moving");
+    const { many, spread } = this.live;
+    this.fewer.hidden = !many;
+    this.fewer.textContent = `One of ${many} anchors moves the maps by little: begin with the ${spread} most spread`;
+  }
+
+  /* The anchor is at another row; not at one that is an anchor already. */
+  moveTo(row) {
+    const { held, owner } = this;
+    if (!held || row < 0 || row === held.to || (row !== held.row && owner.anchors.includes(row))) return;
+    held.to = row;
+    this.showStars();
+    this.strip.textContent = this.said();
+    this.strip.classList.add("ls-old");
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.rest(), RESTED);
+    this.ask();
+  }
+
+  said() {
+    const { row, to, kind } = this.held;
+    const number = this.owner.anchors.indexOf(row) + 1;
+    return kind === PROBE ? `With “${shortened(this.owner.idOf(to))}” as one more anchor` : `★${number} → “${shortened(this.owner.idOf(to))}”`;
+  }
+
+  showStars() {
+    const { held, owner } = this;
+    const rows = held.kind === PROBE ? [...owner.anchors, held.to] : Array.from(owner.anchors, (row) => (row === held.row ? held.to : row));
+    for (const pane of owner.panes) {
+      pane.stars.set(Uint32Array.from(rows), owner.header, owner.stars.look, (row) => pane.coloring.colorOf(row));
+      pane.setRing(held.to);
+      pane.redraw();
+    }
+  }
+
+  /* One question at a time: a movement before its answer waits, and takes the place of one that waits. */
+  ask(kind = this.held.kind) {
+    if (!this.channel) return;
+    if (this.waiting) {
+      this.dropped += this.next && kind !== SCORE;
+      this.next = true;
+      return;
+    }
+    this.waiting = true;
+    this.serial++;
+    const { row, to } = this.held;
+    this.channel.send(Int32Array.of(this.serial, kind, Math.max(row, 0), Math.max(to, 0)));
+    this.tell("asked");
+  }
+
+  answered(answer) {
+    this.waiting = false;
+    if (!this.held) return;
+    const [, kind] = new Int32Array(answer, 0, 2);
+    if (kind === SCORE) this.score(new Float32Array(answer, HEAD, 3));
+    else this.follow(answer);
+    if (this.next) {
+      this.next = false;
+      this.ask();
+    }
+  }
+
+  follow(answer) {
+    const [{ n }, known] = [this.owner.header, halves()];
+    this.tell("data");
+    this.live.panes.forEach((number, i) => {
+      const [pane, places] = [this.owner.panes[number], new Uint16Array(answer, HEAD + 4 * n * i, 2 * n)];
+      if (!this.saved.has(pane)) this.saved.set(pane, { units: pane.units, dense: pane.dense });
+      const units = new Float32Array(2 * n);
+      for (let row = 0; row < n; row++) {
+        units[2 * row] = known[places[row]];
+        units[2 * row + 1] = known[places[n + row]];
+      }
+      pane.follow(units, this.resting ? 0 : MOST_FOLLOWING[pane.points.inSoftware ? "software" : "card"]);
+    });
+    this.resting = false;
+    this.awaited = new Set(this.live.panes.map((number) => this.owner.panes[number]));
+  }
+
+  /* A pane is drawn. */
+  drawn(pane) {
+    if (this.awaited?.delete(pane) && !this.awaited.size) this.tell("drawn");
+  }
+
+  /* The hand rests: all points, and the scores. */
+  rest() {
+    if (!this.held) return;
+    if (this.waiting) {
+      this.timer = setTimeout(() => this.rest(), RESTED);
+      return;
+    }
+    for (const pane of this.saved.keys()) pane.settle();
+    this.ask(SCORE);
+  }
+
+  score([share, rank, cka]) {
+    const near = Number.isNaN(share) ? "" : ` · ${percent(share)} nearest themselves`;
+    this.strip.textContent = `${this.said()}${near} · MRR ${decimals(rank)} · CKA ${decimals(cka)}`;
+    this.strip.classList.remove("ls-old");
+    this.held.share = share;
+    this.owner.place.found?.(share);
+    this.tell("scores");
+  }
+
+  /* The anchor stays where it is now, or is back where it was. */
+  release() {
+    const { held, owner } = this;
+    if (!held) return;
+    if (held.kind === PROBE || held.to === held.row) return this.cancel();
+    const number = owner.anchors.indexOf(held.row) + 1;
+    const [from, to] = [owner.idOf(held.row), owner.idOf(held.to)];
+    const share = held.share >= 0 ? ` ${percent(held.share)} of the rows are their own nearest neighbour in the other model.` : "";
+    this.spoken.textContent = `Anchor ${number} moved from “${from}” to “${to}”.${share}`;
+    for (const pane of this.saved.keys()) pane.settle();
+    this.let();
+    this.released = true; // the places of these panes are those of the channel until Python has answered
+    owner.report({ kind: "anchor", row: held.row, to: held.to });
+  }
+
+  cancel() {
+    const { held, owner } = this;
+    if (!held) return;
+    this.let();
+    for (const [pane, { units, dense }] of this.saved) pane.back(units, dense);
+    this.saved.clear();
+    for (const pane of owner.panes) {
+      pane.stars.set(owner.anchors, owner.header, owner.stars.look, (row) => pane.coloring.colorOf(row));
+      pane.setRing(-1);
+      pane.redraw();
+    }
+    this.strip.textContent = "";
+    owner.place.found?.(null);
+  }
+
+  let() {
+    clearTimeout(this.timer);
+    this.held = null;
+    this.next = false;
+    this.owner.root.classList.remove("ls-moving");
+    this.owner.hovered(-1);
+    for (const pane of this.owner.panes) pane.setRing(-1);
+  }
+
+  /* A new payload: whether the places in this pane are still those of the channel, so that the payload's count even where they are the same. */
+  moved(pane) {
+    return this.saved.has(pane);
+  }
+
+  /* A new payload was drawn. */
+  done() {
+    if (this.held) this.let();
+    this.saved.clear();
+    this.released = false;
+    this.strip.textContent = "";
+    this.fewer.hidden = true;
+  }
+
+  // By keyboard.
+
+  /* Choose the next anchor, or the one before. */
+  choose(by) {
+    const { owner } = this;
+    const { anchors } = owner;
+    if (!this.live || !anchors.length) return false;
+    this.cancel();
+    this.number = ((this.number ?? (by > 0 ? -1 : 0)) + by + anchors.length) % anchors.length;
+    const pane = owner.panes[this.live.panes[0] ?? 0];
+    this.take(pane, anchors[this.number]);
+    owner.hovered(anchors[this.number], pane);
+    this.spoken.textContent = `Anchor ${this.number + 1}, “${owner.idOf(anchors[this.number])}”: arrow keys move it, Enter keeps, Escape returns.`;
+    this.strip.textContent = `★${this.number + 1} “${shortened(owner.idOf(anchors[this.number]))}”: arrow keys, Enter, Escape`;
+  }
+
+  /* Move the anchor to the nearest row in a direction, across and down the screen. */
+  step(across, down) {
+    if (!this.held) return false;
+    const { pane, to } = this.held;
+    const row = pane.nearestTowards(to, across, down, (other) => this.owner.anchors.includes(other));
+    if (row < 0) return;
+    this.moveTo(row);
+    this.owner.hovered(row, pane);
+  }
+
+  /* While Q is held the row under the pointer is one more anchor. */
+  probe({ type, key, target, repeat, ctrlKey, metaKey, altKey }) {
+    if (key !== "q" && key !== "Q") return;
+    if (type === "keyup") return this.held?.kind === PROBE && this.cancel();
+    const { hoverRow, hoverPane } = this.owner;
+    if (repeat || this.held || !this.live || !(hoverRow >= 0) || ctrlKey || metaKey || altKey || target.closest?.("input, textarea, [contenteditable]")) return;
+    this.take(hoverPane, -1, PROBE);
+    this.moveTo(hoverRow);
+  }
+
+  tell(what) {
+    this.owner.root.dispatchEvent(new CustomEvent("ls-hand", { detail: { what, serial: this.serial, time: performance.now() } }));
+  }
+
+  dispose() {
+    clearTimeout(this.timer);
+    for (const kind of ["keydown", "keyup"]) document.removeEventListener(kind, this.key);
+    this.channel?.close();
+  }
+}

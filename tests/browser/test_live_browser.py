@@ -1,0 +1,120 @@
+"""An anchor that is dragged in the app: maps and scores follow before the release, which is one step of undo."""
+
+import pytest
+
+from tests.browser.panes import ROOT, settle, star
+
+HEARD = """root => {
+  window.heard = [];
+  document.querySelector(root).addEventListener("ls-hand", ({ detail }) => heard.push(detail.what));
+}"""
+PLACES = (
+    "Array.from(document.querySelectorAll('.ls-star .ls-body'), (one) => one.getAttribute('points')).join()"
+)
+
+
+@pytest.fixture
+def eight(watched, app):
+    return opened(watched, app)
+
+
+def opened(page, app, anchors=8):
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    page.goto(f"{app}/explore?panes=absolute,relative&anchors=random,{anchors},0")
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    settle(page)
+    page.evaluate(HEARD, ROOT)
+    return page
+
+
+def heard(page, what, times=1):
+    page.wait_for_function(
+        "([what, times]) => heard.filter((one) => one === what).length >= times", arg=[what, times]
+    )
+
+
+def held(page, pane=2):
+    """Take the first star, and bring it towards the middle of the pane; it stays in the hand."""
+    x, y = star(page, pane, 1)
+    box = page.locator(".ls-plot").nth(pane).bounding_box()
+    page.mouse.move(x, y)
+    page.wait_for_selector(".ls-on-star")
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=12)
+
+
+def undo_buttons(page):
+    return page.locator(".st-key-history-undo button").filter(visible=True).count()
+
+
+def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
+    drawn = eight.get_attribute(ROOT, "data-drawn").split("-")
+    held(eight)
+    heard(eight, "drawn", 2)
+    heard(eight, "scores")
+    assert undo_buttons(eight) == 0  # the page has not run
+    assert eight.get_attribute(ROOT, "data-drawn").split("-") == drawn
+    number = eight.locator(".relscope-live").inner_text()
+    followed = eight.evaluate(PLACES)
+    eight.mouse.up()
+    eight.wait_for_function(
+        "([root, drawn]) => document.querySelector(root).dataset.drawn !== drawn", arg=[ROOT, "-".join(drawn)]
+    )
+    settle(eight)
+    now = eight.get_attribute(ROOT, "data-drawn").split("-")
+    assert [a == b for a, b in zip(drawn, now, strict=True)][2:] == [False, False]
+    assert eight.locator(".ls-spoken").inner_text().startswith("Anchor 1 moved from")
+    assert eight.locator(".relscope-live").inner_text() == number
+    assert undo_buttons(eight) == 1
+    stars, before = (
+        [float(x) for x in one.replace(" ", ",").split(",")] for one in (eight.evaluate(PLACES), followed)
+    )
+    assert max(abs(a - b) for a, b in zip(stars, before, strict=True)) < 2  # pixels: the page draws the same
+    eight.keyboard.press("Control+z")
+    eight.wait_for_function(
+        "([root, drawn]) => document.querySelector(root).dataset.drawn === drawn", arg=[ROOT, "-".join(drawn)]
+    )
+    settle(eight)
+    assert undo_buttons(eight) == 0
+
+
+def test_escape_brings_all_back_and_the_keyboard_moves_an_anchor(eight):
+    before, number = eight.evaluate(PLACES), eight.locator(".relscope-live").inner_text()
+    eight.locator(ROOT).focus()
+    eight.keyboard.press("s")
+    eight.wait_for_function("document.querySelector('.ls-spoken').textContent.startsWith('Anchor 1')")
+    eight.keyboard.press("ArrowRight")
+    eight.keyboard.press("ArrowDown")
+    heard(eight, "scores")
+    assert eight.evaluate(PLACES) != before
+    eight.keyboard.press("Escape")
+    eight.wait_for_function(f"before => {PLACES} === before", arg=before)
+    assert eight.locator(".relscope-live").inner_text() == number
+    eight.keyboard.press("s")
+    eight.keyboard.press("ArrowLeft")
+    eight.keyboard.press("Enter")
+    eight.wait_for_function("document.querySelector('.ls-spoken').textContent.startsWith('Anchor 2 moved')")
+    eight.locator(".st-key-history-undo button").filter(visible=True).first.wait_for()
+
+
+def test_without_the_channel_the_star_moves_and_the_maps_follow_the_release(watched, app):
+    watched.route_web_socket("**/live?*", lambda socket: socket.close())
+    opened(watched, app)
+    drawn = watched.get_attribute(ROOT, "data-drawn")
+    held(watched)
+    heard(watched, "lost")
+    watched.mouse.up()
+    watched.wait_for_function(
+        "([root, drawn]) => document.querySelector(root).dataset.drawn !== drawn", arg=[ROOT, drawn]
+    )
+    watched.locator(".st-key-history-undo button").filter(visible=True).first.wait_for()
+
+
+def test_of_many_anchors_the_panes_offer_to_begin_with_few(watched, app):
+    opened(watched, app, 300)
+    held(watched)
+    watched.get_by_role("button", name="One of 300 anchors").wait_for()
+    watched.keyboard.press("Escape")
+    watched.mouse.up()
+    watched.get_by_role("button", name="One of 300 anchors").click()
+    watched.wait_for_selector(f"{ROOT}[data-anchors='8']")
