@@ -32,6 +32,7 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 from app.sharing import KEPT_DAYS, is_same, key_cookie, key_in, own_address, signed
 from relcore.base import access, environment
 
+_HEALTH = "/_stcore/health"  # asked by containers, which have no token, at whatever address they have
 _FETCHED_FIRST = "/_stcore/host-config"  # by a page's script, before it connects
 _TRIES, _SECONDS = 10, 60
 _UNGUESSED = 32  # characters: nobody finds so long a token by trying
@@ -173,6 +174,8 @@ class Guard:
         scope, why = asked.scope, ""
         if scope["type"] == "websocket":
             return self._app if entered and _is_own(asked) else WebSocketClose(1008), False
+        if scope["path"] == _HEALTH and scope["method"] in ("GET", "HEAD") and not entered:
+            return PlainTextResponse("ok"), False
         if not _is_own(asked):
             return PlainTextResponse(_NOT_OWN, 403), False
         page = "text/html" in asked.headers.get("accept", "")

@@ -140,14 +140,12 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
     if not confined and _find_asker is None:
         return place
     asker, data = _find_asker() if _find_asker else AccessContext(), data_folder()
-    place, resolved = data / place if confined and data else place, None
-    with suppress(OSError, RuntimeError):  # a loop of links
-        resolved = place.resolve()
-    every = all_uploads()
-    if resolved and resolved.is_relative_to(every.resolve()):
+    place = data / place if confined and data else place
+    end, every = resolved(place), all_uploads()
+    if end and end.is_relative_to(every.resolve()):
         own = every if _find_asker is None else asker.uploads
-        if own and resolved.is_relative_to(own.resolve()) and (uploads or not confined):
-            return resolved if confined else place
+        if own and end.is_relative_to(own.resolve()) and (uploads or not confined):
+            return end if confined else place
         raise SpaceError(
             f"{str(path)!r:.200} is not open to this session: it is an upload, and only the session that"
             " uploaded a file opens it; upload it again"
@@ -155,10 +153,8 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
     if not confined:
         return place
     folders = [*filter(None, [data]), *(Path(one["name"]) for one in _opened() if one["source"] == "folder")]
-    if resolved and (
-        any(resolved.is_relative_to(folder.resolve()) for folder in folders) or resolved in _given()
-    ):
-        return resolved
+    if end and (any(end.is_relative_to(folder.resolve()) for folder in folders) or end in _given()):
+        return end
     usual = f"this app is shared, so it reads only its data folder ({DATA}) and your own uploads"
     raise SpaceError(
         f"{str(path)!r:.200} is not open to this session: {asker.limits or f'{usual}; upload the file'}"
@@ -192,7 +188,17 @@ def may_read(path: str | Path) -> bool:
 def beside(path: Path, other: Path) -> bool:
     """Whether a file next to an opened one may be read as a part of it; False for a link that leads
     elsewhere."""
-    return not shared() or other.resolve().parent == path.resolve().parent or may_read(other)
+    if not shared():
+        return True
+    ends = resolved(path), resolved(other)
+    return all(ends) and (ends[1].parent == ends[0].parent or may_read(other))
+
+
+def resolved(path: Path) -> Path | None:
+    """The path with its links followed; None for links in a circle."""
+    with suppress(OSError, RuntimeError):
+        return path.resolve()
+    return None
 
 
 def _given() -> list[Path]:

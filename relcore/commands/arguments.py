@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import partial
@@ -339,6 +340,11 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
         return usual
     if is_number("--anchors", text):
         return int(text)
+    if re.fullmatch(r"[+-]\d+(\.\d*)?", text.strip()):
+        raise SpaceError(
+            f"--anchors: expected a number from 0, a file of ids or ids, got {text!r:.40}; write an id that"
+            " looks so into a file"
+        )
     if (path := _path_of(text)).is_file():
         if (ids := _ids_in(path)) is None:
             known = known_pairs(path, "--anchors")

@@ -32,7 +32,7 @@ TOOLS: dict[str, dict[str, str]] = {
 }
 _OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # what the server decides
 _CHILD = "import sys; from relcore.commands.mcp import answer; sys.exit(answer(sys.argv[1:]))"
-_MOST_ITEMS = 100  # of a list in an answer, which an agent has to read
+_MOST_ITEMS, _MOST_TEXTS = 100, 10  # of a list in an answer, which an agent has to read; of ids
 _LIMITS = (
     f"this server reads only the data folder ({access.DATA}) and what it was started with; start it with this"
     " place, as relscope mcp PLACE"
@@ -113,8 +113,8 @@ def _environment(places: Sequence[str]) -> dict[str, str]:
             opened.append({"source": "sample", "name": text})
         place = index.where if index else text
         if not is_address(place) and not (index and index.address):
-            path = access.expanded(place).resolve()
-            if not path.exists():
+            path = access.resolved(access.expanded(place))
+            if path is None or not path.exists():
                 raise SpaceError(f"{text!r:.200}: expected a file or folder, got a path where there is none")
             opened.append({"source": "folder", "name": str(path)})
     root = str(Path(__file__).parents[2])
@@ -152,7 +152,8 @@ def _need_open_name(text: str) -> None:
         access.need_own_machine(text)
         return
     place = access.expanded(index.where if index else text.partition("#")[0])
-    if os.path.lexists(place) or place.is_absolute() or ".." in place.parts:
+    # Below a link, too: the answer must not tell what lies behind one that leads out.
+    if place.is_absolute() or ".." in place.parts or any(map(os.path.lexists, [place, *place.parents[:-1]])):
         access.allowed(place)
 
 
@@ -245,9 +246,13 @@ def _text(action: argparse.Action, value: Any) -> str:
 
 
 def shortened(text: str) -> dict[str, Any]:
-    """The report of a command, whose long lists end after 100 items; `left_out` counts the others."""
-    record = json.loads(text)
-    long = {name: len(value) - _MOST_ITEMS for name, value in record.items() if isinstance(value, list)}
-    left_out = {name: n for name, n in long.items() if n > 0}
-    record |= {name: record[name][:_MOST_ITEMS] for name in left_out}
+    """The report of a command. Long lists come last and end after 100 rows or 10 ids; `left_out` counts the
+    others."""
+    record, left_out = json.loads(text), {}
+    for name, value in list(record.items()):
+        texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        most = _MOST_TEXTS if texts else _MOST_ITEMS
+        if isinstance(value, list) and len(value) > most:
+            left_out[name] = len(value) - most
+            record[name] = record.pop(name)[:most]
     return record | ({"left_out": left_out} if left_out else {})

@@ -31,16 +31,20 @@ def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
     Raises
     ------
     SpaceError
-        No zip file, a damaged or encrypted one, names that lead out of the folder or occur twice, no such
-        file, more than `MOST_FILES` files, 64 MB in one, or `MOST_BYTES` in all.
+        No zip file, a damaged or encrypted one, names that lead out of the folder, occur twice or are also
+        folders, no such file, more than `MOST_FILES` files, 64 MB in one, or `MOST_BYTES` in all.
     """
     seen: set[str] = set()
+    folders: set[str] = set()
     size = 0
     for name, content in confined.stream(pictures, path, _LIBRARIES, suffixes=list(suffixes)):
         place, size = _checked(name, path, suffixes), size + len(content)
-        if place.as_posix().casefold() in seen or len(seen) >= MOST_FILES or size > MOST_BYTES:
+        folded = place.as_posix().casefold()
+        taken = folded in seen or folded in folders or not seen.isdisjoint(_above(folded))
+        if taken or len(seen) >= MOST_FILES or size > MOST_BYTES:
             raise SpaceError(f"{path.name}: expected other names and sizes, got {name!r:.80}; pack it again")
-        seen.add(place.as_posix().casefold())
+        seen.add(folded)
+        folders.update(_above(folded))
         target = folder / place
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content.tobytes())
@@ -63,6 +67,7 @@ def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
         for wrong, got in (
             (len(found) > MOST_FILES, f"{len(found):,}, and at most {MOST_FILES:,} are read"),
             (len(folded) < len(found), "two of the same name"),
+            (any(not folded.isdisjoint(_above(one)) for one in folded), "a file of the name of a folder"),
             (linked, "links"),
             (hidden, "encrypted ones"),
             (size > MOST_BYTES, f"{readable(size)}, and at most {readable(MOST_BYTES)} are unpacked"),
@@ -80,6 +85,10 @@ def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
                     f" {item.filename!r:.80}; leave it out"
                 )
             yield ["/".join(place.parts[deep:]), np.frombuffer(content, np.uint8)]
+
+
+def _above(name: str) -> Iterator[str]:
+    return (str(folder) for folder in PurePosixPath(name).parents[:-1])
 
 
 def _is_wanted(place: PurePosixPath, suffixes: Sequence[str]) -> bool:

@@ -26,7 +26,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES, PLUGIN_STORES
 from relcore.base.records import parse
 from relcore.base.rows import FileStamp
-from relcore.base.text import as_lines
+from relcore.base.text import as_lines, visible
 from relcore.base.writing import NotWritten, discard, disk_errors, replacing, sweep, write
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
@@ -300,7 +300,19 @@ def write_index(
 ) -> None:
     """Write rows to a place; errors as in `VectorIndex.write` and `StorePlace.need_access`."""
     place.need_access()
-    INDEXES[place.kind].load().write(place, blocks, target, report)
+    entry = INDEXES[place.kind]
+    try:
+        entry.load().write(place, blocks, target, report)
+    except (SpaceError, OSError):
+        raise
+    except Exception as error:
+        if not entry.plugin:
+            raise
+        got = visible(f"{type(error).__name__}: {error}", 200)
+        raise SpaceError(
+            f"{place.text}: expected a store that takes rows, got an error of the package {entry.plugin!r},"
+            f" {got}; tell its authors"
+        ) from error
 
 
 def load_rows(place: StorePlace, limit: int | None = None, max_bytes: int | None = None) -> LatentSpace:

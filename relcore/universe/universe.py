@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from itertools import permutations
+from itertools import chain, permutations
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,6 +25,7 @@ from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.base.settings import setting
+from relcore.base.text import visible
 from relcore.base.writing import write
 from relcore.catalog.task import Task
 from relcore.engine.device import one_thread_products
@@ -162,12 +163,25 @@ class Universe(Reported):
     gain: float | None = None
 
     @classmethod
-    def fit(cls, spaces: Sequence[LatentSpace | MatrixLike], **settings: Any) -> Self:
-        """The universe of two spaces or more, paired by id, rows without ids by row; settings as in
-        `UniverseSpec`.
+    def fit(
+        cls,
+        spaces: Sequence[LatentSpace | MatrixLike],
+        *,
+        unit: bool = True,
+        correct: bool = False,
+        rows: int = 10_000,
+        rounds: int = 30,
+        random_state: int = 0,
+    ) -> Self:
+        """The universe of two spaces or more, paired by id, rows without ids by row.
+
+        Parameters
+        ----------
+        unit, correct, rows, rounds, random_state
+            As in `UniverseSpec`.
         """
         named = [as_space(space, f"space {number}") for number, space in enumerate(spaces, start=1)]
-        return UniverseSpec(**settings).run(named)
+        return UniverseSpec(unit, correct, rows, rounds, random_state).run(named)
 
     def __repr__(self) -> str:
         return f"Universe({quote(self.names)}, dimension={self.dimension})"
@@ -341,6 +355,16 @@ class Universe(Reported):
                 f"universe: expected two spaces or more with distinct names, and a score of each pair, got"
                 f" {counted(n, 'space')}, {quote(self.names[:3])}"
             )
+        for ids in (self.ids, self.test_ids):
+            if ids.ndim != 1 or len({one for one in ids.tolist() if isinstance(one, str)}) < len(ids):
+                raise SpaceError(f"universe: expected distinct ids, got others: {quote(ids.ravel()[:3])}")
+        scores = [*(member.score for member in self.members), *filter(None.__ne__, chain(*self.scores))]
+        for score in scores:
+            if score.n < 1 or score.top1 is None or not (0 <= score.top1 <= 1 and 0 <= score <= 1):
+                raise SpaceError(
+                    "universe: expected scores from 0 to 1 of one row or more, got"
+                    f" {float(score)!r:.20}, top1 {score.top1!r:.20}, n {score.n!r:.20}"
+                )
 
     def save(self, path: str | Path) -> None:
         """Write a file (`.universe`): safetensors with JSON metadata and checksums, nothing pickled."""
@@ -381,8 +405,13 @@ class Universe(Reported):
         need_plain(facts, path.name)
         try:
             return unpack(cls, entry.arrays, facts)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise SpaceError(f"{path.name}: expected a whole universe, got {error!r:.80}") from None
+        except SpaceError as error:
+            raise SpaceError(f"{path.name}: {error}; save or copy it again") from None
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            got = visible(f"{error!r:.80}")
+            raise SpaceError(
+                f"{path.name}: expected a whole universe, got {got}; save or copy it again"
+            ) from None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ ROUTES = (
         "/app/static/x",
         "/nothing/here",
     ),
-    *("/_stcore/health", "/_stcore/host-config", "/_stcore/metrics", "/_stcore/script-health-check"),
+    *("/_stcore/host-config", "/_stcore/metrics", "/_stcore/script-health-check"),
     *(
         "/component/x/y",
         "/_stcore/bidi-components/x/y",
@@ -151,7 +151,7 @@ def test_a_shared_app_answers_from_every_address_and_asks_for_its_token(serve):
     port = serve("--share")
     cookies = enters(port)
     for address in ("127.0.0.1", *other_addresses()):
-        assert answers(port, address=address)[0] == 403
+        assert answers(port, "/", address=address)[0] == 403
         assert answers(port, address=address, Host=f"{address}:{port}", **cookies)[0] == 200
 
 

@@ -55,6 +55,16 @@ def test_the_link_opens_the_app_once_and_the_address_alone_later():
     assert all("; Secure" in cookie for cookie in found.headers.get_list("set-cookie"))
 
 
+def test_health_alone_answers_containers_which_have_no_token():
+    probe = browser(Gate(TOKEN)).get("/_stcore/health", headers={"host": "10.0.0.7:8501"})
+    assert (probe.status_code, probe.text, probe.headers.get_list("set-cookie")) == (200, "ok", [])
+    visitor = browser(Gate(TOKEN))
+    assert visitor.head("/_stcore/health").status_code == 200
+    others = ("/_stcore/health/", "/_stcore/script-health-check", "/x/_stcore/health", "/_stcore/host-config")
+    assert {visitor.get(path).status_code for path in others} == {403}
+    assert visitor.post("/_stcore/health").status_code == 403
+
+
 @pytest.mark.parametrize("pasted", [TOKEN, f" http://127.0.0.1:8501/?token={TOKEN}\n"])
 def test_the_login_takes_the_token_or_the_whole_link(pasted):
     visitor = browser(Gate(TOKEN))

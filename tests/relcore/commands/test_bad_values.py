@@ -61,11 +61,13 @@ def test_a_random_state_is_not_negative(arguments, capsys):
     [
         ("binary", "binary: expected UTF-8 text with one id per line, got byte 0x80 at 128"),
         ("large.txt", "64 MB at most, got 4,096"),
+        ("-3", "--anchors: expected a number from 0, a file of ids or ids, got '-3'; write"),
+        ("+2.5", "--anchors: expected a number from 0, a file of ids or ids, got '+2.5'; write"),
         ("9" * 5000, "--anchors: expected a number of at most 18 digits, got 5,000 digits"),
     ],
 )
 def test_a_list_of_anchors_is_text(given, said, capsys):
-    assert said in refused([*PROJECT, "--anchors", given], capsys)
+    assert said in refused([*PROJECT, f"--anchors={given}"], capsys)
 
 
 @pytest.mark.parametrize("path", ["pipe.json", "~nosuchuser-here/x.json", "/dev/zero"])

@@ -71,6 +71,14 @@ def test_a_long_list_is_cut_and_its_numbers_keep_their_digits():
     assert (record["chance"], record["rows"][99]["score"], len(record["rows"])) == (0.1 + 0.2, 1 / 3, 100)
 
 
+def test_many_ids_come_after_the_numbers():
+    record = mcp.shortened(
+        json.dumps({"anchors": list(map(str, range(300))), "score": 0.5, "rows": [{}] * 3})
+    )
+    assert [*record] == ["score", "rows", "anchors", "left_out"]
+    assert (len(record["anchors"]), record["left_out"]) == (10, {"anchors": 290})
+
+
 @pytest.fixture
 def session(tmp_path, monkeypatch):
     """Calls of a client of the official package: the server is a process of its own, and every call another one."""
@@ -142,6 +150,9 @@ def limited(files, tmp_path, monkeypatch, capsys):
     (tmp_path / "secret.npz").write_bytes((folder / "first.npz").read_bytes())
     (tmp_path / "secret.txt").write_text("w1\tw2\n")
     (folder / "link.npz").symlink_to(tmp_path / "secret.npz")
+    (folder / "out").symlink_to(tmp_path)
+    for name in ("loop.npz", "first.ids.txt"):
+        (folder / name).symlink_to(name)
     (folder / "spec.json").write_text(json.dumps({"source": "file", "name": str(tmp_path / "secret.npz")}))
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     for name, value in mcp._environment([str(folder)]).items():
@@ -169,6 +180,15 @@ def test_what_is_open_is_read(limited):
         ("compare", "../secret.npz", "second.npz"),
         ("compare", "link.npz", "second.npz"),
         ("compare", "spec.json", "second.npz"),
+        ("compare", "out/secret.npz", "second.npz"),
+        ("compare", "out/missing.npz", "second.npz"),
+        ("compare", "loop.npz", "second.npz"),
+        ("compare", "first.npz", "second.npz", "--anchors", "out/secret.txt"),
+        ("compare", "first.npz", "second.npz", "--anchors", "out/missing.txt"),
+        ("compare", "first.npz", "second.npz", "--links", "out/missing.txt"),
+        ("link", "first.npz", "second.npz", "--pairs", "out/missing.txt"),
+        ("drift", "first.npz", "second.npz", "--thresholds", "out/missing.toml"),
+        ("migrate", "first.npz", "second.npz", "--answers", "out/missing.json"),
         ("compare", "/no/such.npz", "second.npz"),
         ("compare", "/no/such.csv#id_column=id", "second.npz"),
         ("compare", "first.npz", "second.npz", "--anchors", "../secret.txt"),

@@ -49,6 +49,16 @@ def test_pictures_keep_their_folders_and_what_is_no_picture_is_left_out(tmp_path
     assert unpacked(packed(tmp_path / "b.zip", **{"cat/1.png": png()}), tmp_path / "flat") == ["cat/1.png"]
 
 
+@pytest.mark.parametrize("names", [("c/x.png", "c/x.png/y.png"), ("c/X.png/d/y.png", "c/x.png", "b/z.png")])
+def test_a_name_of_a_file_and_a_folder_is_refused(tmp_path, names):
+    path = packed(tmp_path / "a.zip", **dict.fromkeys(names, png()))
+    with pytest.raises(
+        SpaceError, match=r"a\.zip: expected pictures in folders, got a file of the name of a"
+    ):
+        unpacked(path, tmp_path / "out")
+    assert not [*(tmp_path / "out").iterdir()]
+
+
 @pytest.mark.parametrize(
     "name",
     [

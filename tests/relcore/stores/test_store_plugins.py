@@ -180,3 +180,17 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(SpaceError, match=r"psycopg, .* get it by pip install .*plugins/stores\[pgvector"):
         open_index(StorePlace("pgvector", str(tmp_path), "news"))
+
+
+class Failing:
+    @classmethod
+    def write(cls, place, blocks, target, report=None):
+        raise RuntimeError("the disk\nis full")
+
+
+def test_an_error_within_the_store_of_a_plugin_names_the_package(monkeypatch):
+    entry = names.IndexName("failing", f"{__name__}:Failing", plugin="toy 1.0", family="stores")
+    monkeypatch.setitem(names.INDEXES, "failing", entry)
+    monkeypatch.setattr(names.IndexName, "load", lambda self: Failing)
+    with pytest.raises(SpaceError, match=r"the package 'toy 1\.0', RuntimeError: the disk is full; tell its"):
+        write_index(StorePlace("failing", "x", "t"), [], Target(1, 2))

@@ -205,6 +205,20 @@ def test_a_file_that_is_no_whole_universe_is_refused(tmp_path):
         facts | {"members": facts["members"][:1]},
         facts | {"members": [facts["members"][0], *facts["members"]]},
         facts | {"ids": facts["ids"][:3]},
+        facts | {"ids": [[one] for one in facts["ids"]]},
+        facts | {"ids": [*facts["ids"][:-1], facts["ids"][0]]},
+        facts | {"ids": [*range(len(facts["ids"]))]},
+        facts | {"scores": [[None, facts["scores"][0][1] | {"top1": None}, None], *facts["scores"][1:]]},
+        *(
+            facts
+            | {
+                "members": [
+                    facts["members"][0] | {"score": facts["members"][0]["score"] | wrong},
+                    *facts["members"][1:],
+                ]
+            }
+            for wrong in ({"top1": None}, {"n": 0}, {"top1": 1.5}, {"n": -1})
+        ),
         {},
     ):
         path.unlink()
@@ -217,6 +231,11 @@ def test_a_file_that_is_no_whole_universe_is_refused(tmp_path):
         Universe.load(path)
     with pytest.raises(SpaceError, match=r"ends in '\.universe'"):
         universe.save(tmp_path / "three.npz")
+
+
+def test_an_unknown_setting_is_an_error_of_fit():
+    with pytest.raises(TypeError, match=r"^Universe\.fit\(\) got an unexpected keyword argument 'corect'$"):
+        Universe.fit(family(2), corect=True)
 
 
 def test_wrong_input_is_refused():
