@@ -555,7 +555,9 @@ class _PictureRows(_PretrainedRows):
         return self.batches(images)
 
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
-        pictures = [eight_bits(image, "RGB", self.where) for image in items]
+        # Arrays: with torchvision, some versions of transformers turn a picture first, and the named axis
+        # would then be another one.
+        pictures = [np.asarray(eight_bits(image, "RGB", self.where)) for image in items]
         try:
             # Else the processor guesses the channels' axis, wrongly for pictures three pixels high.
             inputs = self.prepare(images=pictures, return_tensors="pt", input_data_format="channels_last")

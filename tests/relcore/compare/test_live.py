@@ -132,6 +132,7 @@ def test_the_axes_of_two_anchors_are_the_similarities_to_them(device):
 
 def test_a_drag_brings_a_map_from_the_device_and_no_row_to_it_but_those_of_the_anchor(monkeypatch):
     pair = pair_of()
+    monkeypatch.setenv("RELSCOPE_DEVICE", "cpu")
     live = LiveComparison(LiveRows(pair, np.arange(N)), range(8))
     live.frame()
     put, products = [], []

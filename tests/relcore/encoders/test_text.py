@@ -161,6 +161,7 @@ def test_a_damaged_minilm_is_refused(tmp_path, monkeypatch):
 def test_on_a_gpu_tokens_are_copied_from_pinned_memory(bert, monkeypatch):
     """The copies do not wait, and the rows are those of the CPU."""
     folder, *_ = bert
+    monkeypatch.setenv("RELSCOPE_DEVICE", "cpu")  # where the network stays
     rows = PretrainedText(str(folder)).prepare(texts_dataset(SENTENCES), lambda *_: None)
     expected, pinned, copies = rows(SENTENCES)["last layer"], [], []
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: pinned.append(tensor) or tensor)
