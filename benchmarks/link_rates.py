@@ -53,6 +53,7 @@ SITUATIONS = {
     "minilm-lsa": "different captions, MiniLM and TF-IDF + SVD",
     "shifted": "frequent words in Word2Vec, rarer ones in FastText",
     "unrelated": "abstracts in TF-IDF + SVD, captions in mean FastText vectors",
+    "outline": "the same 20 clusters, unrelated within them, 100 axes",
     "noise": "Gaussian noise, 50 axes",
     "spectrum": "Gaussian noise with the spectra of both word spaces",
 }
@@ -103,6 +104,14 @@ def _spectrum(name: str) -> np.ndarray:
     return np.linalg.svd(unit_rows(vectors, mean_row(vectors)), compute_uv=False)
 
 
+def _outline(rng: np.random.Generator, n: int, d: int = 100, clusters: int = 20) -> list[np.ndarray]:
+    centres, spread = 0.3 * rng.normal(size=(clusters, d)), np.arange(1, d + 1) ** -0.5
+    turns = [np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in WORDS]
+    return [
+        centres[rng.integers(clusters, size=n)] + rng.normal(size=(n, d)) * spread @ turn for turn in turns
+    ]
+
+
 def spaces(situation: str, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
     """Two spaces, rows of the same number partners, and the order in which rows are taken."""
     if situation in CAPTIONS:
@@ -112,6 +121,8 @@ def spaces(situation: str, n: int, rng: np.random.Generator) -> tuple[list[np.nd
         found = [_encoded(texts, PooledWords(name, weighting=weighting)) for name in WORDS]
     elif situation == "unrelated":
         found = _unrelated()
+    elif situation == "outline":
+        found = _outline(rng, 2 * n + HELD_OUT)
     elif situation == "noise":
         found = [rng.normal(size=(2 * n + HELD_OUT, 50)) for _ in WORDS]
     elif situation == "spectrum":

@@ -36,31 +36,32 @@ def orthogonal(mapping: np.ndarray) -> np.ndarray:
 
 
 def assign(
-    A: np.ndarray, B: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
-) -> tuple[np.ndarray, float]:
-    """Quadratic assignment of symmetric A and B (c, c): the order p (c,) of B with the largest Σ A[i, j]
-    B[p[i], p[j]] found by repeated best swaps from random orders, and that sum.
+    A: np.ndarray, others: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Quadratic assignment of a symmetric A (c, c) to each B of `others` (m, c, c): the orders p (m, c) of B
+    with the largest Σ A[i, j] B[p[i], p[j]] found by repeated best swaps from random orders, and these sums
+    (m,).
 
     SciPy's ``quadratic_assignment(method="2opt")`` takes the first better swap, and 100 times longer.
     """
-    each, diagonal = np.arange(restarts), np.arange(len(A))
-    order = np.stack([rng.permutation(len(A)) for _ in each])
+    diagonal, B = np.arange(len(A)), np.repeat(others, restarts, axis=0)
+    order = np.stack([rng.permutation(len(A)) for _ in B])
     apart = A[diagonal, diagonal][:, None] + A[diagonal, diagonal] - 2 * A
-    while True:
-        permuted = B[order[:, :, None], order[:, None, :]]
+    values, moving = np.empty(len(B)), np.arange(len(B))
+    while len(moving):
+        permuted = B[moving[:, None, None], order[moving][:, :, None], order[moving][:, None, :]]
         products = A @ permuted
         own, of_b = (part[:, diagonal, diagonal] for part in (products, permuted))
+        values[moving] = own.sum(axis=1)
         gain = 2 * (products + products.transpose(0, 2, 1) - own[:, :, None] - own[:, None, :])
         gain += apart * (of_b[:, :, None] + of_b[:, None, :] - 2 * permuted)
-        best = gain.reshape(restarts, -1).argmax(axis=1)
-        rows, columns = np.divmod(best, len(A))
-        moved = np.flatnonzero(gain[each, rows, columns] > 1e-9)
-        if not len(moved):
-            break
-        i, j = rows[moved], columns[moved]
-        order[moved, i], order[moved, j] = order[moved, j], order[moved, i]
-    values = own.sum(axis=1)
-    return order[values.argmax()], float(values.max())
+        gain = gain.reshape(len(moving), -1)
+        best = gain.argmax(axis=1)
+        better = gain[np.arange(len(moving)), best] > 1e-9
+        moving, (i, j) = moving[better], np.divmod(best[better], len(A))
+        order[moving, i], order[moving, j] = order[moving, j], order[moving, i]
+    chosen = values.reshape(-1, restarts).argmax(axis=1) + restarts * np.arange(len(others))
+    return order[chosen], values[chosen]
 
 
 def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -71,11 +72,11 @@ def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> t
     assignment is cheap, the best pairs stay, and of these the half that agrees best with one rotation.
     """
     centroids = [[_centroids(rows, rng) for _ in range(CLUSTERINGS)] for rows in (X, Y)]
-    kernels = [list(map(_kernel, each)) for each in centroids]
+    kernels = [np.stack(list(map(_kernel, each))) for each in centroids]
     found = [
-        (*assign(first, second, rng), i, j)
+        (order, value, i, j)
         for i, first in enumerate(kernels[0])
-        for j, second in enumerate(kernels[1])
+        for j, (order, value) in enumerate(zip(*assign(first, kernels[1], rng), strict=True))
     ]
     found = sorted(found, key=lambda each: -each[1])[: round(_BEST * len(found))]
     sources = unit_rows(np.concatenate([centroids[0][i] for *_, i, _ in found]))
