@@ -22,7 +22,7 @@ from time import process_time
 import numpy as np
 import pandas as pd
 
-from benchmarks.universe import captions
+from benchmarks.universe import text_spaces
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
@@ -95,7 +95,7 @@ def _unrelated() -> list[np.ndarray]:
 
 @cache
 def _caption_spaces() -> list[np.ndarray]:
-    return [space.vectors for space in captions(Path(os.environ["RELSCOPE_DATA"]), Store())]
+    return [space.vectors for space in text_spaces(Path(os.environ["RELSCOPE_DATA"], "captions"), Store())]
 
 
 @cache

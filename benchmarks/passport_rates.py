@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from runpy import run_path
@@ -19,6 +20,7 @@ from runpy import run_path
 import numpy as np
 import pandas as pd
 
+from benchmarks.drift_rates import brain_half
 from relcore.base.access import data_folder
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
@@ -84,16 +86,49 @@ def changes(X: np.ndarray, rng: np.random.Generator) -> dict[str, tuple[str, np.
     rotation = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0]
     noise = rng.normal(size=X.shape)
     noise *= 0.05 * np.linalg.norm(X, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
-    step = np.abs(X).max(axis=1, keepdims=True) / 127
+    half = X.shape[1] // 2
     return {
         "other batch": ("same", X * (1 + rng.uniform(-1e-6, 1e-6, X.shape))),
         "float16": ("rounded", X.astype(np.float16).astype(np.float32)),
-        "int8": ("rounded", np.round(X / step) * step),
+        "bfloat16": ("rounded", brain_half(X, None, rng)),
+        "int8": ("rounded", on_grid(X, 127, 1)),
+        "int8 by dimension": ("rounded", on_grid(X, 127, 0)),
+        "4 bits": ("rounded", on_grid(X, 7, 1)),
         "scaled": ("rescaled", X * rng.uniform(1.2, 20)),
         "unit rows": ("rescaled", unit_rows(X) * 3),
         "rotated": ("rotated", X @ rotation),
         "rotated, 5 % noise": ("rotated", (X + noise) @ rotation),
+        "noise of 2 %": ("changed recipe", X + 0.4 * noise),
+        "noise of 5 %": ("changed recipe", X + noise),
+        "first half": ("cut", X[:, :half]),
+        "first half, unit rows": ("cut", unit_rows(X[:, :half])),
+        "first quarter, float16": ("cut", X[:, : half // 2].astype(np.float16).astype(np.float32)),
+        "second half zero": ("cut", X * (np.arange(X.shape[1]) < half)),
     }
+
+
+def on_grid(X: np.ndarray, levels: int, axis: int) -> np.ndarray:
+    """Rounded to so many steps up to the largest number of each row (axis 1) or dimension (axis 0)."""
+    step = np.abs(X).max(axis=axis, keepdims=True) / levels
+    return np.round(X / step) * step
+
+
+def mixtures(
+    X: np.ndarray, others: Mapping[str, np.ndarray], rng: np.random.Generator
+) -> dict[str, tuple[str, np.ndarray]]:
+    """Name → "mixed" and X (n, d), of which 5, 30 and 50 % of the rows are rotated, or of another model that
+    is padded, rotated and of the same lengths, or of another recipe."""
+    rotation, found = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0], {}
+    for name, rows in {"rotated": X, **others}.items():
+        other = np.zeros_like(X)
+        other[:, : rows.shape[1]] = rows
+        if name == "rotated" or rows.shape[1] < X.shape[1]:
+            other = unit_rows(other @ rotation) * np.linalg.norm(X, axis=1, keepdims=True)
+        for part in (0.05, 0.3, 0.5):
+            mixed, some = X.copy(), rng.choice(len(X), max(1, round(part * len(X))), replace=False)
+            mixed[some] = other[some]
+            found[f"{100 * part:.0f} % of another model: {name}"] = "mixed", mixed
+    return found
 
 
 def made(X: np.ndarray, some: np.ndarray) -> Passport:
@@ -116,10 +151,42 @@ def rates(
         cases |= {name: ("changed recipe", one[some]) for name, one in pool.items() if name != base}
         cases |= {name: ("other model", one[some]) for name, one in others.items()}
         cases["rows in another order"] = "other model", X[rng.permutation(len(X))[:n]]
+        recipes = (
+            recipe("", "mean", 4),
+            recipe(LONG, "mean", 6) if "layer 6" in base else recipe("", "mean", 6),
+        )
+        parts = {name: pool[name][some] for name in recipes if name in pool}
+        cases |= mixtures(X[some], {"Word2Vec, mean": others["Word2Vec, mean"][some], **parts}, rng)
         for name, (right, Y) in cases.items():
             said = check(made(X, some), Y, draw).kind
             told.setdefault((name, right), Counter())[said] += 1
     return told
+
+
+def elsewhere(draws: Sequence[int]) -> list[str]:
+    """The tables of `rates` on 300 captions and 300 abstracts, which no threshold was chosen on."""
+    captions = pd.read_parquet(data_folder() / "multi30k" / "train.parquet").en
+    abstracts = pd.read_parquet(data_folder() / "cranfield" / "documents.parquet").text
+    abstracts, encoder, lines = abstracts.str.split().str[:40].str.join(" "), model_at_hand("minilm"), []
+    for kind, column in {"captions": captions, "abstracts of Cranfield": abstracts}.items():
+        texts = column[column.str.len() > 10].drop_duplicates().sample(TEXTS, random_state=1).tolist()
+        pool = encode_texts(encoder, texts, "", SHORT, LONG)
+        layers = encoder.layers[1:]  # the class token has no embedding of its own
+        pool |= encode_texts(replace(encoder, pooling="cls", layers=layers), texts, "")
+        pool = {name: rows for name, rows in pool.items() if name in KNOWN}
+        others = other_models(texts, pool[KNOWN[0]].shape[1])
+        for base, name in BASES.items():
+            told = rates(pool, base, others, draws, 32)
+            right = sum(said[kind] for (_, kind), said in told.items())
+            total = len(draws) * len(told)
+            lines += [
+                "",
+                f"### {kind.capitalize()}, a passport of {name}: {of_draws(right, total)}, {len(told)} changes",
+                "",
+            ]
+            lines += table_of(told, len(draws))
+            print("\n".join(lines[-len(told) - 4 :]), flush=True)
+    return lines
 
 
 def table_of(told: Mapping[tuple[str, str], Counter[str]], n: int) -> list[str]:
@@ -295,7 +362,8 @@ def main() -> None:
     ]
     lines += [f"{FEW} draws of each change:", "", *detection(texts, draws[:FEW])]
     print("\n".join(lines), flush=True)
-    lines += ["", *bridges(texts, options.state)]
+    lines += ["", *bridges(texts, options.state), "", "## Other texts"]
+    lines += elsewhere([state + 10_000 for state in draws[:FEW]])
     options.file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

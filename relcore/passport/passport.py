@@ -199,6 +199,7 @@ ROUNDED = 0.2  # of the rows' spread: int8 changes .02, 4 bits .15, the shortest
 COMPUTED = 0.01  # of the same: a model that computes with 16 bits; beyond it the change must be on a grid
 ON_GRID = 2.5  # .99 quantile by median of the changes within their step: 1.98 on a grid, 3.8 of normal noise
 KEPT, APART = 0.06, 3.0  # of the same: rows in place; and how many times as far away all others are
+LEAST_KEPT = 0.1  # of the anchors: of rows in another order a few are in place by chance
 LENGTHS = 0.01  # of a row's length: int8 changes up to .005
 SAME_GRAM, GRAM_APART = (
     0.985,
@@ -206,7 +207,7 @@ SAME_GRAM, GRAM_APART = (
 )  # a rotation with 5 % of noise: .9991 and .019; a short prefix: .955 and .16
 EXACT_GRAM = 1e-3  # in the same axes no rotation, but noise, changes cosines by more
 DRAWS, FEW_DRAWS = 1999, 199  # permutations of the anchors, and samples of them; few for Gram matrices
-LEAST_P = 0.001
+LEAST_P = 0.01
 
 
 class Evidence(NamedTuple):
@@ -354,8 +355,9 @@ def common(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _agrees(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> bool:
-    """Whether rows of X and Y (n, d) have a higher mean cosine than permuted ones, p ≤ `LEAST_P`."""
-    between = unit_rows(X).astype(np.float64) @ unit_rows(Y).astype(np.float64).T
+    """Whether centred rows of X and Y (n, d) have a higher mean cosine than permuted ones, p ≤ `LEAST_P`."""
+    X, Y = (unit_rows(units, units.mean(axis=0)).astype(np.float64) for units in map(unit_rows, (X, Y)))
+    between = X @ Y.T
     chance = between[np.arange(len(X)), orders].mean(axis=1)
     return bool((1 + np.count_nonzero(chance >= between.diagonal().mean())) / (1 + len(orders)) <= LEAST_P)
 
@@ -415,7 +417,8 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
     change = Y / lengths - X
     moved = np.linalg.norm(change, axis=1) / np.sqrt(np.square(X - X.mean(axis=0)).sum(axis=1).mean())
     others = moved > KEPT
-    if others.any() and np.count_nonzero(~others) > 1 and moved[others].min() >= APART * KEPT:
+    enough = np.count_nonzero(~others) >= max(2, LEAST_KEPT * len(X))
+    if others.any() and enough and moved[others].min() >= APART * KEPT:
         near = unit_rows(Y[others]) @ unit_rows(X).T
         if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # else the anchors are in another order
             return "mixed", others

@@ -15,6 +15,7 @@ from relcore import LatentSpace, load_space
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.cli import main
+from relcore.passport.charts import chart_of
 from relcore.passport.passport import ANCHORS, Passport, PassportCard, check, stored_dtype
 from relcore.stores.index import StoredRows, Target, write_index
 from tests.relcore.stores.stores import place_of
@@ -100,7 +101,7 @@ def test_cut_vectors_and_noise_are_not_taken_for_something_else(change, passport
         assert found.cosine.value > 0.99
 
 
-@pytest.mark.parametrize("n_others", [2, 10, 16, 30])
+@pytest.mark.parametrize("n_others", [2, 10, 16, 28])
 @pytest.mark.parametrize("of", ["rotated", "other model", "cut"])
 def test_an_index_of_two_models_is_mixed_and_names_the_others(of, n_others, passport, vectors):
     """Of 30 % rotated rows it was a changed recipe."""
@@ -115,10 +116,18 @@ def test_an_index_of_two_models_is_mixed_and_names_the_others(of, n_others, pass
     assert f"{100 * n_others / N:.0f} % of the anchors come from another model or recipe" in found.sentence
 
 
+def test_the_figure_of_cut_vectors_compares_what_both_have(passport, vectors):
+    own, other = chart_of(passport, LatentSpace(vectors[:, :40], IDS)).lines
+    np.testing.assert_allclose(own.x, 1, atol=1e-5)
+    assert np.abs(other.x).max() < 0.9
+
+
 def test_anchors_in_another_order_are_not_mixed(passport, vectors):
     order = np.r_[np.arange(8), 8 + np.random.default_rng(10).permutation(N - 8)]
     assert check(passport, vectors[order]).kind in ("changed recipe", "other model")
     assert not check(passport, vectors[order]).others
+    by_chance = np.r_[vectors[:2], np.random.default_rng(11).normal(size=(N - 2, D))]
+    assert not check(passport, by_chance).others
 
 
 def test_a_wider_space_of_the_same_shape_is_rotated_and_another_is_another_model(passport, vectors):
