@@ -95,7 +95,7 @@ def _unrelated() -> list[np.ndarray]:
 
 @cache
 def _caption_spaces() -> list[np.ndarray]:
-    return [space.vectors for space in text_spaces(Path(os.environ["RELSCOPE_DATA"], "captions"), Store())]
+    return [space.vectors for space in text_spaces(Path(os.environ["RELSCOPE_DATA"]), Store(), "captions")]
 
 
 @cache
