@@ -59,7 +59,7 @@ def main(
             around.enter_context(in_use())
             if sys.stdout.isatty():  # no name or id may steer the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
-            if getattr(options, "writes_report", False):
+            if getattr(options, "writes_report", False) and options.output:
                 from relcore.commands.arguments import REPORT_FILES
                 from relcore.files.saving import need_suffix
 

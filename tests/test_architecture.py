@@ -248,6 +248,15 @@ def test_few_floors_lie_between_the_lowest_folder_and_the_pages():
     assert height("pages") <= MOST_FLOORS
 
 
+def test_a_public_class_has_a_name_of_its_own():
+    where = {}
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, set()).add(module)
+    assert {name: modules for name, modules in where.items() if len(modules) > 1} == {}
+
+
 LONGEST = 80  # lines of a function
 
 
