@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -120,6 +121,7 @@ def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
 # Matrices on disk: their rows are read, and become float32, when they are used, block by block.
 
 BLOCK_ROWS = 4096
+_READERS = 8
 _BLOCK_BYTES = 1 << 22  # as float32: a block stays in cache between its passes
 _TO_FLOAT32, _SIGN_AND_DIGITS = np.float32(2.0**112), np.array(0x8FFFE000, np.uint32).view(np.int32)[()]
 _HIGHEST_HALF = 65504
@@ -249,7 +251,9 @@ class MappedRows(NDArrayOperatorsMixin):
         """Euclidean lengths (n,) of the rows, from one pass; finite where, and only where, a row is."""
         norms = self.origin.known_lengths()
         if norms is None or norms.shape != (len(self),):
-            norms = np.concatenate([lengths(block) for _, block in self.blocks()])
+            # Reading takes the time, and several threads read faster than one.
+            with ThreadPoolExecutor(min(_READERS, os.cpu_count() or 1)) as pool:
+                norms = np.concatenate(list(pool.map(lambda block: lengths(self[block]), self._slices())))
             if np.isfinite(np.sum(norms, dtype=np.float64)):
                 self.origin.keep_lengths(norms)
         norms.flags.writeable = False
@@ -257,10 +261,11 @@ class MappedRows(NDArrayOperatorsMixin):
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Slices that cut the rows into blocks, each with its rows as float32 (m, d)."""
-        size = max(1, min(BLOCK_ROWS, _BLOCK_BYTES // (4 * self.shape[1])))
-        for start in range(0, len(self), size):
-            block = slice(start, min(start + size, len(self)))
+        for block in self._slices():
             yield block, self[block]
+
+    def _slices(self) -> list[slice]:
+        return list(row_blocks(len(self), max(1, min(BLOCK_ROWS, _BLOCK_BYTES // (4 * self.shape[1])))))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         whole = self.plain

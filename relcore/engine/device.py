@@ -7,15 +7,15 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
 import numpy as np
 
 from relcore.base.caching import is_constant
-from relcore.base.environment import resolve
+from relcore.base.environment import resolve, torch_name
 from relcore.base.libraries import extra
 from relcore.base.rows import NO_LENGTH, Rows, inverse_lengths
 
@@ -130,6 +130,10 @@ class NumpyDevice:
 
     def double(self, array: Array) -> Array:
         return array.astype(np.float64)
+
+    def total(self, rows: Array) -> Array:
+        """The sum of the rows (d,), in float64."""
+        return rows.sum(axis=0, dtype=np.float64)
 
 
 class TorchDevice:
@@ -267,6 +271,9 @@ class TorchDevice:
     def double(self, array: Array) -> Array:
         return array.to(self._torch.float64, copy=True)
 
+    def total(self, rows: Array) -> Array:
+        return rows.sum(0, dtype=self._torch.float64)
+
     def smaller(self) -> TorchDevice:
         """The same device with blocks of half the size; spaces and what torch holds in its cache are given
         back.
@@ -284,6 +291,21 @@ def device_of(name: str | None = None) -> Device:
     """The device of a name, by default the chosen one."""
     name = resolve(name)
     return NumpyDevice() if name == "cpu" else TorchDevice(name)
+
+
+def get_ready() -> None:
+    """Begin to import torch and to open the GPU, in a thread, if one is chosen: it takes seconds, in which
+    files can be read.
+    """
+
+    def work() -> None:
+        with suppress(Exception):  # the work itself will tell
+            if (name := torch_name()) != "cpu":
+                import torch
+
+                torch.zeros(1, device=name)
+
+    Thread(target=work, name="get-ready").start()
 
 
 # Out of memory.

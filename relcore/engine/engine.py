@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relcore.base.environment import chosen
-from relcore.base.rows import ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
+from relcore.base.rows import NO_LENGTH, ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 
 _IN_CACHE = 2**17  # numbers: half a megabyte
@@ -152,6 +152,53 @@ class Engine:
             return in_threads(blocks, make, add, most=where.threads)
 
         return on_device(work, self.device).moments(len(X))
+
+    def mean(self, X: Rows) -> np.ndarray:
+        """The mean row (d,), float64."""
+        sums = self._of_blocks(X, lambda where, rows: where.total(rows))
+        return np.sum(sums, axis=0) / len(X)
+
+    def lengths(self, X: Rows, mean: np.ndarray) -> np.ndarray:
+        """Euclidean lengths (n,) of the rows X − mean, float32; 0 for a row too short to have a direction."""
+
+        def work(where: Device, rows: Array) -> Array:
+            rows = where.centred(rows, where.put(mean), "rows")
+            return where.paired(rows, rows)
+
+        squares = np.concatenate(self._of_blocks(X, work))
+        squares[squares < NO_LENGTH] = 0
+        return np.sqrt(squares, out=squares)
+
+    def _of_blocks(self, X: Rows, work: Callable[[Device, Array], Array]) -> list[np.ndarray]:
+        """What the work gives for each block of rows, in order."""
+
+        def on(where: Device) -> list[np.ndarray]:
+            width = X.shape[1]
+            size = where.rows_at_once(where.block_rows, 16 * width)
+            # NumPy's second look at a block should find it in the cache.
+            size = min(size, max(1, 4 * _IN_CACHE // width)) if isinstance(where, NumpyDevice) else size
+            blocks = list(row_blocks(len(X), size))
+
+            def add(found: _Found, block: slice) -> None:
+                with found.device.exact():
+                    rows = found.device.resident(X, block)
+                    found.parts[block.start] = found.device.get(work(found.device, rows))
+
+            parts = in_threads(blocks, lambda: _Found(where.alike(), {}), add, most=where.threads).parts
+            return [parts[block.start] for block in blocks]
+
+        return on_device(on, self.device)
+
+
+@dataclass
+class _Found:
+    """Results by the first row of their block."""
+
+    device: Device
+    parts: dict[int, np.ndarray]
+
+    def merge(self, other: _Found) -> None:
+        self.parts |= other.parts
 
 
 def _on_host(rows: Array) -> np.ndarray:

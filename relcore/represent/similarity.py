@@ -203,7 +203,7 @@ def mean_of(space: LatentSpace) -> np.ndarray:
     """The `mean_row` of a space, (d,), read-only and cached, because computing it takes as long as a
     search."""
     if space not in _means:
-        _means[space] = mean_row(space.vectors)
+        _means[space] = mean_row(space.vectors, Engine().mean(space.vectors))
         _means[space].flags.writeable = False
     return _means[space]
 

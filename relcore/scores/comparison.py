@@ -18,7 +18,8 @@ from relcore.base.names import METRICS
 from relcore.base.numbers import band, counted, short
 from relcore.base.plugins import named_in_errors
 from relcore.base.report import Report, Table
-from relcore.base.rows import centred, lengths, mean_row, unit_rows
+from relcore.base.rows import centred, mean_row, unit_rows
+from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest_within, need_k, without_itself
 from relcore.represent.anchors import coinciding_anchors, shared_anchors
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
@@ -496,7 +497,7 @@ def long_rows(space: LatentSpace) -> str:
     to 500 times the length (65 cases) it was there wherever the pruned inverse moved by .05 or was refused.
     """
     mean = mean_of(space)
-    far, n = lengths(space.vectors, mean).astype(np.float64), len(space)
+    far, n = Engine().lengths(space.vectors, mean).astype(np.float64), len(space)
     if n < 3 or not far.any():
         return ""
     far /= far.max()

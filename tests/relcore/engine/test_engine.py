@@ -1,5 +1,8 @@
 """The engine on NumPy and on torch's CPU, against NumPy's own results; and the choice of the device."""
 
+from threading import Event
+from threading import enumerate as enumerate_threads
+
 import numpy as np
 import pytest
 
@@ -151,3 +154,33 @@ def counted(method, calls):
         return method(self, array, *rest)
 
     return counting
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_mean_and_the_lengths_from_it_are_those_of_float64(device, monkeypatch):
+    monkeypatch.setattr(devices.NumpyDevice, "block_rows", 100)
+    given = np.concatenate([X + 50, np.zeros((1, 12), np.float32)]).astype(np.float32)
+    mean = Engine(device).mean(given)
+    assert mean.dtype == np.float64
+    np.testing.assert_allclose(mean, given.mean(axis=0, dtype=np.float64), rtol=1e-12)
+    expected = np.linalg.norm(given - mean, axis=1)
+    found = Engine(device).lengths(given, mean)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert Engine(device).lengths(given, np.zeros(12))[-1] == 0
+
+
+def test_a_gpu_gets_ready_in_a_thread_and_its_faults_are_left_to_the_work(monkeypatch):
+    begun, go_on = Event(), Event()
+
+    def chosen_device():
+        begun.set()
+        assert go_on.wait(60)
+        raise SpaceError("no such GPU")
+
+    monkeypatch.setattr(devices, "torch_name", chosen_device)
+    devices.get_ready()
+    assert begun.wait(60)
+    go_on.set()
+    for thread in (one for one in enumerate_threads() if one.name == "get-ready"):
+        thread.join()

@@ -2,9 +2,12 @@
 used.
 """
 
+from threading import Barrier
+
 import numpy as np
 import pytest
 
+from relcore.base import rows as base_rows
 from relcore.base.rows import MappedRows, as_float32, mapped
 
 X = np.random.default_rng(0).standard_normal((9000, 5), dtype=np.float32)
@@ -105,3 +108,16 @@ def test_an_array_that_may_change_or_must_be_converted_is_no_map(tmp_path):
     ]
     given += [saved(tmp_path, X.astype(kind)) for kind in (np.float64, ">f4", np.int16)]
     assert [mapped(one) for one in given] == [None] * len(given)
+
+
+def test_lengths_are_read_by_several_threads(monkeypatch):
+    together, of_block = Barrier(2, timeout=60), base_rows.lengths
+
+    def lengths(block):
+        together.wait()
+        return of_block(block)
+
+    monkeypatch.setattr(base_rows, "lengths", lengths)
+    monkeypatch.setattr(base_rows.os, "cpu_count", lambda: 4)
+    given = X[: 2 * base_rows.BLOCK_ROWS]
+    np.testing.assert_array_equal(MappedRows([given]).lengths, of_block(given))
