@@ -116,14 +116,19 @@ def edit_spec(step: str, field: str, **changes: Any) -> None:
     edit(step, **{field: replace(getattr(workspace(), field), **changes)})
 
 
-def turn(to: tuple[float, ...]) -> None:
-    """Turn the three-dimensional maps; successive turns are one step."""
-    step, present = "turn the maps", workspace()
-    turned = replace(present, look=replace(present.look, turn=to))
+def slide_spec(step: str, field: str, **changes: Any) -> None:
+    """As `edit_spec`; successive changes by the same step are one, such as those of a slider that moves."""
+    present = workspace()
+    changed = replace(present, **{field: replace(getattr(present, field), **changes)})
     if history().undo_step == step:
-        amend(turned)
+        amend(changed)
     else:
-        become(step, turned)
+        become(step, changed)
+
+
+def turn(to: tuple[float, ...]) -> None:
+    """Turn the three-dimensional maps."""
+    slide_spec("turn the maps", "look", turn=to)
 
 
 def guarded(change: Callable[..., None], *arguments: Any) -> None:

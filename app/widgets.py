@@ -209,7 +209,11 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
     step = setting.step or (1 if setting.number is int else 0.05)
     limits = {"min_value": low, "max_value": high, "step": step}
     limits = {name: value if value is None else setting.number(value) for name, value in limits.items()}
-    return st.number_input, given | {"placeholder": setting.placeholder or None} | limits | own
+    widget = own.pop("widget", st.number_input)
+    if widget is st.select_slider:
+        return widget, given | own
+    given |= {"placeholder": setting.placeholder or None} if widget is st.number_input else {}
+    return widget, given | limits | own
 
 
 def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any, **own: Any) -> Any:
@@ -243,8 +247,11 @@ def edit_setting(field: str, setting: Setting, key: str = "", **own: Any) -> Non
     def change(value: Any) -> None:
         text = setting.shown(value) if setting.choices else value
         text = "on" if value is True else "off" if value is False else text
-        step = f"{setting.label[0].lower()}{setting.label[1:]} {text}"
-        session.edit_spec(step, field, **{setting.name: value})
+        label, changed = f"{setting.label[0].lower()}{setting.label[1:]}", {setting.name: value}
+        if widget in (st.slider, st.select_slider):
+            session.slide_spec(label, field, **changed)
+        else:
+            session.edit_spec(f"{label} {text}", field, **changed)
 
     bound(widget, setting.label, key or f"{field}.{setting.name}", value, change, **given)
 

@@ -21,18 +21,18 @@ from app.tables import brushing_table
 from app.widgets import bound, edit_setting
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted, percent, short
+from relcore.base.numbers import counted, general, percent, short
 from relcore.base.settings import settings_of
 from relcore.figures.scene import Scene
 from relcore.invert.inversion import (
     COLORS,
     Inversion,
     InversionSpec,
+    PairedRows,
     RecoveredRows,
     Recovery,
     RecoveryErrors,
     inversion_scene,
-    invert_pair,
     recovered_rows,
     side_names,
 )
@@ -47,6 +47,7 @@ _BY_HELP = (
     "Auto: each setting of a grid is cross-validated on the anchors (four folds), and the best is fitted on"
     " all of them. The scored rows are not used for this. By hand: your own numbers."
 )
+_RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
 _CHOSEN = "relscope.invert-chosen"  # numbers that held-out anchors chose last
 _HIDDEN = "invert.hidden"  # classes
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
@@ -76,8 +77,19 @@ def method_details(workspace: Workspace) -> None:
 
 
 def numbers(fields: tuple[str, ...]) -> None:
+    """The widgets of numbers; the panes follow a slider while it moves."""
+    spec = session.workspace().inversion
+    sliders = {
+        "delta": {"widget": st.slider, "step": 0.01},
+        "omega": {"widget": st.slider},
+        "ridge": {
+            "widget": st.select_slider,
+            "options": sorted({*_RIDGES, spec.ridge}),
+            "format_func": general,
+        },
+    }
     for field in fields:
-        edit_setting("inversion", _SETTINGS[field], f"invert.{field}")
+        edit_setting("inversion", _SETTINGS[field], f"invert.{field}", **sliders.get(field, {}))
 
 
 def _tune(tuned: bool) -> None:
@@ -86,7 +98,12 @@ def _tune(tuned: bool) -> None:
 
 
 # Original and recovered rows are the large part: 20,000 rows of 300 dimensions are 48 MB.
-inverted = compute.cached(6, "Inverting …")(invert_pair)
+_paired = compute.cached(3, "Inverting …")(PairedRows)
+
+
+@compute.cached(6)
+def inverted(pair: Match, anchors: tuple[str, ...], spec: InversionSpec) -> Inversion:
+    return _paired(pair, anchors, spec.route).invert(spec)
 
 
 @compute.cached(12)

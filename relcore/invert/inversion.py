@@ -5,8 +5,9 @@ Scores are means over held-out rows: every method reproduces its anchors, even b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar
 
@@ -27,7 +28,7 @@ from relcore.engine.nearest import nearest
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
 from relcore.figures.scene import Pane, Scene
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.maps.reduction import ReductionSpec, principal_map
 from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
 from relcore.represent.anchors import shared_anchors
@@ -243,8 +244,6 @@ class Inversion(Reported):
         In the target's absolute space.
     errors : {method: array (m,)}
         1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first.
-    distance : array (m,)
-        ‖found − true‖ over the true row's length from the mean, of the inverse.
     scores : {method: Score}
         Mean cosine of the held-out rows, with the chance level of permuted rows.
     n_anchors, kept : int, float
@@ -257,6 +256,8 @@ class Inversion(Reported):
         Of the matrix W of the translation.
     notes : tuple of str
         What lowers the scores, or decides them, and what to do about it.
+    paired : PairedRows
+        What it shares with inversions by other numbers.
     """
 
     spec: InversionSpec
@@ -266,15 +267,20 @@ class Inversion(Reported):
     true: np.ndarray
     found: np.ndarray
     errors: dict[str, np.ndarray]
-    distance: np.ndarray
     scores: dict[str, Score]
     n_anchors: int
     kept: float
     condition: float
     rank: int
     shape: tuple[int, int]
+    paired: PairedRows
     choice: Choice | None = None
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def distance(self) -> np.ndarray:
+        """‖found − true‖ over the true row's length from the mean, of the inverse, (m,)."""
+        return recovered(self.found, self.true, self.paired.means[1])["error"].to_numpy()
 
     @property
     def n_scored(self) -> int:
@@ -368,51 +374,91 @@ def invert_pair(
         Fewer than two anchors, ones that a space lacks, all on one line, no other rows, or a δ that leaves
         one.
     """
-    source, target = sides(pair, spec.route)
-    chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
-    means = mean_row(source.vectors), mean_row(target.vectors)
-    paired = source.vectors[chosen], target.vectors[chosen]
-    choice = choose_numbers(*paired, means, spec) if spec.tuned else None
-    spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
-    long = [note for space in dict.fromkeys((source, target)) if (note := long_rows(space))]
-    try:
-        inverse = spec.inverse().fit(*paired, source_mean=means[0], target_mean=means[1])
-    except SpaceError as error:  # a mean that a long row moved lets all anchors point one way
-        raise SpaceError(". ".join([str(error), *long])) from None
-    split = Split.held_out(pair.ids, chosen)
-    held_out = split.queries(most_rows)
-    rows = np.union1d(held_out, chosen)
-    scored = np.isin(rows, held_out)
-    X, true = source.vectors[rows], target.vectors[rows]
-    found = inverse.transform(X)
-    maps = {spec.title: found, "least squares": LeastSquares().fit(*paired).transform(X)}
-    if spec.route != "within":  # within a space Procrustes is trivially the identity
-        maps = {spec.title: found, "Procrustes": Procrustes().fit(*paired).transform(X)} | maps
-        maps |= {"absolute copy": X} if X.shape[1] == true.shape[1] else {}
-    units = unit_rows(true, means[1])
-    errors, scores = {}, {}
-    for method, translated in maps.items():
-        directions = unit_rows(translated, means[1])
-        errors[method] = 1 - np.einsum("ij,ij->i", directions, units)
-        scores[method] = mean_cosine(directions[scored], units[scored], of_unit_length=True)
-    found = Inversion(
-        spec=spec,
-        n=len(split.test),
-        rows=rows,
-        scored=scored,
-        true=true,
-        found=found,
-        errors=errors,
-        distance=recovered(found, true, means[1])["error"].to_numpy(),
-        scores=scores,
-        n_anchors=len(chosen),
-        kept=float(np.mean([len(kept) for kept in inverse.kept_])),
-        condition=float(np.mean(inverse.condition_numbers_)),
-        rank=inverse.rank_,
-        shape=inverse.matrix_.shape,
-        choice=choice,
-    )
-    return replace(found, notes=(*_notes(found), *long))
+    return PairedRows(pair, anchors, spec.route, most_rows).invert(spec)
+
+
+class PairedRows:
+    """What inversions of a pair through the same anchors share, whatever their δ, ω and λ: the rows, the
+    direct maps between them with their scores, and the map of the true rows.
+    """
+
+    def __init__(self, pair: Match, anchors: Sequence[str], route: str, most_rows: int = MOST_ROWS) -> None:
+        self.route, (self.source, self.target) = route, sides(pair, route)
+        self.anchors = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
+        self.means = mean_row(self.source.vectors), mean_row(self.target.vectors)
+        self.paired = self.source.vectors[self.anchors], self.target.vectors[self.anchors]
+        split = Split.held_out(pair.ids, self.anchors)
+        held_out = split.queries(most_rows)
+        self.n, self.rows = len(split.test), np.union1d(held_out, self.anchors)
+        self.scored = np.isin(self.rows, held_out)
+        self.X, self.true = self.source.vectors[self.rows], self.target.vectors[self.rows]
+        self.X.flags.writeable = False  # so that a GPU may keep it
+        self.units = unit_rows(self.true, self.means[1])
+
+    def invert(self, spec: InversionSpec) -> Inversion:
+        """The inversion by a spec of the same route; errors as of `invert_pair`."""
+        choice = choose_numbers(*self.paired, self.means, spec) if spec.tuned else None
+        spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
+        try:
+            inverse = spec.inverse().fit(*self.paired, source_mean=self.means[0], target_mean=self.means[1])
+        except SpaceError as error:  # a mean that a long row moved lets all anchors point one way
+            raise SpaceError(". ".join([str(error), *self.long])) from None
+        rows = inverse.transform(self.X)
+        errors, score = self._scored(rows)
+        direct_errors, direct_scores = self.direct
+        found = Inversion(
+            spec=spec,
+            n=self.n,
+            rows=self.rows,
+            scored=self.scored,
+            true=self.true,
+            found=rows,
+            errors={spec.title: errors, **direct_errors},
+            scores={spec.title: score, **direct_scores},
+            n_anchors=len(self.anchors),
+            kept=float(np.mean([len(kept) for kept in inverse.kept_])),
+            condition=float(np.mean(inverse.condition_numbers_)),
+            rank=inverse.rank_,
+            shape=inverse.matrix_.shape,
+            choice=choice,
+            paired=self,
+        )
+        return replace(found, notes=(*_notes(found), *self.long))
+
+    @cached_property
+    def long(self) -> list[str]:
+        """Notes on long rows."""
+        spaces = dict.fromkeys((self.source, self.target))
+        return [note for space in spaces if (note := long_rows(space))]
+
+    @cached_property
+    def direct(self) -> tuple[dict[str, np.ndarray], dict[str, Score]]:
+        """Errors and scores of the maps that no inverse is needed for."""
+        maps = {}
+        if self.route != "within":  # within a space Procrustes is trivially the identity
+            maps["Procrustes"] = Procrustes().fit(*self.paired).transform(self.X)
+        maps["least squares"] = LeastSquares().fit(*self.paired).transform(self.X)
+        if self.route != "within" and self.X.shape[1] == self.true.shape[1]:
+            maps["absolute copy"] = self.X
+        scored = {method: self._scored(rows) for method, rows in maps.items()}
+        errors, scores = ({method: pair[part] for method, pair in scored.items()} for part in (0, 1))
+        return errors, scores
+
+    def _scored(self, rows: np.ndarray) -> tuple[np.ndarray, Score]:
+        """1 − cosine with the true rows, of all rows, and the score of the held-out ones."""
+        directions = unit_rows(rows, self.means[1])
+        errors = 1 - np.vecdot(directions, self.units)
+        of = {"of_unit_length": True}
+        return errors, mean_cosine(directions[self.scored], self.units[self.scored], **of)
+
+    @cached_property
+    def _map(self) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        return principal_map(self.true, ReductionSpec(fit="first"))
+
+    def coordinates(self, rows: np.ndarray) -> list[np.ndarray]:
+        """The true rows and these, both by the PCA of the true ones, two arrays (m, 2)."""
+        first, to_map = self._map
+        return [first, to_map(rows)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -836,7 +882,7 @@ def inversion_scene(
         Colours that the pair does not have.
     """
     need_one_of("color_by", color_by, COLORS)
-    coordinates = reduce_spaces([found.true, found.found], ReductionSpec(fit="first"))
+    coordinates = found.paired.coordinates(found.found)
     inverse = found.errors[found.spec.title]
     if color_by == "error":
         categories, names = np.digitize(inverse, EDGES), tuple(f"error {name}" for name in ERROR_NAMES)

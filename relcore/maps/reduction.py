@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -238,11 +238,21 @@ def _sample(n: int, most: int, random_state: int) -> np.ndarray:
 def _pca(
     matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages | None = None
 ) -> list[np.ndarray]:
-    """Scores on the leading eigenvectors of the first matrix's covariance, with the signs of `facing`."""
     if stages:
         stages.begin(AXES)
-    first, mean, engine = matrices[0], mean_row(matrices[0]), Engine()
+    picture, to_map = principal_map(matrices[0], spec)
+    return [picture, *map(to_map, matrices[1:])]
+
+
+def principal_map(
+    first: np.ndarray, spec: ReductionSpec
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Scores (n, c) of the rows on the leading eigenvectors of their covariance, with the signs of `facing`,
+    and the function that gives those of other rows.
+    """
     n, d = first.shape
+    need_drawable([first.shape], spec)
+    mean, engine = mean_row(first), Engine()
     if d <= n:
         fitted = fitted_rows(n, d, spec.random_state)
         rows = first if len(fitted) == n else DerivedRows(first, np.asarray, fitted)
@@ -252,9 +262,9 @@ def _pca(
         moved = centred(first, mean)
         leading = principal_axes(engine.product(moved, moved.T, np.float32), spec.n_components)
         axes = _unit_axes(moved.T.astype(np.float64) @ leading)
-    pictures = [engine.map_rows(matrix, axes, mean=mean) for matrix in matrices]
-    signs = facing(pictures[0])
-    return [picture * signs for picture in pictures]
+    picture = engine.map_rows(first, axes, mean=mean)
+    signs = facing(picture)
+    return picture * signs, lambda rows: engine.map_rows(rows, axes, mean=mean) * signs
 
 
 class NeighbourIndex:

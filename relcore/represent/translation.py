@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -362,9 +363,11 @@ def pruned_decoders(
     anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
 ) -> Iterator[PrunedDecoder]:
     """The decoder of unit anchors (k, d) at each δ and ω, ω ascending."""
-    similarity = np.abs(anchors @ anchors.T)
     starts = first_anchors(len(anchors), max(omegas), random_state)
-    orders = [farthest_order(similarity.__getitem__, len(anchors), start, min(deltas)) for start in starts]
+    # In steps of δ, so that a slider finds them again.
+    least = math.floor(_STEPS * min(deltas)) / _STEPS
+    anchors = np.ascontiguousarray(anchors, dtype=np.float32)
+    orders = _orders(anchors.tobytes(), anchors.shape, starts.tobytes(), least)
     for delta in deltas:
         total, kept, conditions = np.zeros(anchors.shape), [], []
         inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # a small δ keeps the same ones each time
@@ -378,6 +381,24 @@ def pruned_decoders(
             conditions.append(condition)
             if done in omegas:
                 yield PrunedDecoder(float(delta), done, total / done, tuple(kept), tuple(conditions))
+
+
+_STEPS = 10
+
+
+@lru_cache(maxsize=4)
+def _orders(
+    anchors: bytes, shape: tuple[int, int], starts: bytes, least: float
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The farthest-point order of unit anchors, float32, from each start until they are nearer than
+    `least`.
+    """
+    rows = np.frombuffer(anchors, np.float32).reshape(shape)
+    similarity = np.abs(rows @ rows.T)
+    return [
+        farthest_order(similarity.__getitem__, len(rows), start, least)
+        for start in np.frombuffer(starts, np.int64)
+    ]
 
 
 def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:

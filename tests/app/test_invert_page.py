@@ -5,9 +5,11 @@ the way out.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from app.invert import panel
 from app.workspace import (
     OPENING_INVERSION,
     Workspace,
@@ -19,6 +21,7 @@ from app.workspace import (
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
 from relcore.invert.inversion import InversionSpec, invert_pair
+from relcore.represent.translation import LeastSquares
 from relcore.spaces.matching import match
 from tests.app.conftest import Session
 
@@ -56,7 +59,7 @@ def test_auto_by_hand_and_as_published_are_steps(open_page):
     found = invert_pair(pair_of(session), session.workspace.anchors, OPENING_INVERSION)
     session.change("segmented_control", "invert.tuned", False)
     assert session.workspace.inversion == found.spec  # by hand one begins with what was chosen
-    assert session.number_input(key="invert.ridge").value == found.spec.ridge
+    assert session.select_slider(key="invert.ridge").value == found.spec.ridge
     session.click("invert.published")
     assert session.workspace.inversion == InversionSpec()
     assert "invert.published" not in [button.key for button in session.button]
@@ -71,3 +74,19 @@ def test_auto_travels_in_the_session_file_and_the_link(spec):
     workspace = Workspace(inversion=spec)
     assert from_session_file(to_session_file(workspace, {}))[0] == workspace
     assert from_query(to_query(workspace), Workspace()) == workspace
+
+
+def test_a_slider_that_moves_is_one_step_and_fits_no_direct_map_again(open_page, monkeypatch):
+    fitted, fit = [], LeastSquares.fit
+    monkeypatch.setattr(LeastSquares, "fit", lambda *of: fitted.append(1) or fit(*of))
+    before = InversionSpec("forward", "pruned", 3)
+    for of_other_tests in (panel._paired, panel.inverted):
+        of_other_tests.clear()
+    session = open_page(inversion=before)
+    n_fitted = len(fitted)
+    for delta in (0.4, 0.31):
+        session.change("slider", "invert.delta", delta)
+    assert session.workspace.inversion == replace(before, delta=0.31)
+    assert len(fitted) == n_fitted > 0
+    session.click("history.undo")
+    assert session.workspace.inversion == before

@@ -20,7 +20,7 @@ def values(session, kind):
 def test_invert_keeps_tab_method_and_settings_and_a_page_that_is_not_opened_loses_none(opened):  # noqa: F811
     before = opened().open("connect", "Invert")
     before.change("button_group", "invert.method", "ridge").change("button_group", "invert.tuned", False)
-    before.change("number_input", "invert.ridge", 2.5)
+    before.change("select_slider", "invert.ridge", 2.4)
     before = before.open("connect", "Stitch")
     before.change("button_group", "stitch.methods", ["absolute", "procrustes"])
     before.open("connect", "Link").open("connect", "Stitch")
@@ -32,7 +32,7 @@ def test_invert_keeps_tab_method_and_settings_and_a_page_that_is_not_opened_lose
     assert after.session_state["connect.tab"] == "Stitch"
     assert after.button_group(key="stitch.methods").value == ["absolute", "procrustes"]
     after = after.open("connect", "Invert")
-    assert after.number_input(key="invert.ridge").value == 2.5
+    assert after.select_slider(key="invert.ridge").value == 2.4
 
 
 HOSTILE = {

@@ -14,7 +14,16 @@ from relcore.base.names import ROUTES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.recipe import ComparisonRecipe
 from relcore.compare.scene import exportable
-from relcore.invert.inversion import InversionSpec, RecoveredRows, RecoveryErrors, invert_pair, sides
+from relcore.invert.inversion import (
+    InversionSpec,
+    PairedRows,
+    RecoveredRows,
+    RecoveryErrors,
+    invert_pair,
+    sides,
+)
+from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.represent import translation
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
@@ -109,3 +118,22 @@ def test_a_recipe_draws_the_same_numbers_again(drawn, kind):
     if figure.latex:
         assert again.bytes("tex") == figure.bytes("tex")
         assert r"\toprule" in figure.bytes("tex").decode()
+
+
+def test_inversions_by_other_numbers_share_orders_direct_maps_and_the_map(pair, anchors, monkeypatch):
+    """And give what each gives by itself."""
+    orders, order = [], translation.farthest_order
+    monkeypatch.setattr(translation, "farthest_order", lambda *of: orders.append(of[2]) or order(*of))
+    translation._orders.cache_clear()
+    paired = PairedRows(pair, anchors, "forward")
+    specs = [InversionSpec(delta=delta, omega=4) for delta in (0.36, 0.34, 0.31)]
+    found = [paired.invert(spec) for spec in specs]
+    assert len(orders) == 4  # one for each pruning
+    assert len({id(one.errors["least squares"]) for one in found}) == 1
+    for one, spec in zip(found, specs, strict=True):
+        translation._orders.cache_clear()
+        alone = invert_pair(pair, anchors, spec)
+        np.testing.assert_array_equal(one.found, alone.found)
+        assert one.scores == alone.scores
+        coordinates = reduce_spaces([alone.true, alone.found], ReductionSpec(fit="first"))
+        np.testing.assert_allclose(paired.coordinates(one.found), coordinates, atol=1e-6)
