@@ -80,10 +80,10 @@ def table(answers: Answers) -> str:
     rows = ""
     for i in range(2):
         for j in (i, 1 - i):
-            (name, sure), *_ = answers.top(i, j, 1)
+            ((_, sure),), answer = answers.top(i, j, 1), plain_html(answers.answer(i, j))
             kind = "its own classifier" if i == j else f"<b>the classifier of the {_NAMES[j]}</b>"
             rows += (
                 f'<div class="{"" if i == j else "stitched"}"><span>Encoder of the {_NAMES[i]},'
-                f" {kind}</span><b>{plain_html(name)}</b><small>{short(sure, 2)}</small></div>"
+                f" {kind}</span><b>{answer}</b><small>{short(sure, 2)}</small></div>"
             )
     return f'<section class="relscope-digits">{rows}</section>'

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 TOP = 3
+NONE = "none of these"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,8 @@ class Answers:
         NaN where two cannot be put together.
     silent : names
         Encoders that know no part of the item, such as a sentence of unknown words: their row is zero.
+    least_sure : array (E, H), optional
+        Below this probability of the most probable class the answer is "none of these".
     """
 
     method: str
@@ -60,6 +63,7 @@ class Answers:
     classes: tuple[str, ...]
     probabilities: np.ndarray
     silent: tuple[str, ...] = ()
+    least_sure: np.ndarray | None = None
 
     def top(self, i: int, j: int, n: int = TOP) -> list[tuple[str, float]]:
         """The n most probable classes with their probabilities; [] if the two cannot be combined."""
@@ -69,8 +73,11 @@ class Answers:
         return [(self.classes[k], float(shares[k])) for k in np.argsort(-shares, kind="stable")[:n]]
 
     def answer(self, i: int, j: int) -> str:
-        """The most probable class; "" if the two cannot be combined."""
-        return next((name for name, _ in self.top(i, j, 1)), "")
+        """The most probable class, or "none of these"; "" if the two cannot be combined."""
+        for name, probability in self.top(i, j, 1):
+            unsure = self.least_sure is not None and probability < self.least_sure[i, j]
+            return NONE if unsure else name
+        return ""
 
     def agrees(self, i: int, j: int) -> bool | None:
         """Whether a pair answers like the head on its own encoder; None without an answer."""
@@ -100,7 +107,9 @@ class Answers:
         columns: dict[str, Any] = {"encoder": self.encoders}
         for j, head in enumerate(self.heads):
             tops = [self.top(i, j, 1) for i in range(len(self.encoders))]
-            columns[head] = [f"{top[0][0]} ({short(top[0][1], 2)})" if top else "" for top in tops]
+            columns[head] = [
+                f"{self.answer(i, j)} ({short(top[0][1], 2)})" if top else "" for i, top in enumerate(tops)
+            ]
         return pd.DataFrame(columns)
 
 
@@ -134,6 +143,7 @@ def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | No
         own=tuple(usable),
         classes=stitching.shared.classes,
         probabilities=stitching.probabilities(method, given)[usable, :, 0],
+        least_sure=stitching.least_sure(method)[usable],
         silent=tuple(names[number] for number in usable if not np.any(rows[number])),
     )
 
@@ -326,7 +336,7 @@ def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
     top, agrees = answers.top(i, j), answers.agrees(i, j)
     if not top:
         return "", "cannot be put together by this method: the widths differ"
-    name, probability = top[0]
+    name, probability = answers.answer(i, j), top[0][1]
     name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
     kind = {
         None: "stitched",
@@ -335,5 +345,7 @@ def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
     }[agrees]
     kind = "the head's own encoder, not stitched" if answers.own[i] == j else kind
     lines = [f"{name}: {short(share)}" for name, share in top]
+    if answers.answer(i, j) == NONE:
+        lines.append("less sure than 95 % of its wrong answers to test rows")
     other = " · differs" if agrees is False else ""
     return f"{name}\n{short(probability, 2)}{other}", "\n".join([*lines, kind])

@@ -16,9 +16,12 @@ from relcore.compare.scene import exportable
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.vision import SmallVision
+from relcore.represent.heads import LogisticHead
 from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.stitch import stitching
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
-from relcore.stitch.try_it import TryIt, answers_of, item_encoder
+from relcore.stitch.try_it import NONE, TryIt, answers_of, item_encoder
 
 DIGITS = DatasetSpec("digits", limit=300)
 SPEC = StitchSpec(methods=("absolute", "relative"), n_anchors=40)
@@ -85,3 +88,52 @@ def test_broken_recipes_say_what_is_wrong(change, message):
     recipe = TryIt.of(Image.new("L", (8, 8)), spaces=(), stitching=RELATIVE).to_json()
     with pytest.raises(SpaceError, match=message):
         exportable({**recipe, **change})
+
+
+@pytest.fixture
+def noisy(rng):
+    """Two spaces of three classes that overlap, the second of them turned."""
+    labels = np.arange(600) % 3
+    X = rng.normal(size=(600, 6)) + 1.2 * np.eye(3, 6)[labels]
+    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    ids, names = [f"r{row}" for row in range(600)], [f"c{label}" for label in labels]
+    spaces = [LatentSpace(rows, ids, labels=names) for rows in (X, X @ turn)]
+    return Stitching(share_rows(spaces), StitchSpec(("relative", "procrustes"), n_anchors=40))
+
+
+@pytest.mark.parametrize("method", ["relative", "procrustes"])
+def test_a_pair_less_sure_than_its_wrong_answers_says_none_of_these(noisy, method):
+    spaces, test = noisy.shared.spaces, noisy.split.test
+    least = noisy.least_sure(method)
+    rows = [space.vectors[test] for space in spaces]
+    sure = noisy.probabilities(method, rows)
+    wrong = sure.argmax(axis=-1) != noisy.shared.targets[test]
+    for i, j in np.ndindex(2, 2):
+        assert np.count_nonzero(wrong[i, j]) >= 20
+        shares = sure[i, j][wrong[i, j]].max(axis=-1)
+        assert np.mean(shares >= least[i, j]) == pytest.approx(0.95, abs=0.03)
+    unsure = int(sure[0, 1].max(axis=-1).argmin())
+    found = answers_of(noisy, method, [X[unsure : unsure + 1] for X in rows])
+    assert found.answer(0, 1) == NONE
+    assert found.wide().iloc[0, 2].startswith(NONE)
+    assert not found.agrees(0, 1) or found.answer(1, 1) == NONE
+    surest = int(sure[0, 1].max(axis=-1).argmax())
+    found = answers_of(noisy, method, [X[surest : surest + 1] for X in rows])
+    assert found.answer(0, 1) == found.top(0, 1)[0][0]
+
+
+def test_few_wrong_answers_reject_none(noisy, monkeypatch):
+    monkeypatch.setattr(stitching, "_FEWEST_ERRORS", 10_000)
+    assert not noisy.least_sure("relative").any()
+
+
+@pytest.mark.parametrize("method", ["relative", "procrustes"])
+def test_a_few_items_of_all_encoders_take_one_call_of_each_head(noisy, method, monkeypatch):
+    rows = [space.vectors[:3] for space in noisy.shared.spaces]
+    monkeypatch.setattr(stitching, "_FEW", 0)
+    apart = noisy.probabilities(method, rows)
+    monkeypatch.undo()
+    calls, of = [], LogisticHead.probabilities
+    monkeypatch.setattr(LogisticHead, "probabilities", lambda head, X: calls.append(len(X)) or of(head, X))
+    np.testing.assert_allclose(noisy.probabilities(method, rows), apart, atol=1e-6)
+    assert calls == [6, 6]
