@@ -18,7 +18,7 @@ from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
 from relcore.figures.scene import Scene, StarLook
-from relcore.maps.pane_maps import OWN, drawn_panes, orient_pairs, placed_on
+from relcore.maps.pane_maps import OWN, TWO, drawn_panes, orient_pairs, placed_on
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
 from relcore.panes.payload import PaneEvent, Sheet
@@ -49,7 +49,7 @@ class DrawnMap:
 def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> DrawnMap:
     method, anchors = workspace.reduction.method, workspace.anchors
     settings = pair, drawn, pane, anchors, workspace.projection, workspace.reduction
-    if method == "pca":
+    if method == "pca" or pane == TWO:
         return DrawnMap(*compute.pca_coordinates(*settings))
     place = compute.pair_key(pair), drawn.digest, pane, method, workspace.reduction.n_components
     result, kept = jobs.reduction(*settings), st.session_state.setdefault("relscope.maps", {})

@@ -21,14 +21,14 @@ from relcore.catalog.recipe import ComparisonRecipe
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import StarLook
 from relcore.invert.inversion import InversionSpec
-from relcore.maps.pane_maps import OWN
+from relcore.maps.pane_maps import OWN, TWO
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec
 from relcore.represent.representations import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
-PANES = (OWN, "absolute", "relative", "whitened")
+PANES = (OWN, "absolute", "relative", "whitened", TWO)
 MOST_NEIGHBOURS = 200
 OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # of a new session
 USUAL_ANCHORS = 300

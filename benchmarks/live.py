@@ -1,15 +1,18 @@
 """``python -m benchmarks.live``: how long a dragged anchor takes until the maps of both models, and their
 scores, have followed.
 
-``--server`` measures without a browser: a moved anchor to both maps as float16, and all scores, on the chosen
-device. Each line is a name and a value.
+In a real Chromium: from the movement of the pointer until the data of both panes are there, until both are
+drawn, and until scores are there after a rest. ``--server`` measures without a browser: a moved anchor to
+both maps as float16, and all scores, on the chosen device. Each line is a name and a value.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -38,8 +41,73 @@ def main() -> int:
     sizes = [(options.rows, options.width)] if options.rows else [*SIZES, *[ON_A_GPU] * on_a_gpu]
     print("device", described(), flush=True)
     for n, d in sizes:
-        server(made_up(n, d), options.moves)
+        if options.server:
+            server(made_up(n, d), options.moves)
+        else:
+            in_a_browser(n, d, options.moves)
     return 0
+
+
+# The drawing is finished when a pixel of it can be read.
+HEARD = """() => {
+  window.heard = [];
+  const read = (canvas) => {
+    const gl = canvas.getContext("webgl2");
+    gl?.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
+  };
+  document.querySelector(".ls-root").addEventListener("ls-hand", ({ detail: { what, serial, time } }) => {
+    if (what === "drawn") document.querySelectorAll(".ls-points").forEach(read);
+    heard.push({ what, serial, time: what === "drawn" ? performance.now() : time });
+  });
+}"""
+
+
+def in_a_browser(n: int, d: int, moves: int) -> None:
+    """A star dragged around the middle of a pane, one event of the pointer a frame."""
+    from playwright.sync_api import sync_playwright
+
+    from benchmarks.big_panes import MOST, write_spaces
+    from tests.browser.chromium import FLAGS, SETTLED, find_chromium, resident, serve
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        process, url = serve(f"{folder}/store", *write_spaces(Path(folder), n, d))
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        try:
+            page = browser.new_page(viewport={"width": 1360, "height": 900})
+            page.set_default_timeout(MOST)
+            page.goto(f"{url}/explore?panes=relative&all=1&anchors=random,8,0")
+            page.wait_for_selector(".ls-root[data-drawn]")
+            page.evaluate(SETTLED)
+            page.evaluate(HEARD)
+            plot = page.locator(".ls-plot").first.bounding_box()
+            star = page.locator(".ls-plot").first.locator(".ls-star").first.bounding_box()
+            page.mouse.move(star["x"] + star["width"] / 2, star["y"] + star["height"] / 2)
+            page.wait_for_selector(".ls-on-star")
+            page.mouse.down()
+            before = resident(process.pid)
+            for move in range(moves + 20):
+                angle = move / 9
+                across, down = 0.5 + 0.3 * np.cos(angle), 0.5 + 0.3 * np.sin(1.3 * angle)
+                page.mouse.move(plot["x"] + across * plot["width"], plot["y"] + down * plot["height"])
+                page.evaluate("() => new Promise(requestAnimationFrame)")
+                if move % 40 == 39:
+                    page.evaluate("() => new Promise((done) => setTimeout(done, 1000))")
+            heard = page.evaluate("heard")
+            page.mouse.up()
+            page.evaluate(SETTLED)
+            after = resident(process.pid)
+        finally:
+            browser.close()
+            process.terminate()
+            process.wait()
+    name, asked = f"{n}x{d}_browser", {one["serial"]: one["time"] for one in heard if one["what"] == "asked"}
+    for what in ("data", "drawn", "scores"):
+        known = [one["time"] - asked[one["serial"]] for one in heard if one["what"] == what]
+        spread(f"{name}_{what}_ms", known[2:] if what != "scores" else known)
+        say(f"{name}_{what}_answers", len(known))
+    say(f"{name}_moves", moves + 20)
+    say(f"{name}_server_mb_before", before)
+    say(f"{name}_server_mb_after", after)
 
 
 def made_up(n: int, d: int) -> Match:

@@ -18,7 +18,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import REDUCTIONS
 from relcore.base.numbers import counted
 from relcore.compare.scene import AXES, LOWER, RIGHT
-from relcore.maps.pane_maps import OWN, drawn_panes
+from relcore.maps.pane_maps import OWN, TWO, drawn_panes
 from relcore.maps.views import COLUMN, MOST_PIVOTS
 from relcore.spaces.matching import Match
 
@@ -81,6 +81,7 @@ _POSITIONS = {
     "absolute": ("Shared axes", "One map for both: do the coordinates agree?"),
     "relative": ("Relative to anchors", "Similarities to ★ as coordinates: do the spaces agree?"),
     "whitened": ("Relative, whitened", "Similarities to ★, decorrelated over the anchors."),
+    TWO: ("By two anchors", "The axes are the similarities to ★1 and ★2."),
 }
 _SWITCH = (OWN, "absolute", "relative")
 _NO_AXES = "A map for every space: the models have different dimensions, so they share no axes."

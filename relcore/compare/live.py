@@ -203,7 +203,7 @@ class LiveComparison:
         for form in self.forms:
             both = zip(self.shown, self._weights(form), strict=True)
             pictures = [np.array(self.where.get(self._drawn(units, *weights))) for units, weights in both]
-            found[form] = aligned(pictures, self.reduction)
+            found[form] = pictures if form == TWO else aligned(pictures, self.reduction)
         return found
 
     def frame(self) -> list[bytes]:

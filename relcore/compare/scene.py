@@ -36,7 +36,7 @@ from relcore.figures.export import (
     training_exportable,
 )
 from relcore.figures.scene import Clusters, Coloring, Pane, Scene, StarLook
-from relcore.maps.pane_maps import OWN, drawn_panes, map_pair, orient_pairs
+from relcore.maps.pane_maps import OWN, TWO, drawn_panes, map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import (
     COLUMN,
@@ -61,6 +61,7 @@ from relcore.spaces.matching import Match, distinct_names
 from relcore.spaces.space import LatentSpace
 
 RIGHT, LOWER = "right", "lower"
+BY_TWO = {TWO: "by two anchors"}
 AXES = {OWN: "own axes", "absolute": "shared axes"}  # what panes of absolute spaces are called
 FACING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
@@ -126,7 +127,9 @@ def assemble_scene(
     """A scene with coordinates by representation in the view's colours, two panes per row; notes become
     the caption."""
     names = distinct_names(spaces)
-    titled = {AXES.get(representation, representation): pair for representation, pair in pairs.items()}
+    titled = {
+        (AXES | BY_TWO).get(representation, representation): pair for representation, pair in pairs.items()
+    }
     panes = tuple(
         Pane(f"{name} · {title}", coordinates)
         for title, (pair, _) in titled.items()

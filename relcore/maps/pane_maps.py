@@ -39,7 +39,7 @@ Picture = tuple[list[np.ndarray], str]
 _NEAR = 3  # drawn rows between which another row is placed on a map that is not affine
 OWN = "own"  # the absolute rows, each space on a map of its own
 TWO = "two"  # the similarities to the first two anchors, which are the axes of the map
-PANES = (OWN, *REPRESENTATIONS)
+PANES = (OWN, *REPRESENTATIONS, TWO)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +136,8 @@ def pca_pair(
     scores by block. Raises SpaceError for fewer than three rows, and as `represent` and `reduce_spaces`.
     """
     pane, spec = on_maps(pane, spec)
+    if pane == TWO:
+        return by_two_anchors(matched, rows, anchors, projection)
     spaces = matched.source, matched.target
     linear = pane == "whitened" or SIMILARITIES[projection.similarity].load().linear
     if pane not in ("relative", "whitened") or (not linear and len(rows) <= SAMPLED_ROWS):
@@ -161,6 +163,18 @@ def pca_pair(
     return aligned(pictures, spec), reduction_note(spec, forms[0].n_sampled)
 
 
+def by_two_anchors(
+    matched: Match, rows: np.ndarray, anchors: Sequence[str], projection: ProjectionSpec
+) -> Picture:
+    """The similarities (m, 2) of the drawn rows of both spaces to the first two anchors, which are the axes
+    of the map, and a note that names them; a single anchor is both axes.
+    """
+    two = tuple(anchors[:2])
+    pictures = pane_matrices(matched, rows, two, projection, "relative")
+    pictures = [picture[:, [0, -1]] for picture in pictures]
+    return pictures, f"across: similarity to {two[0]!r} (★1), up: similarity to {two[-1]!r} (★{len(two)})"
+
+
 def placed_on(
     matched: Match,
     rows: np.ndarray,
@@ -177,6 +191,8 @@ def placed_on(
     the coordinates were turned. Else each row is placed at the mean of the `_NEAR` drawn rows nearest to it.
     """
     pane, _ = on_maps(pane, ReductionSpec())
+    if pane == TWO:
+        return by_two_anchors(matched, others, anchors, projection)[0]
     spaces, found = (matched.source, matched.target), []
     brings = representation_maps(matched, pane, anchors, projection)
     for space, bring, coordinates in zip(spaces, brings, maps, strict=True):
@@ -209,7 +225,7 @@ def map_pair(
     and UMAP shows it.
     """
     pane, spec = on_maps(pane, spec)
-    if spec.method == "pca":
+    if spec.method == "pca" or pane == TWO:
         return pca_pair(matched, rows, pane, anchors, projection, spec)
     if n_fitted(len(rows), spec) == len(rows):
         return reduce_pair(pane_matrices(matched, rows, anchors, projection, pane), spec)
@@ -289,13 +305,17 @@ def orient_pairs(
     pair: Match,
     spec: ReductionSpec,
 ) -> dict[str, tuple[list[np.ndarray], str]]:
-    """The maps of both spaces by representation, each rotated onto its reference, with notes on it.
+    """The maps of both spaces by representation, each rotated onto its reference, with notes on it; but not
+    one whose axes are anchors.
 
     The source's map is turned onto `reference` (n, c). The target's gets the same turn where both are on one
     map, so that equal coordinates stay equal; otherwise it is turned onto the source's.
     """
     oriented = {}
     for form, ((source, target), note) in pairs.items():
+        if form == TWO:
+            oriented[form] = ([source, target], note)
+            continue
         turn = turn_onto(source, reference)
         still = np.allclose(turn, np.eye(len(turn)), atol=1e-6)
         turn = np.eye(len(turn)) if still else turn

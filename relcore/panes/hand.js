@@ -2,7 +2,8 @@
    maps depend on the anchors get new places by a channel beside the page. The release is one event, and in Python one step of undo.
    Without a channel only the star moves, and the maps follow the release.
 
-   What happens is told by events "ls-hand" of the root, { what, serial }, for those who check or measure. */
+   What happens is told by events "ls-hand" of the root, { what, serial, time }, for those who check or measure: "asked" has the time of the
+   movement. */
 
 const RESTED = 50; // milliseconds without a movement, after which all points are drawn and scores are asked for
 const MOST_FOLLOWING = { software: 3000, card: 60000 }; // points that are drawn while the hand moves
@@ -29,7 +30,7 @@ class Hand {
     Object.assign(this, { owner, held: null, saved: new Map(), serial: 0, dropped: 0, channel: null });
     this.strip = element("span", "ls-live", { "aria-hidden": "true" });
     this.spoken = element("span", "ls-spoken", { role: "status", "aria-live": "polite" });
-    this.fewer = element("button", "ls-chip ls-fewer", { type: "button", hidden: "" });
+    this.fewer = element("button", "ls-chip ls-fewer", { type: "button", hidden: "", "aria-label": "Begin with few anchors" });
     this.fewer.addEventListener("click", () => this.owner.report({ kind: "spread" }));
     this.key = (event) => this.probe(event);
     for (const kind of ["keydown", "keyup"]) document.addEventListener(kind, this.key);
@@ -78,6 +79,7 @@ class Hand {
     const { many, spread } = this.live;
     this.fewer.hidden = !many;
     this.fewer.textContent = `One of ${many} anchors moves the maps by little: begin with the ${spread} most spread`;
+    this.fewer.setAttribute("aria-label", this.fewer.textContent);
   }
 
   /* The anchor is at another row; not at one that is an anchor already. */
@@ -85,6 +87,7 @@ class Hand {
     const { held, owner } = this;
     if (!held || row < 0 || row === held.to || (row !== held.row && owner.anchors.includes(row))) return;
     held.to = row;
+    this.movedAt = performance.now();
     this.showStars();
     this.strip.textContent = this.said();
     this.strip.classList.add("ls-old");
@@ -121,7 +124,7 @@ class Hand {
     this.serial++;
     const { row, to } = this.held;
     this.channel.send(Int32Array.of(this.serial, kind, Math.max(row, 0), Math.max(to, 0)));
-    this.tell("asked");
+    this.tell("asked", this.movedAt);
   }
 
   answered(answer) {
@@ -267,8 +270,8 @@ class Hand {
     this.moveTo(hoverRow);
   }
 
-  tell(what) {
-    this.owner.root.dispatchEvent(new CustomEvent("ls-hand", { detail: { what, serial: this.serial, time: performance.now() } }));
+  tell(what, time = performance.now()) {
+    this.owner.root.dispatchEvent(new CustomEvent("ls-hand", { detail: { what, serial: this.serial, time } }));
   }
 
   dispose() {

@@ -28,7 +28,7 @@ const KEYS = [
   ["N", "show or hide the names"],
   ["Drag a star", "move the anchor to another row"],
   ["S, then arrow keys", "choose an anchor, move it; Enter keeps, Escape returns"],
-  ["Hold Q", "try the row under the pointer as one more anchor"],
+  ["Hold Q", "measure by the row under the pointer, too"],
   ["Shift", "add to the selection"],
   ["In the legend", "click: show or hide; double click or I: only this; Shift+click: select"],
   ["Escape", "clear the selection"],

@@ -12,7 +12,16 @@ from relcore.base.environment import use_device
 from relcore.base.errors import SpaceError
 from relcore.base.names import SIMILARITIES
 from relcore.maps import pane_maps, reduction
-from relcore.maps.pane_maps import Directions, pane_matrices, pca_pair, placed_on, reduce_pair
+from relcore.maps.pane_maps import (
+    TWO,
+    Directions,
+    map_pair,
+    orient_pairs,
+    pane_matrices,
+    pca_pair,
+    placed_on,
+    reduce_pair,
+)
 from relcore.maps.reduction import ReductionSpec
 from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import match
@@ -141,3 +150,20 @@ def test_no_matrix_of_similarities_is_formed():
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert most < n * 500 * 4  # one matrix (n, k); blocks take half of it
+
+
+def test_by_two_anchors_the_axes_are_the_similarities_to_them_whatever_the_reduction(pair):
+    rows = np.arange(0, N, 3)
+    for similarity in ("cosine", "euclidean"):
+        settings = ProjectionSpec(similarity), ReductionSpec(method="umap")
+        maps, note = map_pair(pair, rows, TWO, FEW, *settings)
+        expected = pane_matrices(pair, rows, FEW, settings[0], "relative")
+        for found, known in zip(maps, expected, strict=True):
+            np.testing.assert_allclose(found, known[:, :2], atol=1e-6)
+        assert note == "across: similarity to 'r0' (★1), up: similarity to 'r1' (★2)"
+        others = placed_on(pair, rows, np.array([1, 2]), TWO, FEW, settings[0], maps)
+        known = pane_matrices(pair, np.array([1, 2]), FEW, settings[0], "relative")
+        np.testing.assert_allclose(others[1], known[1][:, :2], atol=1e-6)
+    oriented = orient_pairs({TWO: (maps, note)}, rows[:, None] * [1.0, -1.0], pair, ReductionSpec())[TWO]
+    np.testing.assert_array_equal(oriented[0][0], maps[0])
+    assert map_pair(pair, rows, TWO, FEW[:1], *settings)[0][0].shape == (len(rows), 2)
