@@ -14,6 +14,7 @@ from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, 
 from relcore.commands.running import computed, samples
 from relcore.files.saving import need_suffix
 from relcore.linking.bootstrap import Pairs
+from relcore.linking.clusters import ENOUGH
 from relcore.linking.link import LINK_FILES, known_pairs, links_table, write_links
 from relcore.linking.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec
 from relcore.spaces.matching import shared_ids
@@ -34,9 +35,9 @@ class LinkOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
-        " Ids are read only for the known pairs. Links are guesses with an estimated precision; compare,"
-        " stitch, invert and migrate read their file by --links. “paper” takes"
-        f" {PAPER_ROWS:,} rows by default.{SHARDS_HELP}"
+        f" Ids are read only for the known pairs. Without any, it takes about {ENOUGH:,} rows of each space."
+        " Links are guesses with an estimated precision; compare, stitch, invert and migrate read their file"
+        f" by --links. “paper” takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}"
     )
     output = (
         f"Write the links ({', '.join(LINK_FILES)}): source, target, kind, and the estimated precision of all"
