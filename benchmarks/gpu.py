@@ -1,0 +1,262 @@
+"""``python -m benchmarks.gpu``: Relscope's own paths on a GPU beside the same work in plain torch, into
+benchmarks/gpu.md.
+
+Each line has the first call, which brings the rows to the card, the second, which finds them there, and the
+floors of both. Without a GPU it runs a hundredth of the rows on torch's CPU, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from relcore import InverseRelativeProjection, LatentSpace, Procrustes, RelativeProjection, match
+from relcore.base.environment import described, has_gpu, use_device
+from relcore.engine.nearest import nearest
+from relcore.represent.heads import fit_head, fit_heads
+from relcore.represent.representations import ProjectionSpec
+from relcore.scores.comparison import score_forms
+
+RESULTS = Path(__file__).parent / "gpu.md"
+DEVICE = "cuda" if has_gpu() else "cpu"
+SCALE = 1 if has_gpu() else 100
+QUERIES, ANCHORS = 2_000 // SCALE, 300 // (1 + SCALE // 2)
+SECTIONS = ("compare", "neighbours", "inversion", "heads", "encode", "command")
+
+
+class Line(NamedTuple):
+    """Seconds; None where there is nothing to compare with."""
+
+    work: str
+    first: float
+    again: float | None = None
+    floor_first: float | None = None
+    floor_again: float | None = None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; default: all")
+    options = parser.parse_args()
+    lines = []
+    with use_device("auto" if has_gpu() else "torch"):
+        card = described()
+        for section in options.sections or SECTIONS:
+            for line in globals()[section]():
+                lines.append(line)
+                print(json.dumps(line._asdict()), flush=True)
+            if has_gpu():
+                torch.cuda.empty_cache()
+    if has_gpu() and not options.sections:
+        RESULTS.write_text(table(card, lines), encoding="utf-8")
+    return 0
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    work()
+    if has_gpu():
+        torch.cuda.synchronize()
+    return round(time.perf_counter() - began, 4)
+
+
+def median(work: Callable[[], Any], times: int = 3) -> float:
+    work()
+    return float(np.median([seconds(work) for _ in range(times)]))
+
+
+def made_up(n: int, d: int, seed: int = 0) -> list[np.ndarray]:
+    """Two models of the same n rows: 48 hidden numbers of each, mixed by two matrices, with noise."""
+    drawn = torch.Generator(device=DEVICE).manual_seed(seed)
+    draw = lambda *shape: torch.randn(*shape, device=DEVICE, generator=drawn)  # noqa: E731
+    hidden = draw(n, 48)
+    sides = [(hidden @ draw(48, d) + draw(n, d) / 2).cpu().numpy() for _ in range(2)]
+    for rows in sides:
+        rows.flags.writeable = False  # as the rows of a space are: only those stay on the card
+    return sides
+
+
+def uploaded(rows: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(np.array(rows)).to(DEVICE)
+
+
+def directions(rows: torch.Tensor) -> torch.Tensor:
+    centred = rows - rows.mean(0)
+    return centred / centred.norm(dim=1, keepdim=True)
+
+
+def compare() -> Iterator[Line]:
+    """Scores of absolute and relative rows, against a projection, the nearest rows and a Gram matrix."""
+    scored(20_000 // SCALE, 100)  # loads what the first search loads
+    for n, d in ((20_000, 100), (250_000, 128), (1_000_000, 128), (1_000_000, 768)):
+        yield scored(n // SCALE, d)
+
+
+def scored(n: int, d: int) -> Line:
+    sides, ids, drawn = made_up(n, d), [f"row {row}" for row in range(n)], np.random.default_rng(1)
+    anchors, queries = drawn.choice(n, ANCHORS, replace=False), drawn.choice(n, QUERIES, replace=False)
+    pair = match(*(LatentSpace(rows, ids) for rows in sides))
+    forms, names = ("absolute", "relative"), [pair.ids[row] for row in anchors]
+    ours = lambda: score_forms(pair, forms, names, ProjectionSpec(), n_queries=QUERIES)  # noqa: E731
+
+    def floor(rows: list[torch.Tensor]) -> None:
+        for side in rows:
+            unit = directions(side)
+            relative = directions(unit @ unit[anchors].T)
+            for each in (unit, relative):
+                nearest_rows(each[queries], each)
+            (relative.T @ relative).cpu()
+
+    first, again = seconds(ours), seconds(ours)
+    held = [uploaded(rows) for rows in sides]
+    return Line(
+        f"scores of {n:,} × {d}, absolute and relative, {ANCHORS} anchors, {QUERIES:,} queries",
+        first,
+        again,
+        median(lambda: floor([uploaded(rows) for rows in sides])),
+        median(lambda: floor(held)),
+    )
+
+
+def nearest_rows(queries: torch.Tensor, rows: torch.Tensor, k: int = 11) -> torch.Tensor:
+    parts = [torch.topk(queries @ part.T, k, dim=1).values for part in rows.split(65_536) if len(part) > k]
+    return torch.cat(parts, 1).topk(k, dim=1).values.cpu()
+
+
+def neighbours() -> Iterator[Line]:
+    n, q = 1_000_000 // SCALE, 10_000 // SCALE
+    rows = directions(torch.from_numpy(np.array(made_up(n, 128)[0]))).numpy()
+    rows.flags.writeable = False
+    queries = rows[:q]
+    floor = lambda held: [nearest_rows(part, held) for part in held[:q].split(1000)]  # noqa: E731
+    first, again = (seconds(lambda: nearest(queries, rows, 10)) for _ in range(2))
+    held = uploaded(rows)
+    both = median(lambda: floor(uploaded(rows))), median(lambda: floor(held))
+    yield Line(f"nearest 10 of {q:,} queries in {n:,} × 128", first, again, *both)
+
+
+def inversion() -> Iterator[Line]:
+    n, d, k = 1_000_000 // SCALE, (768, 50)[SCALE > 1], 1_000 // SCALE
+    source, target = made_up(n, d)
+    anchors = np.random.default_rng(1).choice(n, k, replace=False)
+    pairs = source[anchors].copy(), target[anchors].copy()
+    held, basis = uploaded(source), torch.randn(d, d, device=DEVICE)
+    back = median(lambda: (directions(uploaded(source)) @ basis).cpu(), 1)
+    floors = back, median(lambda: (directions(held) @ basis).cpu(), 1)
+    methods = {
+        "pruned inverse": InverseRelativeProjection(method="pruned", omega=8, delta=0.5),
+        "whitened inverse": InverseRelativeProjection(method="whitened"),
+        "Procrustes": Procrustes(),
+    }
+    for name, method in methods.items():
+        fit = lambda method=method: method.fit(*pairs)  # noqa: E731
+        yield Line(f"{name}: fit to {k:,} pairs of width {d}", seconds(fit), seconds(fit))
+        mapped = lambda method=method: method.transform(source)  # noqa: E731
+        yield Line(f"{name}: {n:,} × {d}, back in memory", seconds(mapped), seconds(mapped), *floors)
+    projection = RelativeProjection().fit(source, anchors=anchors)
+    wide = torch.randn(d, k, device=DEVICE)
+    floor = median(lambda: (directions(uploaded(source)) @ wide).cpu(), 1)
+    relative = lambda: projection.transform(source)  # noqa: E731
+    name = f"relative projection {n:,} × {d} → {k:,}, back in memory"
+    yield Line(name, seconds(relative), seconds(relative), floor)
+
+
+def heads() -> Iterator[Line]:
+    for n, d in ((1_500, 64), (60_000 // SCALE, (768, 50)[SCALE > 1])):
+        rng = np.random.default_rng(0)
+        classes = rng.integers(0, 10, n)
+        rows = (rng.standard_normal((10, d))[classes] + 2 * rng.standard_normal((n, d))).astype(np.float32)
+        for kind in ("mlp", "paper"):
+            fit = lambda kind=kind, rows=rows, y=classes: fit_head(rows, y, 10, kind)  # noqa: E731
+            yield Line(f"{kind} head, {n:,} × {d}, 30 epochs", seconds(fit), seconds(fit))
+        if n == 1_500:
+            fit = lambda rows=rows, y=classes: fit_heads([rows] * 12, [y] * 12, 10, "mlp")  # noqa: E731
+            yield Line(f"12 mlp heads at once, {n:,} × {d}", seconds(fit), seconds(fit))
+
+
+def encode() -> Iterator[Line]:
+    """The command with a BERT of random weights, against sentence-transformers where it is installed."""
+    import pandas as pd
+
+    n = 50_000 // SCALE // SCALE
+    with tempfile.TemporaryDirectory() as folder:
+        rng, words = random.Random(0), [f"w{number}" for number in range(3_000)]
+        lengths = (int(min(200, rng.lognormvariate(3, 0.6))) + 1 for _ in range(n))
+        texts = [" ".join(rng.choices(words, k=length)) for length in lengths]
+        save_bert(Path(folder, "bert"), words)
+        ids = [f"text {number}" for number in range(n)]
+        pd.DataFrame({"id": ids, "text": texts}).to_parquet(Path(folder, "texts.parquet"))
+        parts = ["encode", "texts.parquet", "--encoder", "./bert", "-o", "out.npz", "--store", "store"]
+        ours = seconds(lambda: run(folder, *parts))
+        peer = None
+        if has_gpu():
+            from sentence_transformers import SentenceTransformer, models
+
+            tower = models.Transformer(str(Path(folder, "bert")), max_seq_length=512)
+            encoder = SentenceTransformer(modules=[tower, models.Pooling(768)], device=DEVICE)
+            peer = seconds(lambda: encoder.encode(texts, batch_size=128, show_progress_bar=False))
+    yield Line(f"relscope encode of {n:,} texts, BERT-base; sentence-transformers", ours, None, peer)
+
+
+def save_bert(folder: Path, words: list[str]) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = {word: number for number, word in enumerate(special + words)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    ends = [("[CLS]", 2), ("[SEP]", 3)]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    named = {f"{name[1:-1].lower()}_token": name for name in special}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **named).save_pretrained(folder)
+    torch.manual_seed(0)
+    size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
+    config = BertConfig(vocab_size=len(vocabulary), **({} if has_gpu() else size))
+    BertModel(config).save_pretrained(folder)
+
+
+def run(folder: str, *arguments: str) -> None:
+    environment = os.environ | {"RELSCOPE_STORE": f"{folder}/store", "PYTHONPATH": os.pathsep.join(sys.path)}
+    parts = [sys.executable, "-m", "relcore", *arguments, "--quiet"]
+    done = subprocess.run(parts, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+
+
+def command() -> Iterator[Line]:
+    n, d = 1_000_000 // SCALE, (768, 50)[SCALE > 1]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, rows in zip("ab", made_up(n, d), strict=True):
+            np.save(Path(folder, name), rows)
+        work = lambda: run(folder, "compare", "a.npy", "b.npy", "--pair-by-row", "--json")  # noqa: E731
+        yield Line(f"relscope compare, {n:,} × {d}, the whole command", seconds(work))
+
+
+def table(card: str, lines: list[Line]) -> str:
+    cells = [[line.work, *("" if value is None else f"{value:.3g}" for value in line[1:])] for line in lines]
+    head = ["work", "first call", "again", "plain torch, rows uploaded", "plain torch, rows on the card"]
+    rows = [head, ["---", *["---:"] * 4], *cells]
+    return (
+        f"# On a GPU\n\n`python -m benchmarks.gpu`, {date.today()}: {card}, torch {torch.__version__},"
+        f" {os.cpu_count()} cores. Seconds. The first call brings the rows to the card; the second finds them"
+        " there. Plain torch does the products and searches alone: no chance levels, no intervals, no checks"
+        " of the rows.\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
