@@ -27,6 +27,7 @@ from relcore.base.rows import unit_rows
 from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.settings import setting
 from relcore.base.writing import write
+from relcore.engine.engine import thin_svd
 from relcore.runs.progress import silent
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import shared_ids
@@ -208,6 +209,7 @@ SAME_GRAM, GRAM_APART = (
 EXACT_GRAM = 1e-3  # in the same axes no rotation, but noise, changes cosines by more
 DRAWS, FEW_DRAWS = 1999, 199  # permutations of the anchors, and samples of them; few for Gram matrices
 LEAST_P = 0.01
+LEAST_VALUE = 1e-5  # of the largest singular value: below it float32 rounding decides
 
 
 class Evidence(NamedTuple):
@@ -355,9 +357,15 @@ def common(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _agrees(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> bool:
-    """Whether centred rows of X and Y (n, d) have a higher mean cosine than permuted ones, p ≤ `LEAST_P`."""
-    X, Y = (unit_rows(units, units.mean(axis=0)).astype(np.float64) for units in map(unit_rows, (X, Y)))
-    between = X @ Y.T
+    """Whether whitened rows of X and Y (n, d) have a higher mean product than permuted ones, p ≤ `LEAST_P`.
+
+    Whitened, as few directions hold most of a layer's variance, and they are others in another layer.
+    """
+    sides = []
+    for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)):
+        left, values, right = thin_svd(units - units.mean(axis=0))
+        sides.append((left * (values > LEAST_VALUE * values[0])) @ right)
+    between = sides[0] @ sides[1].T
     chance = between[np.arange(len(X)), orders].mean(axis=1)
     return bool((1 + np.count_nonzero(chance >= between.diagonal().mean())) / (1 + len(orders)) <= LEAST_P)
 
