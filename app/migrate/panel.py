@@ -205,7 +205,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
         what = "judged queries"
     caption(
         f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs. Adapter:"
-        f" {ADAPTERS[result.adapter].title}, {how}. {result.weight_note} Intervals: over queries and draws of"
+        f" {how}. {result.rewriting_note} {result.weight_note} Intervals: over queries and draws of"
         " the pairs, paired for differences. Chance: scoring each query with another query's results. Curves:"
         " means of three draws of the pairs."
     )

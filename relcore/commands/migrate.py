@@ -163,7 +163,7 @@ def _planned(
 
     adapter, old_place = result.fitted(*pairs), parse_place(options.old)
     card = card_of(adapter, *pairs, method=result.adapter)
-    found, tables, projects = None, [], len(adapter.corpus_steps_) > 1
+    found, tables, projects = None, [], adapter.rewrites_corpus
     own = old_place if old_place and not projects else None
     goal = parse_place(options.shadow) if options.shadow else own or target_of(old_place)
     if goal is None:

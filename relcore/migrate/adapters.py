@@ -318,7 +318,7 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
         written, loaded = [FILE, SNIPPET], load(made)
         for side, name in GRAPHS.items():
             (folder / name).unlink(missing_ok=True)  # of an adapter that is replaced
-            if find_spec("onnx") and (side == "queries" or len(loaded.corpus_steps_) > 1):
+            if find_spec("onnx") and (side == "queries" or loaded.rewrites_corpus):
                 write(made / name, graph_bytes(loaded, side))
                 written.append(name)
     return tuple(folder / name for name in written)
@@ -360,7 +360,7 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     """
     import faiss
 
-    if len(adapter.corpus_steps_) > 1 and not projected:
+    if adapter.rewrites_corpus and not projected:
         raise SpaceError(
             "index: expected vectors projected by this adapter, which searches no vectors as they are; write"
             " the index again with relscope adapt ADAPTER OLD NEW.faiss --corpus, and pass projected=True"

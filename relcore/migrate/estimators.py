@@ -107,6 +107,12 @@ class Adapter(Estimator):
         self._need_fitted()
         return self._mapped(self.corpus_steps_, self._check_width(X, self.n_features_old_))
 
+    @property
+    def rewrites_corpus(self) -> bool:
+        """Whether old vectors must be mapped, too, before they are searched."""
+        self._need_fitted()
+        return len(self.corpus_steps_) > 1
+
     def _mapped(self, steps: Steps, X: np.ndarray) -> np.ndarray:
         rows = apply_steps(steps, X)
         need_finite(rows[:, 0])

@@ -24,6 +24,9 @@ from relcore.encoders.transformers import MiniLM
 from relcore.migrate.adapters import CardScore, card_of, export
 from relcore.migrate.estimators import Adapter
 from relcore.migrate.evaluate import (
+    MOST_CURVE_ROWS,
+    MOST_FITTED,
+    MOST_QUERIES,
     OPTIONS,
     PARTS,
     SIZES,
@@ -52,13 +55,14 @@ from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.split import TEST_FRACTION
 
 TITLES = {"keep": "keep", "bridge": "bridge", "twice": "query both models", "re-embed": "re-embed"}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do: `option`, "" where nothing is judged; whether it differs from all others at 95 %; why.
+    """What to do: `option`, "" where nothing is judged; whether no other could be worth its cost; why.
 
     The sentence begins with the answer and a colon.
     """
@@ -68,9 +72,12 @@ class Verdict:
     sentence: str
 
 
+WORTH_A_CHANGE = 0.01  # nDCG; a dearer option that surely gains less is no reason for a change
+
+
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, bool]:
-    """Choose an option, a dearer one only where it is clearly better; and say whether it differs from all
-    others.
+    """Choose an option, a dearer one only where it is clearly better; and say whether that is clear: each
+    other option differs at 95 %, or is dearer and gains less than `WORTH_A_CHANGE`.
 
     `scores` are of each query (q,) by measured option; those that find the same are not compared.
     """
@@ -79,8 +86,13 @@ def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str
         if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > 0:
             chosen = dearer
     found = scores[chosen].queries
-    others = [one for one in scores.values() if not np.array_equal(one.queries, found)]
-    return chosen, all(bootstrap.difference(scores[chosen], one).is_clear for one in others)
+    is_clear = True
+    for name, one in scores.items():
+        if not np.array_equal(one.queries, found):
+            gain = bootstrap.difference(one, scores[chosen])
+            dearer = OPTIONS.index(name) > OPTIONS.index(chosen)
+            is_clear &= gain.is_clear or (dearer and gain.high < WORTH_A_CHANGE)
+    return chosen, is_clear
 
 
 def verdict_of(
@@ -103,6 +115,8 @@ def verdict_of(
         " clearly worse"
     )
     told = MOVES[option] if is_clear else close
+    if option == "keep" and is_clear:
+        told += f", nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
     parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     for name, how in _WITH.items():
         if name in scores:
@@ -216,6 +230,17 @@ class MigrationResult(Reported):
         return TITLES[option] + (f", weight {short(self.weight, 2)}" if option == "twice" else "")
 
     @property
+    def rewrites_corpus(self) -> bool:
+        """Whether the adapter needs all old vectors mapped; else it maps queries alone."""
+        return next(one.rewrites_corpus for one in self.candidates if one.adapter == self.adapter)
+
+    @property
+    def rewriting_note(self) -> str:
+        if self.rewrites_corpus:
+            return f"{ADAPTERS[self.adapter].title}: the whole corpus is rewritten."
+        return f"{ADAPTERS[self.adapter].title}: queries alone are mapped; the corpus is not rewritten."
+
+    @property
     def weight_note(self) -> str:
         if self.relevance == NEIGHBOURS:
             return "Both searches count 1, as nothing is judged."
@@ -227,6 +252,7 @@ class MigrationResult(Reported):
         facts = {
             "verdict": {"option": verdict.option, "clear": verdict.is_clear, "sentence": verdict.sentence},
             "adapter": self.adapter,
+            "rewrites_corpus": self.rewrites_corpus,
             "weight": self.weight,
             "relevance": self.relevance,
             "pairs": self.n_pairs,
@@ -242,11 +268,13 @@ class MigrationResult(Reported):
             shown.append(cells)
         queries = counted(len(self.queries), "query", "queries")
         caption = f"{queries}; {self.n_rows:,} rows searched; {self.n_pairs:,} pairs. {self.weight_note}"
+        caption += f" {self.rewriting_note}"
         tables = [Table("rows", self.table(), shown, caption=caption)]
         if len(self.candidates) > 1:
-            rows = [["adapter, as a bridge", self.metric, "95 %"]]
+            rows = [["adapter, as a bridge", self.metric, "95 %", "corpus rewritten"]]
             for one in self.candidates:
-                rows.append([ADAPTERS[one.adapter].title, short(one.score), band(one.low, one.high)])
+                cells = [ADAPTERS[one.adapter].title, short(one.score), band(one.low, one.high)]
+                rows.append([*cells, "yes" if one.rewrites_corpus else "no"])
             tables.append(Table(shown=rows))
         if self.curve:
             rows = [["pairs", "adapter", "option", self.metric, "95 %"]]
@@ -316,14 +344,15 @@ class Migration(Task[MigrationResult]):
     """
 
     kind: ClassVar[str] = "migration"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     result: ClassVar[str] = "relcore.migrate.migration:MigrationResult"
     title: ClassVar[str] = "Migration to a new model"
 
     adapter: str = setting(
         AUTO,
         choices=CHOSEN,
-        help="What maps new queries into the old space; auto: the best bridge, cross-validated over queries.",
+        help="What maps new queries into the old space; auto: the best bridge, cross-validated over queries,"
+        " that leaves the corpus as it is, unless one that has it rewritten is clearly better.",
     )
     n_pairs: int = setting(
         0,
@@ -363,17 +392,16 @@ class Migration(Task[MigrationResult]):
         super().__post_init__()
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """The time on two idle cores: some thirty fits for the choice and the draws, and three for each
-        point.
-        """
-        low, high = sorted(space.dimension for space in spaces[:2])
-        m = min(len(spaces[1]), 2_000)
-        fits = 30 + 2 * self.draws * len(self.sizes)
-        return (
-            1.0
-            + fits * 2e-10 * m * low * high
-            + 4e-9 * len(spaces[0]) * high * min(len(spaces[-1]), 2_000) / 1_000
-        )
+        """The time on two idle cores: fits, whose work is linear in their pairs, and searches."""
+        widths = [space.dimension for space in spaces[:2]]
+        n, judged = len(spaces[1]), len(spaces) == 4
+        m = min(self.n_pairs or (n if judged else round(n * (1 - TEST_FRACTION))), MOST_FITTED)
+        curve = 1 + len(set(self.compared)), [size for size in self.sizes if size < m]
+        fitted = m * (len(ADAPTERS) + PARTS + curve[0]) + self.draws * curve[0] * sum(curve[1])
+        rows = len(spaces[0]) if judged else n - m
+        searched = min(len(spaces[-1]) if judged else rows, MOST_QUERIES) * min(rows, MOST_CURVE_ROWS)
+        searches = 60 + (curve[0] + 1) * self.draws * len(curve[1])
+        return 1.0 + 4e-10 * fitted * sum(d**2 for d in widths) + 1e-10 * searches * searched * max(widths)
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent

@@ -42,7 +42,10 @@ def test_the_sentence_comes_first_and_formats_agree(run, vectors):
         == ["keep", "bridge", "query both models", "re-embed"]
     )
     assert [row["score"] for row in found["rows"]] == pytest.approx(table.score.tolist())
-    assert found["candidates"][0]["adapter"] == found["adapter"]
+    rewritten = {one["adapter"]: one["rewrites_corpus"] for one in found["candidates"]}
+    assert rewritten == {"whitened": True, "inverse": False, "in-place": False, "ridge": False}
+    assert found["rewrites_corpus"] == rewritten[found["adapter"]]
+    assert "corpus rewritten" in text
 
 
 def test_thresholds_are_those_of_the_task_and_answers_give_the_verdict(run, refuse, vectors):

@@ -9,15 +9,19 @@ from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
 from relcore.migrate.estimators import InPlaceAdapter
 from relcore.migrate.evaluate import (
+    SIZES,
     WEIGHTS,
     Pairs,
     RetrievalTask,
     cross_fitted,
+    curve_of,
     moved_by_pairs,
     neighbours_as_truth,
     search,
 )
+from relcore.migrate.migration import Migration
 from relcore.represent.translation import Affine
+from relcore.spaces.space import LatentSpace
 from tests.relcore.migrate.planted import model
 
 M, Q = 300, 100
@@ -53,6 +57,44 @@ def test_a_rotation_is_found_and_all_adapters_are_compared(rng):
     scores = [one.score for one in found.candidates]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] > 0.95
+
+
+def test_an_adapter_for_queries_alone_is_chosen_unless_clearly_worse(topics):
+    """Two adapters that are equal on a rotation; then one that fits noise, beside one that has the corpus rewritten."""
+    old = topics
+    new = old @ np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))[0]
+    names = ("whitened", "in-place")
+    found = cross_fitted(on(old, new, old), fits(paired(new[:M], old[:M]), names))
+    assert found.adapter == "in-place"
+    assert {one.adapter: one.rewrites_corpus for one in found.candidates} == {
+        "whitened": True,
+        "in-place": False,
+    }
+    old, new = (model(topics, 0.5, 40, seed) for seed in (1, 2))
+    pairs = paired(new[:50], old[:50])
+    poor = {"least squares": LeastSquaresAdapter().fit(pairs.new, pairs.old)}
+    assert cross_fitted(on(old, new, topics), poor | fits(pairs, ("whitened",))).adapter == "whitened"
+
+
+def test_the_curve_fits_as_much_whatever_the_number_of_pairs_and_the_estimate_counts_widths(
+    topics, monkeypatch
+):
+    """Before, 8,000 rows took longer than 9 minutes, of which the estimate said nothing."""
+    old = topics[:, :3]
+    trial, fitted, known = on(old, old, old), [], paired(old[:50], old[:50]).fit("in-place")
+    monkeypatch.setattr(Pairs, "fit", lambda pairs, adapter: fitted.append(len(pairs.ids)) or known)
+    for m in (2600, 5000):
+        rows = np.resize(old, (m, 3))
+        curve_of(trial, paired(rows, rows), ("in-place", "ridge"), 1.0)
+        assert sum(size for size in fitted if size < m) == 2 * 3 * sum(SIZES)
+        fitted.clear()
+    narrow, wide = (
+        Migration().seconds(
+            [LatentSpace(np.ones((8000, d), np.float32), [f"r{row}" for row in range(8000)])] * 2
+        )
+        for d in (192, 768)
+    )
+    assert wide > 8 * narrow
 
 
 class LeastSquaresAdapter(InPlaceAdapter):

@@ -37,6 +37,24 @@ def test_the_next_dearer_option_only_where_it_is_clearly_better(base, rng, boots
     assert decide(scores(base, rng, **gains), bootstrap)[0] == option
 
 
+def test_where_no_dearer_option_can_gain_a_hundredth_the_answer_is_to_keep(bootstrap):
+    """A bridge of −.008 (−.015 … −.002), re-embedding of −.017 (−.027 … −.009), both models of .000 ± .001."""
+    rng = np.random.default_rng(0)
+    base = rng.uniform(0.2, 0.6, Q)
+
+    def after(gain, spread):
+        noise = rng.normal(0, spread, Q)
+        return QueryScores(base + gain + noise - noise.mean())
+
+    found = {"keep": QueryScores(base), "bridge": after(-0.008, 0.066)}
+    found |= {"twice": after(0, 0.01), "re-embed": after(-0.017, 0.09)}
+    assert decide(found, bootstrap) == ("keep", True)
+    told = verdict_of(found, bootstrap, k=10, on="", relevance="judgements", weight=1).sentence
+    assert told.startswith("Keep the old model, nothing is better by .01 or more: ")
+    # An interval of ± .02 leaves open what is better.
+    assert decide(found | {"twice": after(0, 0.2)}, bootstrap) == ("keep", False)
+
+
 def test_equal_options_are_rarely_told_apart(rng):
     """Negative control: four options of one quality; three comparisons with 2.5 % above each."""
     moved = 0
@@ -88,7 +106,7 @@ def test_the_sentence_has_every_number(base, bootstrap, rng):
         in told
     )
     even = {
-        name: QueryScores(base + noise) for name, noise in (("keep", 0), ("bridge", rng.normal(0, 0.1, Q)))
+        name: QueryScores(base + noise) for name, noise in (("keep", 0), ("bridge", rng.normal(0, 0.3, Q)))
     }
     assert verdict_of(even, bootstrap, **settings, relevance="labels").sentence.startswith(
         "Too close to call: "
