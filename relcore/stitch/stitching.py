@@ -471,6 +471,11 @@ class Stitching:
     def least_sure(self, method: str) -> np.ndarray:
         """The probability (E, E) below which an answer of a pair is less sure than 95 % of its wrong answers
         to test rows; 0 with fewer than 20 wrong answers, which cannot tell.
+
+        It rejects few: of 16 articles of Wikipedia (LSA and pooled words, relative, whitened and whitened
+        inverse, 3 draws) 1 % of right answers to fresh rows (0 – 2), 5 % of wrong ones (1 – 11), and 5 %
+        of the answers to 400 sentences on other topics (2 – 9). Half instead of 95 % would reject 15, 49 and
+        46 %.
         """
         if method not in self._least_sure:
             test = self.split.test
