@@ -108,7 +108,7 @@ def changes(X: np.ndarray, rng: np.random.Generator) -> dict[str, tuple[str, np.
 
 
 def on_grid(X: np.ndarray, levels: int, axis: int) -> np.ndarray:
-    """Rounded to so many steps up to the largest number of each row (axis 1) or dimension (axis 0)."""
+    """Rounded to `levels` steps up to the largest number of each row (axis 1) or dimension (axis 0)."""
     step = np.abs(X).max(axis=axis, keepdims=True) / levels
     return np.round(X / step) * step
 
@@ -168,7 +168,7 @@ def elsewhere(draws: Sequence[int]) -> list[str]:
     captions = pd.read_parquet(data_folder() / "multi30k" / "train.parquet").en
     abstracts = pd.read_parquet(data_folder() / "cranfield" / "documents.parquet").text
     abstracts, encoder, lines = abstracts.str.split().str[:40].str.join(" "), model_at_hand("minilm"), []
-    for kind, column in {"captions": captions, "abstracts of Cranfield": abstracts}.items():
+    for kind, column in {"Captions": captions, "Abstracts of Cranfield": abstracts}.items():
         texts = column[column.str.len() > 10].drop_duplicates().sample(TEXTS, random_state=1).tolist()
         pool = encode_texts(encoder, texts, "", SHORT, LONG)
         layers = encoder.layers[1:]  # the class token has no embedding of its own
@@ -181,7 +181,7 @@ def elsewhere(draws: Sequence[int]) -> list[str]:
             total = len(draws) * len(told)
             lines += [
                 "",
-                f"### {kind.capitalize()}, a passport of {name}: {of_draws(right, total)}, {len(told)} changes",
+                f"### {kind}, a passport of {name}: {of_draws(right, total)}, {len(told)} changes",
                 "",
             ]
             lines += table_of(told, len(draws))
