@@ -60,6 +60,8 @@ def audit(workspace: Workspace, pair: Match) -> None:
         messages.warning(outcome.headline)
     if len(outcome.suspects):
         _suspects(workspace, pair, outcome)
+    elif len(doubtful := outcome.doubtful()):
+        st.dataframe(doubtful[["anchor", "partner", "agreement"]], hide_index=True, key="audit.least")
     listed, drawn = st.columns([1.5, 1], gap="large")
     with listed:
         if outcome.scores:

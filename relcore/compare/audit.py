@@ -48,8 +48,8 @@ class AuditOutcome(Reported):
         Positions, the least agreement first.
     mismatched : array (201,)
         Quantiles 0, .005, … 1 of the agreement of mismatched pairs.
-    n_wrong : float
-        Estimated number of wrong pairs.
+    n_wrong, wrong_interval : float, (int, int)
+        Estimated number of wrong pairs, and its 95 % interval.
     decided : bool
         False where the pairs have too little in common to tell: then there are no suspects.
     scores : set of anchors → metric → Score
@@ -67,12 +67,23 @@ class AuditOutcome(Reported):
     decided: bool
     scores: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
     differences: Mapping[str, Difference] = field(default_factory=dict)
+    wrong_interval: tuple[int, int] = (0, 0)
 
     @property
     def headline(self) -> str:
-        k, n = len(self.anchors), len(self.suspects)
+        k, n, (low, high) = len(self.anchors), len(self.suspects), self.wrong_interval
         if self.decided:
-            return f"{f'{n:,}' if n else 'None'} of {k:,} pairs {'is' if n < 2 else 'are'} suspect."
+            about = f"bout {round(self.n_wrong):,} of {k:,} pairs are wrong (95 %: {low:,} to {high:,})"
+            if n:
+                return f"{n:,} of {k:,} pairs {'is' if n < 2 else 'are'} suspect. A{about}."
+            if not high:
+                return f"None of {k:,} pairs is suspect."
+            if round(self.n_wrong) == 0:
+                return f"At most {high:,} of {k:,} pairs may be wrong (95 %); none can be named."
+            return (
+                f"A{about}, but none can be named without too many right ones among them. Those that agree"
+                " least are listed."
+            )
         return (
             f"Cannot tell: of {k:,} pairs, right ones may agree as little as mismatched ones. The spaces have"
             " too little in common, the pairs are too few, or more than 40 % of them are wrong."
@@ -80,7 +91,7 @@ class AuditOutcome(Reported):
 
     def report(self, **figures: Any) -> Report:
         """The suspects, and the scores with and without them."""
-        facts = {"decided": self.decided, "n_wrong": self.n_wrong}
+        facts = {"decided": self.decided, "n_wrong": self.n_wrong, "wrong_interval": [*self.wrong_interval]}
         facts["suspects"] = [self.anchors[position] for position in self.suspects]
         facts["scores"] = {
             name: {metric: score.to_record() for metric, score in scores.items()}
@@ -89,10 +100,10 @@ class AuditOutcome(Reported):
         changes = self.differences.items()
         facts["differences"] = {metric: [one.value, one.low, one.high] for metric, one in changes}
         every, notes = self.table(), []
-        suspects = every.query("suspect").head(_MOST_LISTED)
+        suspects = self.doubtful().head(_MOST_LISTED)
         shown = [["anchor", "partner", "agreement"]]
         shown += [[row.anchor, row.partner, short(row.agreement)] for row in suspects.itertuples()]
-        if more := len(self.suspects) - len(suspects):
+        if (more := len(self.suspects) - len(suspects)) > 0:
             notes = [f"{more:,} more pairs are suspect; --csv lists all."]
         tables = [Table("rows", every, shown if len(suspects) else ())]
         if self.scores:
@@ -107,6 +118,11 @@ class AuditOutcome(Reported):
             n = counted(next(iter(before.values())).n, "held-out row")
             tables.append(Table(shown=rows, caption=f"Relative scores on {n}, no anchor among them."))
         return Report(self.headline, tables, facts, notes, figures)
+
+    def doubtful(self) -> pd.DataFrame:
+        """The suspects of the table; without any, as many pairs as may be wrong, which agree least."""
+        high = self.wrong_interval[1] if self.decided else 0
+        return self.table().head(len(self.suspects) or high)
 
     def table(self) -> pd.DataFrame:
         """One row per pair, least agreement first; `mismatched` is the share of mismatched pairs with
@@ -126,7 +142,7 @@ class PairAudit(Task[AuditOutcome]):
     kind: ClassVar[str] = "audit"
     result: ClassVar[str] = "relcore.compare.audit:AuditOutcome"
     title: ClassVar[str] = "Audit of the anchors"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     anchors: tuple[str, ...]
     partners: tuple[str, ...] = ()
@@ -191,6 +207,7 @@ class PairAudit(Task[AuditOutcome]):
             audited.decided,
             scores,
             differences,
+            audited.wrong_interval,
         )
 
     def _scored(

@@ -286,7 +286,10 @@ ROUNDS = 10
 FOLDS = 10
 FALSE_SHARE = 0.05
 FEWEST = 10  # pairs; with fewer, the trusted ones cannot tell a rotation
-_JUDGED = 0.9  # quantile of the mismatches below which pairs are counted as wrong
+_JUDGED = (0.5, 0.9, 0.99, 0.999)  # quantiles of the mismatches below which pairs are counted as wrong
+_COUNTED = 0.9  # the quantile below which they are counted to name suspects
+_NEVER_RIGHT = 0.25  # quantile of the mismatches below which right pairs are not expected
+_TAIL_SHARE = 0.025
 _MOST_WRONG = 1 - TRUSTED
 _TAIL = (8, 40)  # most degrees of freedom, and pairs for each above two
 _NEAREST = 1e-4  # 1 − agreement, below which pairs agree equally
@@ -320,17 +323,60 @@ class Audit:
 
     @cached_property
     def n_wrong(self) -> float:
-        """The estimated number of wrong pairs (Storey 2002). Wrong pairs agree as mismatched ones, 90 %
-        of which lie below a value that right pairs rarely fall below."""
-        below = np.quantile(self.mismatched, _JUDGED)
-        return float(min((self.of_pairs < below).sum() / _JUDGED, len(self.of_pairs)))
+        """The estimated number of wrong pairs (Storey 2002), within `wrong_interval`. Wrong pairs agree as
+        mismatched ones, a share of which lie below a value that right pairs rarely fall below."""
+        below = [(np.count_nonzero(self._behind > 1 - share), share) for share in _JUDGED]
+        # The smallest by more than its standard error: right pairs can only add.
+        n, share = min(below, key=lambda one: (one[0] + np.sqrt(one[0] * (1 - one[1]))) / one[1])
+        return float(np.clip(n / share, *self.wrong_interval))
+
+    @cached_property
+    def wrong_interval(self) -> tuple[int, int]:
+        """The 95 % interval of the number of wrong pairs.
+
+        Of w wrong pairs, a share of which agree less than that share of mismatches, binomially few do: more
+        than the high end would leave more. This assumes nothing about right pairs. The low end assumes that
+        right pairs do not agree less than three quarters of the mismatches.
+        """
+        from scipy.special import bdtr, bdtrc
+
+        wrong = np.arange(len(self.of_pairs) + 1)
+        low, high = 0, len(self.of_pairs)
+        for share in _JUDGED:
+            n = np.count_nonzero(self._behind > 1 - share)
+            possible = bdtr(n, np.maximum(wrong, n + 1), share) >= _TAIL_SHARE / len(_JUDGED)
+            high = min(high, max(n, int(wrong[possible].max(initial=0))))
+        if n := np.count_nonzero(self._behind > 1 - _NEVER_RIGHT):
+            possible = (bdtrc(n - 1, np.maximum(wrong, n), _NEVER_RIGHT) >= _TAIL_SHARE) & (wrong >= n)
+            low = int(wrong[possible].min(initial=len(self.of_pairs)))
+        return min(low, high), high
+
+    @cached_property
+    def _behind(self) -> np.ndarray:
+        """The share of mismatches that agree more than each pair (k,), 0 … 1, after the mean agreement of
+        either row with mismatched ones is taken away: some rows agree with all others."""
+        apart = ~np.eye(len(self.agreement), dtype=bool)
+        others = np.where(apart, self.agreement, 0)
+        n = len(others) - 1 - apart
+        rows, columns = (others.sum(axis=1)[:, None] - others) / n, (others.sum(axis=0) - others) / n
+        beyond = self.agreement - rows - columns
+        mismatched = np.sort(beyond[apart])
+        return 1 - np.searchsorted(mismatched, beyond.diagonal()) / len(mismatched)
+
+    @cached_property
+    def _counted(self) -> float:
+        """The number of wrong pairs by which suspects are named (Storey 2002), with right pairs that agree as
+        little."""
+        below = np.quantile(self.mismatched, _COUNTED)
+        return float(min((self.of_pairs < below).sum() / _COUNTED, len(self.of_pairs)))
 
     def chance_if_right(self, agreement: np.ndarray) -> np.ndarray:
         """The share of right pairs that agree at most this much. Their log(1 − agreement) is modelled by
-        Student's t around the median, as wide as the lower quartile of the pairs that are not `n_wrong`."""
+        Student's t around the median, as wide as the lower quartile of the pairs that are not counted as
+        wrong."""
         from scipy.special import stdtr
 
-        right = self.of_pairs[self.ranking[int(self.n_wrong) :]]
+        right = self.of_pairs[self.ranking[int(self._counted) :]]
         middle, low = np.log(np.maximum(1 - np.quantile(right, (0.5, 0.25)), _NEAREST))
         away = np.log(np.maximum(1 - agreement, _NEAREST)) - middle
         most, pairs = _TAIL
@@ -340,7 +386,7 @@ class Audit:
     def decided(self) -> bool:
         """Whether the pairs can be judged: at most 40 % are wrong, so that the fit is sound, and right
         pairs rarely agree as little as the median mismatched pair."""
-        if self.n_wrong > _MOST_WRONG * len(self.of_pairs):
+        if self._counted > _MOST_WRONG * len(self.of_pairs):
             return False
         return bool(self.chance_if_right(np.median(self.mismatched)) <= _MOST_WRONG * self.false_share)
 
@@ -348,17 +394,17 @@ class Audit:
     def suspects(self) -> np.ndarray:
         """The suspect pairs, least agreement first; none unless the audit is `decided`.
 
-        They agree as mismatches do: of the n that agree least, n_wrong · F are wrong, F being the share of
-        mismatches that agree less than the next pair. And right pairs hardly agree so little: Benjamini and
-        Hochberg (1995) with `chance_if_right`.
+        They agree as mismatches do: of the n that agree least, as many are wrong as are counted, times F, the
+        share of mismatches that agree less than the next pair. And right pairs hardly agree so little:
+        Benjamini and Hochberg (1995) with `chance_if_right`.
         """
-        if not self.decided or self.n_wrong == 0:
+        if not self.decided or self._counted == 0:
             return self.ranking[:0]
         counts = np.arange(1, len(self.ranking) + 1)
         beyond = np.append(self.of_pairs[self.ranking[1:]], np.inf)
         share = np.searchsorted(self.mismatched, beyond) / len(self.mismatched)
         rare = self.chance_if_right(self.of_pairs[self.ranking]) <= self.false_share * counts / len(counts)
-        within = np.flatnonzero((1 - self.n_wrong * share / counts <= self.false_share) & rare)
+        within = np.flatnonzero((1 - self._counted * share / counts <= self.false_share) & rare)
         return self.ranking[: within[-1] + 1] if len(within) else self.ranking[:0]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.audit import ALL, KEPT, AnchorAudit, PairAudit
+from relcore.compare.audit import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
 from relcore.compare.scene import exportable
 from relcore.runs.store import Store
 
@@ -34,7 +34,7 @@ def test_wrong_ids_are_suspect_and_removing_them_helps_on_held_out_rows(spaces, 
     task = PairAudit(ANCHORS)
     outcome = task.compute(Store(tmp_path), spaces, unsaved=pytest.fail)
     assert {outcome.anchors[position] for position in outcome.suspects} == set(WRONG)
-    assert outcome.headline == "4 of 40 pairs are suspect."
+    assert outcome.headline == ("4 of 40 pairs are suspect. About 4 of 40 pairs are wrong (95 %: 2 to 5).")
     assert outcome.scores[ALL]["mrr"].n == 160
     assert outcome.scores[KEPT]["cosine"] > outcome.scores[ALL]["cosine"]
     change = outcome.differences["cosine"]
@@ -54,6 +54,27 @@ def test_pairs_of_different_ids_are_audited_without_shared_ids(spaces, make_spac
     outcome = PairAudit(ANCHORS, tuple(f"q{one[1:]}" for one in ANCHORS)).run((source, renamed))
     assert {outcome.anchors[position] for position in outcome.suspects} == set(WRONG)
     assert outcome.scores == {}
+
+
+def outcome_of(n_suspects, n_wrong, interval, k=200):
+    ids = tuple(f"r{row}" for row in range(k))
+    agreement = np.linspace(0, 1, k)
+    told = {"n_wrong": n_wrong, "wrong_interval": interval, "decided": True}
+    return AuditOutcome(ids, ids, agreement, np.arange(n_suspects), np.linspace(-0.5, 0.5, 201), **told)
+
+
+def test_none_is_said_only_where_none_can_be_wrong():
+    """Before, "None of 200 pairs is suspect" while `n_wrong` was 10 to 11, and 10 were wrong."""
+    assert outcome_of(0, 0.0, (0, 0)).headline == "None of 200 pairs is suspect."
+    assert (
+        outcome_of(0, 0.4, (0, 2)).headline
+        == "At most 2 of 200 pairs may be wrong (95 %); none can be named."
+    )
+    found = outcome_of(0, 11.1, (3, 15))
+    assert found.headline.startswith("About 11 of 200 pairs are wrong (95 %: 3 to 15), but none can be named")
+    assert found.doubtful()["anchor"].tolist() == [f"r{row}" for row in range(15)]
+    assert not found.report().notes
+    assert len(outcome_of(4, 11.1, (3, 15)).doubtful()) == 4
 
 
 def test_unrelated_spaces_have_no_suspects(make_space, rng):

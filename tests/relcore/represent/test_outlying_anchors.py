@@ -45,6 +45,20 @@ def test_planted_wrong_pairs_of_words_come_first(words, n_wrong):
     )  # of 105, a share of .05 with its standard error of 2.2
 
 
+@pytest.mark.parametrize("n_wrong", [0, 5, 20])
+def test_the_number_of_wrong_pairs_of_words_is_within_its_interval(words, n_wrong):
+    """Of 4 draws at most one is outside: 95 % intervals; two come once in 70 times. None is said of no draw with
+    wrong pairs."""
+    within = 0
+    for state in range(4):
+        found = audit_pairs(*directions(words, 50 + state, n_wrong, 200)[:2])
+        low, high = found.wrong_interval
+        within += low <= n_wrong <= high
+        assert low <= found.n_wrong <= high
+        assert high >= n_wrong / 2
+    assert within >= 3
+
+
 @pytest.mark.parametrize("k", [40, 300])
 def test_right_pairs_of_words_are_no_suspects(words, k):
     """Of 20 draws one is expected to have suspects; four or more come once in 60 times."""
