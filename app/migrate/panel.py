@@ -244,8 +244,15 @@ def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
     titles = {name: TITLES[name] for name in _judgeable(result)}
     option = segments("Compare the old model with", titles, f"judge.option-{len(titles)}")
     asked = questions(result, setup.old.ids, option, setup.task.random_state)
+    _judge(setup, option, asked, tally(asked, _saved_answers(setup, option)).question is None)
+
+
+@st.fragment  # an answer draws the next question only: keys are pressed faster than the page is drawn
+def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], ended: bool) -> None:
     answers = _saved_answers(setup, option)
     found = tally(asked, answers)
+    if (found.question is None) != ended:  # the verdict above the tab changes, too
+        st.rerun()
     if not asked:
         messages.info("Both find the same five rows for every query.", ":material/info:")
     elif found.question is None:
@@ -257,7 +264,7 @@ def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
             f"**Which five rows answer the query better?** Question {found.n_answers + 1} of at most"
             f" {found.n_answers + found.n_left}{so_far}"
         )
-        _ask(setup, answers, found.question)
+        _ask(setup, option, found.question, len(answers.answers))
     with st.container(horizontal=True):
         st.button(
             "Take back the last answer",
@@ -281,12 +288,11 @@ def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
         " lists differ most come first; those with the same five rows are left out. It"
         f" ends after {counted(len(asked), 'question')}, or as soon as a sign test decides (its p-value is"
         " corrected for a look after each answer). Its verdict then replaces the one above. Answers are"
-        " saved"
-        " with the session."
+        " saved with the session. A key counts for the question on screen, once."
     )
 
 
-def _ask(setup: MigrateSetup, answers: BlindAnswers, question: BlindQuestion) -> None:
+def _ask(setup: MigrateSetup, option: str, question: BlindQuestion, number: int) -> None:
     (query,) = _items_shown(setup.items(queries=True), [question.query])
     messages.lead(f"<strong>Query:</strong> {query}")
     sides = [("keep", question.keep), ("other", question.other)][:: -1 if question.is_turned else 1]
@@ -299,11 +305,19 @@ def _ask(setup: MigrateSetup, answers: BlindAnswers, question: BlindQuestion) ->
             answer = Answer(question.query, question.keep, question.other, preferred)
             st.button(
                 label,
-                key=f"judge.{key}",
+                key=f"judge.{option}-{number}-{key}",  # a late press meets no button of another question
                 shortcut=str(key),
-                on_click=_keep_answers,
-                args=(setup, replace(answers, answers=(*answers.answers, answer))),
+                on_click=_keep_answer,
+                args=(setup, option, answer),
             )
+
+
+def _keep_answer(setup: MigrateSetup, option: str, answer: Answer) -> None:
+    answers = _saved_answers(setup, option)
+    if any(replace(one, preferred=answer.preferred) == answer for one in answers.answers):
+        st.toast("Not counted: this question has its answer. Wait for the next one.", icon=":material/block:")
+        return
+    _keep_answers(setup, replace(answers, answers=(*answers.answers, answer)))
 
 
 def _items_shown(items: Items | None, ids: Sequence[str]) -> list[str]:

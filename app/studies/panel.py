@@ -131,8 +131,11 @@ def control(runs: StudyRuns) -> None:
         came = f" They come with Relscope. {made.in_words}" if made else ""
         stopped = made and (standing.stopped or n_left < len(runs))
         if stopped:
-            came = f" {len(runs) - n_left:,} computed here, the others came with Relscope."
-        st.caption(f"{counted(len(runs), 'run')}, all done.{came}", width="content")
+            came = f"{'Stopped. ' * standing.stopped}{len(runs) - n_left:,} of {counted(len(runs), 'run')}"
+            came += " computed here; the others came with Relscope."
+        else:
+            came = f"{counted(len(runs), 'run')}, all done.{came}"
+        st.caption(came, width="content")
         if made:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
             verb = f"Resume {n_left:,} of {counted(len(runs), 'run')} here" if stopped else "Run them here"

@@ -39,7 +39,7 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors
 from relcore.runs.digest import digest_of, plugins_in
 from relcore.runs.entries import Entry, FinishedGroup, bundled_results
-from relcore.runs.jobs import Job, JobQueue
+from relcore.runs.jobs import Job, JobQueue, JobStatus
 from relcore.runs.progress import Context, Expected, Progress, expect, note_pace
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
@@ -547,12 +547,13 @@ class StudyRuns:
         return next((made for key in self.keys if (made := store.made(key))), None)
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> Expected:
-        """The time that the missing runs take, by the pace of finished ones, else of earlier runs of the
-        study.
+        """The time that the missing runs take, by the pace of finished ones (`own`: computed here), else of
+        earlier runs of the study.
         """
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
         seconds = max(sum(missing) / n_workers, max(missing, default=0.0))
-        known = [entry.metadata for entry in map(store.summary, self.keys) if entry]
+        done = [key for key in self.keys if not own or store.has(key, own=True)]
+        known = [entry.metadata for entry in map(store.summary, done) if entry]
         expected = sum(self.study.seconds(facts["settings"]) for facts in known)
         if not expected:
             return expect(store, _kind(self.study), seconds)
@@ -585,10 +586,20 @@ class StudyRuns:
             len(states["queued"]),
             tuple(f"{job.title}: {status.error}" for job, status in states["failed"]),
             len(self),
-            self.expected(queue.store, queue.n_workers, own=here).likely if under_way else None,
+            self._left(queue, here, running) if under_way else None,
             running[0][1].message if running else "",
             bool(states["cancelled"]),
         )
+
+    def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
+        """Expected seconds until the missing runs are done, less what the running ones have taken; one that
+        lasts longer than expected makes the others longer, too."""
+        planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
+        expected = self.expected(queue.store, queue.n_workers, own=here)
+        lasted = [(status.seconds, planned[job.key]) for job, status in running if planned[job.key] > 0]
+        pace = max([expected.pace, *(seconds / plan for seconds, plan in lasted)])
+        begun = sum(min(seconds, plan * pace) for seconds, plan in lasted)
+        return max(0.0, expected.seconds * pace - begun / queue.n_workers)
 
     def wait(self, queue: JobQueue, pause: float = 0.2, report: Progress | None = None) -> StudyProgress:
         while True:

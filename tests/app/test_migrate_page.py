@@ -7,18 +7,21 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from app.migrate import panel
 from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
 from app.workspace import Workspace
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.migrate.judging import MOST
+from relcore.migrate.judging import MOST, Answer
 from relcore.migrate.migration import TASK, MigrationResult, starting_models
 from relcore.runs.entries import bundled_results
 from tests.app.conftest import Session, save_space
@@ -100,7 +103,7 @@ def test_blind_answers_about_texts_replace_the_verdict_and_are_saved(tmp_path):
         left, right = (
             sum((query, row) in relevant for row in re.findall(r"the text of (d\d+)", one)) for one in lists
         )
-        session.click(f"judge.{2 + (right > left) - (right < left)}")
+        session.click(judge_key(session, 2 + (right > left) - (right < left)))
         if "<ol" not in session.html:
             break
     for _ in range(2):
@@ -112,6 +115,23 @@ def test_blind_answers_about_texts_replace_the_verdict_and_are_saved(tmp_path):
     session.click("judge.back")
     assert session.html.count("<ol") == 2
     assert "<strong>Re-embed the corpus.</strong> By the judgements" in session.html
+
+
+def judge_key(session, key):
+    return next(one.key for one in session.at.button if re.fullmatch(rf"judge\..*-\d+-{key}", one.key or ""))
+
+
+def test_a_press_counts_once_for_the_question_that_was_on_screen(monkeypatch, tmp_path):
+    told, kept = [], {}
+    monkeypatch.setattr(panel.st, "toast", lambda text, icon: told.append(text))
+    monkeypatch.setattr(panel, "note", kept.__setitem__)
+    monkeypatch.setattr(panel, "noted", kept.get)
+    setup = SimpleNamespace(digests=("a", "b"))
+    first, second = (Answer(query, ("x",), ("y",), "keep") for query in "pq")
+    for answer in (first, replace(first, preferred="other"), second, first):
+        panel._keep_answer(setup, "bridge", answer)
+    assert panel._saved_answers(setup, "bridge").answers == (first, second)
+    assert told == ["Not counted: this question has its answer. Wait for the next one."] * 2
 
 
 def test_pairs_that_do_not_pair_are_refused_with_the_reason(tmp_path, planted):

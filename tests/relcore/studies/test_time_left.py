@@ -1,0 +1,25 @@
+"""The expected time of a study's missing runs."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from relcore.runs.jobs import JobStatus
+from relcore.runs.store import Store
+from relcore.studies.study import StudyRuns
+
+
+@pytest.mark.parametrize(
+    ("lasted", "left"), [(0.0, 40.0), (5.0, 35.0), (10.0, 30.0), (20.0, 60.0), (40.0, 120.0)]
+)
+def test_the_time_left_falls_and_grows_where_a_run_lasts_longer(tmp_path, lasted, left):
+    study = SimpleNamespace(
+        kind="a-study",
+        version=1,
+        runs=lambda settings: [{"n": n} for n in range(4)],
+        seconds=lambda settings: 10.0,
+    )
+    runs = StudyRuns(study, SimpleNamespace(settings={}))
+    queue = SimpleNamespace(store=Store(tmp_path), n_workers=1)
+    running = [(SimpleNamespace(key=runs.keys[0]), JobStatus("running", seconds=lasted))]
+    assert runs._left(queue, True, running) == pytest.approx(left)
