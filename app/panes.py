@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -225,7 +225,14 @@ def _oriented(
     return turned
 
 
-def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
+def show(
+    pair: Match,
+    drawing: Drawing,
+    key: str,
+    height: int,
+    hears: Callable[[PaneEvent, Match, View], None] | None = None,
+) -> None:
+    """Draw the panes; `hears` gets their events, by default it changes the workspace."""
     scene, view = drawing.found
     with st.container(key="panes"):
         linked_scatter(
@@ -236,7 +243,7 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
             old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
             sheet=drawing.sheet,
             live=live.offered(key, drawing.offer),
-            on_event=lambda event: _receive(event, pair, view),
+            on_event=lambda event: (hears or _receive)(event, pair, view),
         )
         if waiting := [drawn.job for drawn in drawing.maps if drawn.job]:
             with st.container(key="panes-jobs"):  # over the panes that will change

@@ -24,10 +24,12 @@ from app.widgets import (
     strategy_choosers,
 )
 from app.workspace import Workspace, from_session_file, session_json, with_selection
+from relcore.base.environment import described, resolve
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
 from relcore.catalog.catalog import unscored_ids
+from relcore.engine.device import held
 from relcore.spaces import selections
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
@@ -214,6 +216,9 @@ def _session_file(workspace: Workspace) -> None:
             " chosen by hand, removed suspects, the selection, and the names and digests of your files, but"
             " not their folders. To open it, first load these files."
         )
+        if resolve() != "cpu":
+            n, n_bytes = held()
+            st.caption(f":material/memory: {described()}: now {counted(n, 'space')}, {n_bytes / 1e9:.2f} GB.")
         st.caption(f":material/menu_book: {term('all', 'All terms, with pictures')}")
 
 

@@ -54,7 +54,9 @@ function open({ address, name }, answered, ended) {
 function found(share) {
   for (const number of document.querySelectorAll(".relscope-live")) {
     number.dataset.before ??= number.textContent;
-    number.textContent = share === null || Number.isNaN(share) ? number.dataset.before : `about ${percent(share)}`;
+    const { before } = number.dataset;
+    const about = before.startsWith("about ") ? "about " : "";
+    number.textContent = share === null || Number.isNaN(share) ? before : `${about}${percent(share)}`;
     if (share === null) delete number.dataset.before;
   }
 }

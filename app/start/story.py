@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import compute, exports, session
+from app import compute, exports, panes, session
 from app.components.small_maps import SmallMap, small_maps
 from app.glossary.terms import linked, linked_html, term_html
 from app.places import DATA, EXPLORE, MIGRATE, go
@@ -24,6 +24,7 @@ from relcore.base.numbers import percent, short
 from relcore.compare import lesson
 from relcore.maps.pane_maps import OWN, orient_pairs
 from relcore.maps.views import View, default_view
+from relcore.panes.payload import PaneEvent
 from relcore.represent.representations import ProjectionSpec
 from relcore.scores.score import Score
 from relcore.spaces.matching import Match
@@ -298,10 +299,41 @@ def same_shape() -> None:
 
 
 def ruler() -> None:
-    titles = {"words": "Real words, 100 dimensions", "plane": "Turn a plane yourself"}
-    look = {"format_func": titles.get, "required": True, "default": "words", "label_visibility": "collapsed"}
+    titles = {"drag": "Drag an anchor", "words": "One word", "plane": "Turn a plane yourself"}
+    look = {"format_func": titles.get, "required": True, "default": "drag", "label_visibility": "collapsed"}
     shown = st.segmented_control("Shown", list(titles), key="story.ruler", **look)
-    (_word_by_anchors if shown == "words" else _plane)()
+    {"drag": _dragged, "words": _word_by_anchors, "plane": _plane}[shown]()
+
+
+_DRAGGED = "story.dragged"  # the anchors, where one was moved
+
+
+def _dragged() -> None:
+    pair = words().pair
+    by = st.session_state.get(_DRAGGED, RULERS)
+    view = replace(default_view(pair.source), n_nearest=_NEAREST)
+    shown = replace(_USUAL, anchors=by, view=view, panes=("relative",))
+    drawn, says = _halves()
+    with drawn:
+        panes.show(pair, panes.draw(pair, shown), "story.drag", 470, _hear)
+    with says:
+        _say(
+            "An <b>anchor</b> ★ is a word that both models know. Each map shows the words by their"
+            " similarities to these eight anchors, measured within one model.",
+            "<b>Drag a star to another word: both maps follow, and follow alike.</b> Or press S and move it"
+            " by the arrow keys.",
+        )
+        found = score(pair, "relative", by)
+        number = share_number(found, f"{_SAME}, by their similarities to {', '.join(by)}.")
+        st.html(number.replace("<b>", '<b class="relscope-live">', 1))
+
+
+def _hear(event: PaneEvent, pair: Match, drawn: View) -> None:
+    if event.kind == "anchor":
+        before, to = pair.ids[drawn.rows[event.rows]]
+        by = st.session_state.get(_DRAGGED, RULERS)
+        if to not in by:
+            st.session_state[_DRAGGED] = tuple(to if one == before else one for one in by)
 
 
 def _word_by_anchors() -> None:

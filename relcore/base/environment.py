@@ -16,6 +16,7 @@ from relcore.base.libraries import extra
 CONFINED = "RELSCOPE_CONFINED"
 STORE_GB = "RELSCOPE_STORE_GB"
 DEVICE = "RELSCOPE_DEVICE"
+GPU_GB = "RELSCOPE_GPU_GB"
 DEVICE_HELP = "auto (a GPU where there is one), cpu, cuda, or one of several GPUs: cuda:1"
 
 
@@ -37,6 +38,11 @@ def number(name: str, usual: float, most: float) -> float:
     if not 0 < value < most:
         raise wrong(name, f"a number above 0 and below {most:,.0f}", text)
     return value
+
+
+def gpu_bytes() -> int:
+    """How much of a GPU's memory the rows of spaces may take, from RELSCOPE_GPU_GB; 0 where it is not set."""
+    return int(number(GPU_GB, 1, 1e6) * 1e9) if os.environ.get(GPU_GB) else 0
 
 
 def store_bytes() -> int:
@@ -138,7 +144,10 @@ def torch_name(name: str | None = None) -> str:
 def described() -> str:
     """The chosen device in words, for --version and the session: ``"cpu"``, ``"cuda (NVIDIA H100)"``."""
     name = resolve()
-    return f"{name} ({gpu_name(name)})" if name.startswith("cuda") else name
+    if not name.startswith("cuda"):
+        return name
+    kept = f"up to {gpu_bytes() / 1e9:g} GB" if gpu_bytes() else "up to half of its free memory"
+    return f"{name} ({gpu_name(name)}; rows stay on it, {kept})"
 
 
 def gpu_name(name: str = "cuda") -> str:

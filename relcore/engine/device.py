@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from relcore.base.caching import is_constant
-from relcore.base.environment import resolve, torch_name
+from relcore.base.environment import gpu_bytes, resolve, torch_name
 from relcore.base.libraries import extra
 from relcore.base.rows import NO_LENGTH, Rows, inverse_lengths
 
@@ -24,7 +25,8 @@ T = TypeVar("T")
 
 _GATHERED = 1 << 16  # rows that are made before the device gets them
 _STAGED = 1 << 25  # bytes of pinned memory that a piece of an array goes through
-_resident: dict[tuple[int, str], Any] = {}  # arrays in memory, by identity and device, on the device
+# Arrays in memory, by identity and device, on the device; the least recently used first.
+_resident: OrderedDict[tuple[int, str], Any] = OrderedDict()
 _resident_lock = Lock()
 
 _COPYING = 4  # threads that copy memory: one alone takes a quarter of its bandwidth
@@ -46,6 +48,12 @@ def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
     with ThreadPoolExecutor(_COPYING) as pool:
         list(pool.map(lambda part: np.copyto(out[part], array[part]), slices))
     return out
+
+
+def held(device: str = "") -> tuple[int, int]:
+    """How many spaces stay on a device, by default on all, and how many bytes they take there."""
+    sizes = [tensor.nbytes for (_, name), tensor in list(_resident.items()) if device in ("", name)]
+    return len(sizes), sum(sizes)
 
 
 # The devices. Their blocks are as large as is good for them: a CPU's fit its cache, a GPU's keep it busy.
@@ -213,7 +221,10 @@ class TorchDevice:
             return self.rows(np.asarray(X[block]))
         key = id(X), self.torch_name
         with _resident_lock:
-            if key not in _resident:
+            if key in _resident:
+                _resident.move_to_end(key)
+            else:
+                self._make_room(4 * X.size)
                 # An array that goes takes its copy on the device with it.
                 weakref.finalize(X, _resident.pop, key, None)
                 _resident[key] = self.rows(X)
@@ -233,18 +244,27 @@ class TorchDevice:
 
     def keeps(self, X: Rows) -> bool:
         """Whether the rows stay on the device once they are there."""
-        return isinstance(X, np.ndarray) and is_constant(X) and X.nbytes <= self._room()
+        return isinstance(X, np.ndarray) and is_constant(X) and 4 * X.size <= self._room()
 
     def column_sums(self, X: Rows) -> np.ndarray:
         """Sums of the columns of rows that the device keeps, (d,) float64."""
         return self.get(self.resident(X, slice(None)).sum(0, dtype=self._torch.float64))
 
     def _room(self) -> float:
-        """Bytes that a space may take on the device: half of what is free, and what spaces take there now."""
-        if self.torch_name == "cpu":
-            return np.inf
-        held = sum(tensor.nbytes for (_, name), tensor in _resident.items() if name == self.torch_name)
-        return (self._free() + held) / 2
+        """Bytes that all spaces together may take on the device: RELSCOPE_GPU_GB, or half of what is free and
+        of what spaces take there now.
+        """
+        if given := gpu_bytes():
+            return given
+        return np.inf if self.torch_name == "cpu" else (self._free() + held(self.torch_name)[1]) / 2
+
+    def _make_room(self, n_bytes: int) -> None:
+        """Have room for a space: those that were not used for the longest time leave."""
+        room = self._room()
+        for key in [key for key in _resident if key[1] == self.torch_name]:
+            if held(self.torch_name)[1] + n_bytes <= room:
+                return
+            del _resident[key]
 
     def _free(self) -> int:
         cuda = self._torch.cuda

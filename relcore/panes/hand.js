@@ -255,7 +255,7 @@ class Hand {
     if (!this.held) return false;
     const { pane, to } = this.held;
     const row = pane.nearestTowards(to, across, down, (other) => this.owner.anchors.includes(other));
-    if (row < 0) return;
+    if (row < 0) return void (this.spoken.textContent = "No row lies in this direction.");
     this.moveTo(row);
     this.owner.hovered(row, pane);
   }

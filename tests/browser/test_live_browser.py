@@ -118,3 +118,18 @@ def test_of_many_anchors_the_panes_offer_to_begin_with_few(watched, app):
     watched.mouse.up()
     watched.get_by_role("button", name="One of 300 anchors").click()
     watched.wait_for_selector(f"{ROOT}[data-anchors='8']")
+
+
+def test_in_the_story_eight_anchors_move_by_keys_that_turn_no_step(watched, app):
+    watched.goto(f"{app}/?step=3")
+    watched.wait_for_selector(f"{ROOT}[data-anchors='8']")
+    settle(watched)
+    watched.evaluate(HEARD, ROOT)
+    watched.locator(ROOT).focus()
+    watched.keyboard.press("s")
+    watched.keyboard.press("ArrowLeft")
+    watched.keyboard.press("ArrowDown")
+    heard(watched, "scores")
+    watched.keyboard.press("Enter")
+    watched.wait_for_function("!document.querySelector('.relscope-number').textContent.includes('food')")
+    assert "step=3" in watched.url

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.engine.device import TorchDevice, device_of
+from relcore.engine.device import TorchDevice, device_of, held
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
@@ -176,3 +176,31 @@ def test_a_space_is_brought_to_the_device_once_for_all_representations_and_passe
     blocks = 2
     assert len([name for name in products if name.startswith("turned")]) == 2 * 2 * blocks
     assert len([name for name in products if name == "scores"]) == 2 * 4 * blocks
+
+
+def test_the_least_recently_used_spaces_leave_the_device_first(monkeypatch):
+    pytest.importorskip("torch")
+    spaces = [np.ones((1000, 100), np.float32) for _ in range(4)]
+    for X in spaces:
+        X.flags.writeable = False
+    before, place = held("cpu")[1], device_of("torch")
+    for X in spaces[:2]:
+        place.resident(X, slice(0, 10))
+    assert held("cpu")[1] == before + 800_000
+    monkeypatch.setenv("RELSCOPE_GPU_GB", str((before + 900_000) / 1e9))
+    place.resident(spaces[0], slice(0, 10))  # used again
+    place.resident(spaces[2], slice(0, 10))
+    assert held("cpu")[1] <= before + 800_000
+    sent = []
+    monkeypatch.setattr(type(place), "rows", lambda self, X: sent.append(len(X)) or self.put(X))
+    for X in (spaces[2], spaces[0]):
+        place.resident(X, slice(0, 10))
+    assert sent == []
+    place.resident(spaces[1], slice(0, 10))
+    assert sent == [1000]
+    monkeypatch.setenv("RELSCOPE_GPU_GB", "1e-6")  # too little for any: its blocks are read one by one
+    place.resident(spaces[3], slice(0, 10))
+    assert sent == [1000, 10]
+    monkeypatch.setenv("RELSCOPE_GPU_GB", "much")
+    with pytest.raises(SpaceError, match="RELSCOPE_GPU_GB: expected a number above 0"):
+        place.resident(spaces[3], slice(0, 10))
