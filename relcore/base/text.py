@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from relcore.base.access import regular_file
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, quote
 
 LONGEST = 2000  # characters of a text that is shown
 # Controls, halves of characters, marks that override the order of the letters beside them, and characters
@@ -109,13 +109,17 @@ def lines_of(content: bytes, where: str, what: str) -> list[str]:
     return lines_in(text)
 
 
-def as_lines(items: Sequence[str], where: str, what: str, first: bool = True) -> bytes:
+def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *, bare: bool = False) -> bytes:
     """The bytes from which `lines_of` reads these items; the `first` items of a file may begin with a
-    byte order mark.
+    byte order mark. `bare`: for a list whose readers drop spaces at the ends of a line.
 
-    Raises a SpaceError for one with a line break or a zero byte.
+    Raises a SpaceError for one with a line break or a zero byte, or with spaces at its ends if it is `bare`.
     """
     text = "\n".join(items)
+    if bare and (spaced := [item for item in items if item != item.strip()]):
+        raise SpaceError(
+            f"{where}: expected {what} without spaces at their ends, got {quote(spaced[:1])}; choose others"
+        )
     if text.count("\n") != len(items) - 1 or "\r" in text or "\0" in text:
         raise SpaceError(
             f"{where}: expected {what} without line breaks and zero bytes, got one with some; write .parquet"

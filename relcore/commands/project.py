@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> Report:
         write_space(LatentSpace(relative, space.ids, **of_space), options.output)
         n, width = relative.shape
     if options.save_anchors:
-        write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids"))
+        write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids", bare=True))
     how = "whitened cosine" if options.whiten else options.similarity
     line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
     line += ", centred" if options.center else ""

@@ -37,6 +37,7 @@ FORMATS = [
     "h5ad",
     "torch_file",
     "adapters",
+    "round_trips",
 ]
 DRAWN = 12
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile import command_lines, safetensors
+from tests.hostile import command_lines, round_trips, safetensors
 from tests.hostile.cases import Case, of_space, rows, space
 from tests.hostile.judge import Verdict, judged
 from tests.hostile.npy import headed, npy, shaped
@@ -405,7 +405,12 @@ def _torch(content: dict) -> bytes:
     return stream.getvalue()
 
 
-FAMILIES: dict[str, Callable[[Rng], Case]] = {"stores": a_store, "shards": some_shards, "metadata": a_join}
+FAMILIES: dict[str, Callable[[Rng], Case]] = {
+    "stores": a_store,
+    "shards": some_shards,
+    "metadata": a_join,
+    **round_trips.NEW,
+}
 
 
 def cases(n: int, state: int) -> Iterator[tuple[str, Case]]:
