@@ -254,7 +254,8 @@ def table(card: str, lines: list[Line]) -> str:
         f"# On a GPU\n\n`python -m benchmarks.gpu`, {date.today()}: {card}, torch {torch.__version__},"
         f" {os.cpu_count()} cores. Seconds. The first call brings the rows to the card; the second finds them"
         " there. Plain torch does the products and searches alone: no chance levels, no intervals, no checks"
-        " of the rows.\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+        " of the rows, no search across the two models; before an upload it copies the rows out of read-only"
+        " memory.\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
     )
 
 
