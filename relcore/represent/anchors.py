@@ -326,8 +326,8 @@ class Audit:
         """The estimated number of wrong pairs (Storey 2002), within `wrong_interval`. Wrong pairs agree as
         mismatched ones, a share of which lie below a value that right pairs rarely fall below."""
         below = [(np.count_nonzero(self._behind > 1 - share), share) for share in _JUDGED]
-        # The smallest by more than its standard error: right pairs can only add.
-        n, share = min(below, key=lambda one: (one[0] + np.sqrt(one[0] * (1 - one[1]))) / one[1])
+        # The smallest, each with three of its standard errors: right pairs can only add.
+        n, share = min(below, key=lambda one: (one[0] + 3 * np.sqrt(one[0] * (1 - one[1]))) / one[1])
         return float(np.clip(n / share, *self.wrong_interval))
 
     @cached_property
