@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
-from relcore.base.rows import centred, mean_row, unit_rows
+from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, Task, load_all
@@ -77,8 +78,11 @@ def moved_beyond_noise(
     Nobody knows which of two spaces has the noise, and dense groups lose more neighbours to it where they are
     sharper. So there are four explanations: the second space is the first with noise, or the first is the
     second with noise, or both are one space with noise, which resembles the first or the second less its
-    noise. A group has moved only if each fails. What both spaces share is estimated group by group: rows are
-    drawn towards the mean of their group until its variance is smaller by that of the noise.
+    noise. Nor does anybody know whether long rows have more of it: each explanation is tried with noise of
+    one size, with noise in proportion to the length of a row, and with numbers that are rounded to steps of
+    the largest one of their row. A group has moved only if each fails. What both spaces share is estimated
+    group by group: rows are drawn towards the mean of their group until its variance is smaller by that of
+    the noise.
 
     The mean agreement of a group is compared with `_DRAWS` draws around the level that fits, regressed on the
     mean agreement of all rows. The error is the largest of three, the scatter of the group's draws, of those
@@ -109,9 +113,9 @@ def moved_beyond_noise(
 
     measured, goal, z, p, drawn = means(agreement), agreement.mean(), np.full(len(sizes), -np.inf), 0.0, []
     expected, half_width = np.zeros((2, len(sizes)))
-    for side, both in ((0, False), (1, False), (0, True), (1, True)):
+    for kind, both, side in _EXPLANATIONS:
         overlap = _overlap_under_noise(
-            vectors[side], represent, own[side], queries, belongs if both else None, rng
+            vectors[side], kind, represent, own[side], queries, belongs if both else None, rng
         )
         low, high = _LEVELS
         for _ in range(_STEPS):
@@ -141,8 +145,36 @@ def moved_beyond_noise(
     return NoiseTest(z, p, expected, half_width * stdtrit(_DRAWS - 2, 0.975), np.mean(drawn, axis=0))
 
 
+EQUAL, BY_LENGTH, ROUNDED = "of one size", "by length", "rounded"
+# Rounding has the same error in two copies, so that both spaces cannot be such copies.
+_EXPLANATIONS = [
+    *product((EQUAL, BY_LENGTH), (False, True), (0, 1)),
+    *product((ROUNDED,), (False,), (0, 1)),
+]
+
+
+def noisy(rows: np.ndarray, kind: str, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows (n, d) with normal noise of these sizes (n, 1), or rounded to steps of that size."""
+    if kind == ROUNDED:
+        return np.rint(rows / sizes) * sizes
+    moved = rng.standard_normal(rows.shape, dtype=np.float32)
+    moved *= sizes
+    moved += rows
+    return moved
+
+
+def noise_sizes(X: np.ndarray, kind: str) -> np.ndarray:
+    """The size (n, 1) of noise of level 1: the standard deviation of the centred numbers, that of a row
+    from 0, or the largest number of a row."""
+    if kind == EQUAL:
+        return np.full((len(X), 1), centred(X, mean_row(X)).std(dtype=np.float64), dtype=np.float32)
+    sizes = np.abs(X).max(axis=1) if kind == ROUNDED else lengths(X) / np.sqrt(X.shape[1])
+    return np.maximum(sizes, np.finfo(np.float32).tiny)[:, None].astype(np.float32)
+
+
 def _overlap_under_noise(
     X: np.ndarray,
+    kind: str,
     represent: Callable[[np.ndarray], np.ndarray],
     own: np.ndarray,
     queries: np.ndarray,
@@ -151,13 +183,10 @@ def _overlap_under_noise(
 ) -> Callable[[float, np.ndarray], np.ndarray]:
     """A function of (level, queries) that gives the neighbour overlap of a space with a noisy copy; with
     `belongs`, of two noisy copies of the space after the noise's variance was removed."""
-    k = own.shape[1]
-    spread = float(centred(X, mean_row(X)).std(dtype=np.float64))
+    k, sizes = own.shape[1], noise_sizes(X, kind)
 
     def near(rows: np.ndarray, level: float, which: np.ndarray) -> np.ndarray:
-        moved = rng.standard_normal(X.shape, dtype=np.float32)
-        moved *= level * spread
-        moved += rows
+        moved = noisy(rows, kind, np.float32(level) * sizes, rng)
         return nearest_within(unit_rows(represent(moved)), queries[which], k)
 
     def overlap(level: float, which: np.ndarray) -> np.ndarray:
@@ -169,7 +198,8 @@ def _overlap_under_noise(
             rows = X[members]
             rest = rows - rows.mean(axis=0)
             variance = np.square(rest, dtype=np.float64).sum() / max(len(rows) - 1, 1)
-            kept = 1 - (level * spread) ** 2 * X.shape[1] / variance if variance > 0 else 0
+            noise = level**2 * float(np.square(sizes[members], dtype=np.float64).mean()) * X.shape[1]
+            kept = 1 - noise / variance if variance > 0 else 0
             shared[members] = rows - (1 - np.sqrt(max(kept, 0))) * rest
         return jaccard_rows(near(shared, level, which), near(shared, level, which))
 
@@ -280,7 +310,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
     """
 
     kind: ClassVar[str] = "differences"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     result: ClassVar[str] = "relcore.compare.differences:FoundDifferences"
 
     random_state: int = 0
