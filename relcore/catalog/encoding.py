@@ -35,7 +35,8 @@ from relcore.spaces.space import LatentSpace
 
 T = TypeVar("T")
 
-BLOCK_ROWS = 256
+BLOCK_ROWS = 256  # a kill costs a block, which takes seconds on a CPU
+_TEXTS_ON_A_GPU = 4096  # there it takes a second, and a disk needs a tenth of one to keep each
 _MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}
 
 
@@ -63,7 +64,7 @@ def encode(
     encoder: Encoder,
     store: Store,
     report: Progress | None = None,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int | None = None,
 ) -> list[LatentSpace]:
     """One space for each output of the encoder, from the store where they are there, else computed and kept.
 
@@ -99,7 +100,7 @@ def trained_weights(
 
 
 def encode_job(
-    context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int = BLOCK_ROWS
+    context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int | None = None
 ) -> None:
     """`encode` as a job of the JobQueue, under `encoding_job_key`."""
     context.report(0, 1, "reading the dataset")
@@ -113,7 +114,7 @@ def encode_job(
 
 
 def _encoded(
-    dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Progress, block_rows: int
+    dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Progress, block_rows: int | None
 ) -> dict[str, str]:
     """The key of each output, all of them in the store."""
     metadata = {"dataset_spec": dataset.to_json()} if isinstance(dataset, DatasetSpec) else {}
@@ -133,6 +134,8 @@ def _encoded(
         if isinstance(encoder, TrainedEncoder):
             trained = trained_weights(encoder, dataset, store, report)
             metadata["training"] = trained.metadata
+        quick = dataset.kind == "texts" and torch_name() != "cpu"  # many pictures may fill the memory
+        block_rows = block_rows or (_TEXTS_ON_A_GPU if quick else BLOCK_ROWS)
         wholes = _blocks(dataset, encoder, trained, store, report, block_rows)
     metadata |= {"dataset": dataset.name, "dataset_digest": dataset.digest}
     keys = {}

@@ -176,7 +176,7 @@ def test_no_route_answers_more_than_the_login_to_others(usual):
                 assert b"<title>" not in body, (method, path, headers)
     for path, status in (("/", 200), ("/_stcore/health", 200), ("/_stcore/host-config", 200), (STREAM, 101)):
         assert answers(usual, path, Origin=own, **cookies)[0] == status
-    assert b"Log in" in answers(usual, Accept="text/html")[2]
+    assert b"Log in" in answers(usual, "/", Accept="text/html")[2]
 
 
 OTHER_ACCOUNT = """
