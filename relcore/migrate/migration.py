@@ -122,7 +122,7 @@ def verdict_of(
         if name in scores:
             gain = bootstrap.difference(scores[name], scores["keep"])
             change = f"{signed(gain.value)}, 95 %: {band(gain.low, gain.high)}"
-            parts.append(f"{means[name]} {how.format(short(weight, 2))} ({change})")
+            parts.append(f"{means[name]} {how.format(short(weight, 2).removesuffix('.00'))} ({change})")
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}; {on}.")
 
 
