@@ -117,9 +117,9 @@ def write_gallery(source: Path) -> None:
     cards = "\n".join(example(script, source) for script in scripts)
     (source / "docs" / "gallery" / "index.md").write_text(
         "# Gallery\n\nEach example is a script on data that comes with Relscope, and was run when"
-        " this site was built.\n\n"
+        " this site was built. A film shows what the app adds: [an anchor is dragged](../drag.md).\n\n"
         f"::::{{grid}} 1 2 3 3\n:gutter: 3\n:class-container: card-grid\n\n{cards}\n::::\n\n"
-        "```{toctree}\n:hidden:\n\n" + "\n".join(script.stem for script in scripts) + "\n```\n",
+        "```{toctree}\n:hidden:\n\n../drag\n" + "\n".join(script.stem for script in scripts) + "\n```\n",
         encoding="utf-8",
     )
 
