@@ -57,6 +57,7 @@ SYNONYMS = {
     "cuda": ("device",),
     "seeds": ("pairs", "states", "random-state"),
     "runs": ("states",),
+    "draws": ("states",),
     "verbose": ("quiet",),
 }
 

@@ -142,7 +142,7 @@ class Tally:
         if self.is_clear:
             better = self.option if self.other > self.keep else "keep"
             return Verdict(better, True, f"{MOVES[better]}: {told}.")
-        return Verdict("keep", False, f"Too close to call: {told}.")
+        return Verdict("keep", False, f"No clear preference: {told}.")
 
 
 def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:

@@ -110,10 +110,7 @@ def verdict_of(
         same = float(scores["keep"].queries.mean()) >= SAME_ROWS
         return Verdict("", False, f"{FINDS_THE_SAME if same else UNJUDGED} {told}")
     option, is_clear = decide(scores, bootstrap)
-    close = (
-        f"Too close to call: no option is clearly better than “{TITLES[option]}”, and at least one is not"
-        " clearly worse"
-    )
+    close = f"No option is clearly better than {_TOLD[option]}, and at least one is not clearly worse"
     told = MOVES[option] if is_clear else close
     if option == "keep" and is_clear:
         told += f", nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
@@ -131,6 +128,12 @@ MOVES = {
     "bridge": "Bridge: let new queries search the old vectors through the adapter",
     "twice": "Query both models: search the old vectors with both and add the scores",
     "re-embed": "Re-embed the corpus",
+}
+_TOLD = {
+    "keep": "keeping the old model",
+    "bridge": "bridging",
+    "twice": "querying both models",
+    "re-embed": "re-embedding",
 }
 _WITH = {
     "bridge": "with a bridge",
@@ -370,7 +373,12 @@ class Migration(Task[MigrationResult]):
     )
     compared: tuple[str, ...] = setting(("whitened", "in-place", "ridge"), choices=ADAPTERS)
     sizes: tuple[int, ...] = setting(SIZES, low=2)
-    draws: int = setting(3, low=1, help="Draws of the pairs per point of the curve.")
+    draws: int = setting(
+        3,
+        option="states",
+        low=1,
+        help="Number of random states, each with its own draw of pairs, per point of the curve.",
+    )
     k: int = setting(K, label="Results per query, k", low=1, help="Depth of the lists that are scored.")
     judgements: tuple[JudgedQuery, ...] = ()
     relevance: str = setting(

@@ -109,7 +109,7 @@ def test_the_sentence_has_every_number(base, bootstrap, rng):
         name: QueryScores(base + noise) for name, noise in (("keep", 0), ("bridge", rng.normal(0, 0.3, Q)))
     }
     assert verdict_of(even, bootstrap, **settings, relevance="labels").sentence.startswith(
-        "Too close to call: "
+        "No option is clearly better than "
     )
     unjudged = verdict_of(samples, bootstrap, **settings, relevance="neighbours")
     assert (unjudged.option, unjudged.is_clear) == ("", False)
