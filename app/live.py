@@ -25,14 +25,21 @@ from app.sharing import browser_key, is_same, key_in
 from app.workspace import Workspace
 from relcore.base.environment import resolve
 from relcore.base.errors import SpaceError
-from relcore.compare.live import FORMS, MOST_NUMBERS, LiveComparison, LiveRows, need_followed
+from relcore.compare.live import (
+    FORMS,
+    MOST_NUMBERS,
+    SCORE,
+    LiveAnswers,
+    LiveComparison,
+    LiveRows,
+    need_followed,
+    read_request,
+)
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
-from relcore.scores.comparison import LIVE_QUERIES
 from relcore.spaces.matching import Match
 
 ADDRESS = "/live"
-MOVE, PROBE, SCORE = range(3)  # what the panes ask for
 _MOST_OFFERS = 64  # of all sessions
 _REFUSED = 1008
 FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of more anchors one that moves is hardly seen
@@ -77,11 +84,13 @@ class Offer:
             *(settings.projection, settings.reduction, settings.oriented, settings.k, settings.convention),
         )
 
-    def comparison(self) -> LiveComparison:
-        rows = self.pair.source.rows(self.anchors)
-        projection, reduction = self.workspace.projection, self.workspace.reduction
+    def answers(self) -> LiveAnswers:
+        rows, settings = self.pair.source.rows(self.anchors).tolist(), self.workspace
+        projection, reduction = settings.projection, settings.reduction
         held = _rows(self.pair, self.view, projection.center, self.reference, reduction)
-        return LiveComparison(held, rows, projection, reduction, self.forms, self.shown)
+        following = LiveComparison(held, rows, projection, reduction, self.forms, self.shown)
+        k = compute.scored_neighbours(self.pair, self.anchors, settings.k, settings.convention)
+        return LiveAnswers(following, rows, self.shown, k, settings.convention)
 
 
 @compute.cached(4, key=lambda pair, view, center, *rest: (pair, view, center, rest[0] is None, rest[1]))
@@ -133,21 +142,22 @@ async def _connect(socket: WebSocket) -> None:
         return
     await socket.accept()
     with suppress(WebSocketDisconnect, SpaceError):
-        following = await asyncio.to_thread(offer.comparison)
-        await _answer(socket, offer, following)
+        await _answer(socket, await asyncio.to_thread(offer.answers))
     with suppress(RuntimeError, WebSocketDisconnect):  # closed by the other side
         await socket.close()
 
 
-async def _answer(socket: WebSocket, offer: Offer, following: LiveComparison) -> None:
-    """Answer the latest request of each kind; what came before it is late, and is dropped."""
+async def _answer(socket: WebSocket, answers: LiveAnswers) -> None:
+    """Answer the latest request of each kind; what came before it is late, and is dropped. Scores are given
+    up once the anchor moves again.
+    """
     waiting: dict[bool, np.ndarray] = {}
     came, ended = asyncio.Event(), asyncio.Event()
 
     async def listen() -> None:
         try:
             async for message in socket.iter_bytes():
-                request = _request(message, len(offer.shown))
+                request = read_request(message, len(answers.shown))
                 if request is not None:
                     waiting[request[1] == SCORE] = request
                     came.set()
@@ -165,41 +175,13 @@ async def _answer(socket: WebSocket, offer: Offer, following: LiveComparison) ->
             while waiting:
                 request = waiting.pop(False, None)
                 request = waiting.pop(True) if request is None else request
-                await socket.send_bytes(await asyncio.to_thread(_answered, offer, following, request))
+                answer = await asyncio.to_thread(answers.answer, request, lambda: False in waiting)
+                if answer:
+                    await socket.send_bytes(answer)
     finally:
         listening.cancel()
         with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
             await listening
-
-
-def _request(message: bytes, n: int) -> np.ndarray | None:
-    """A serial number, what is asked for, and two places among the shown rows: the anchor, and where it is
-    now; None for anything else.
-    """
-    if len(message) != 16:
-        return None
-    request = np.frombuffer(message, "<i4")
-    places = request[2:]
-    return request if MOVE <= request[1] <= SCORE and (places >= 0).all() and (places < n).all() else None
-
-
-def _answered(offer: Offer, following: LiveComparison, request: np.ndarray) -> bytes:
-    """The serial number and the kind, then the maps as float16, or three scores as float32."""
-    _, kind, anchor, place = map(int, request)
-    if kind == SCORE:
-        k, convention = offer.workspace.k, offer.workspace.convention
-        k = compute.scored_neighbours(offer.pair, offer.anchors, k, convention)
-        scores = following.scores(k, convention, LIVE_QUERIES)
-        return request[:2].tobytes() + np.array(scores, "<f4").tobytes()
-    first, row = offer.pair.source.rows(offer.anchors).tolist(), int(offer.shown[place])
-    if kind == PROBE:
-        anchors = [*first, row]
-    else:
-        moved = int(offer.shown[anchor])
-        anchors = [row if one == moved else one for one in first]
-    if len(set(anchors)) == len(anchors):  # else it lies on another anchor: all stays
-        following.become(anchors)
-    return b"".join((request[:2].tobytes(), *following.frame()))
 
 
 ROUTE = WebSocketRoute(ADDRESS, _connect)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -13,6 +14,7 @@ from app import messages, session
 from app.compute import cached
 from app.glossary.card import caption
 from app.glossary.terms import linked_html
+from app.plain_text import plain_html
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
 from relcore.represent.anchors import coinciding_anchors
@@ -119,3 +121,30 @@ def _cell(score: Score | None) -> str:
     filled = max(0.0, min(1.0, float(score)))
     parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
     return f'<td title="{escape(score.describe())}">{"".join(parts)}</td>'
+
+
+def bars(
+    title: str,
+    values: Mapping[str, Sequence[float]],
+    limit: float,
+    models: Sequence[str],
+    row: int | None = None,
+) -> str:
+    """A chart with a bar for each model under each name, as HTML; negative bars go to the left of the middle.
+
+    `row`: that of the pair whose similarities to the anchors these are. The panes change such bars while an
+    anchor is dragged.
+    """
+    shown = "".join(
+        f"<div><span>{plain_html(name)}</span>{''.join(_bar(value, limit) for value in pair)}</div>"
+        for name, pair in values.items()
+    )
+    legend = "".join(f"<span><i></i>{plain_html(name)}</span>" for name in models)
+    followed = "" if row is None else f' data-row="{row}"'
+    return f'<section class="relscope-bars"{followed}><h4>{title}</h4><p>{legend}</p>{shown}</section>'
+
+
+def _bar(value: float, limit: float) -> str:
+    share = float(np.clip(value / limit, -1, 1)) * 50
+    place = f"left:{50 + min(share, 0):.1f}%;width:{abs(share):.1f}%"
+    return f'<em><i style="{place}"></i></em><b>{short(value, 2)}</b>'

@@ -18,7 +18,7 @@ import numpy as np
 
 from relcore import LatentSpace, match
 from relcore.base.environment import described, resolve
-from relcore.compare.live import LiveComparison, LiveRows
+from relcore.compare.live import LiveComparison, LiveFrame, LiveRows
 from relcore.maps.pane_maps import OWN, pca_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.represent.representations import ProjectionSpec
@@ -139,7 +139,7 @@ def server(pair: Match, moves: int) -> None:
             anchors[rng.integers(len(anchors))] = int(rng.integers(len(rows)))
             live.become(list(dict.fromkeys(anchors)))
 
-        def framed(live: LiveComparison = live, moved: Callable[[], None] = moved) -> list[bytes]:
+        def framed(live: LiveComparison = live, moved: Callable[[], None] = moved) -> LiveFrame:
             moved()
             return live.frame()
 
@@ -148,7 +148,7 @@ def server(pair: Match, moves: int) -> None:
         for n_queries in (300, 2000):
             work = lambda live=live, n=n_queries: live.scores(n_queries=n)  # noqa: E731
             spread(f"{name}_scores_of_{n_queries}_queries_ms", timed(work, 9))
-        say(f"{name}_bytes_a_frame", sum(map(len, live.frame())))
+        say(f"{name}_bytes_a_frame", sum(map(len, live.frame().maps)))
     before = memory()
     for _ in range(LEVEL):
         framed()

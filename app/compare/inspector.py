@@ -15,8 +15,11 @@ from app.compare.selection import FULL_HELP, LIMIT_HELP, n_offered, offered
 from app.components.rows import SearchAnswer, row_links, row_search
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
+from app.live import FEW
 from app.panes import anchors_among, selected
 from app.plain_text import plain, plain_html
+from app.tables import bars
+from app.workspace import Workspace
 from relcore.base.numbers import counted, short
 from relcore.compare import columns
 from relcore.maps.views import MOST_PIVOTS
@@ -142,6 +145,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         st.html(f'<p class="relscope-facts">{" · ".join(plain_html(fact) for fact in facts if fact)}</p>')
     _neighbours(pair, identifier)
     workspace = session.workspace()
+    _similarities(pair, workspace, row, identifier)
     is_anchor, pinned = identifier in workspace.anchors, identifier in workspace.pinned
     full = not (is_anchor or offered((identifier,), workspace.anchors))
     st.button(
@@ -180,6 +184,18 @@ def _neighbours(pair: Match, identifier: str) -> None:
         f"The {k} nearest neighbours in each {form} space, by cosine{after}. Shaded ids are neighbours in"
         " both. Click one to inspect it."
     )
+
+
+def _similarities(pair: Match, workspace: Workspace, row: int, identifier: str) -> None:
+    """The row as its similarities to the anchors, if they are few, in both models."""
+    anchors, projection = workspace.anchors, workspace.projection
+    if not 1 < len(anchors) <= FEW or projection.similarity != "cosine":
+        return
+    similar = np.stack([space[row] for space in compute.represent(pair, "relative", anchors, projection)])
+    names = [f"★{number} {anchor}" for number, anchor in enumerate(anchors, 1)]
+    values = dict(zip(names, map(tuple, similar.T.tolist()), strict=True))
+    title = f"“{plain_html(cut(identifier, _NOTE))}” by its similarities to the anchors"
+    st.html(bars(title, values, 1.0, distinct_names((pair.source, pair.target)), row))
 
 
 @compute.cached(256)

@@ -61,12 +61,37 @@ function found(share) {
   }
 }
 
+/* The bars of similarity in the inspector follow, too. */
+const earlier = new WeakMap(); // of each row of bars, what it showed before
+const barsShown = () => document.querySelector(".relscope-bars[data-row]");
+
+function moved(number, similar, id) {
+  const shown = barsShown();
+  if (!shown) return;
+  const rows = shown.querySelectorAll(":scope > div");
+  if (number < 0) {
+    for (const row of rows) if (earlier.has(row)) row.innerHTML = earlier.get(row);
+    return;
+  }
+  const row = rows[number];
+  if (!row) return;
+  if (!earlier.has(row)) earlier.set(row, row.innerHTML);
+  row.firstChild.textContent = `★${number + 1} ${id}`;
+  row.querySelectorAll("em > i").forEach((bar, side) => {
+    const share = 50 * clamp(similar[side], -1, 1);
+    Object.assign(bar.style, { left: `${50 + Math.min(share, 0)}%`, width: `${Math.abs(share)}%` });
+  });
+  row.querySelectorAll(":scope > b").forEach((text, side) => (text.textContent = decimals(similar[side], 2)));
+}
+
 export default function ({ data, parentElement, setTriggerValue }) {
   arrived(parentElement, unpack(data), {
     send: (events) => setTriggerValue("events", events),
     load,
     open,
     found,
+    moved,
+    watched: () => Number(barsShown()?.dataset.row ?? -1),
     background: "var(--st-background-color)",
     scroller: (root) => root.closest('[data-testid="stMain"]'),
     content: (root) => root.closest('[data-testid="stMainBlockContainer"]'),

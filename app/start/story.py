@@ -3,7 +3,7 @@ steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +18,10 @@ from app.glossary.terms import linked, linked_html, term_html
 from app.places import DATA, EXPLORE, MIGRATE, go
 from app.plain_text import plain_html
 from app.saving import DEFAULT_ANCHORS, STEP
+from app.tables import bars
 from app.widgets import choose_pair
 from app.workspace import BUNDLED, Workspace
-from relcore.base.numbers import percent, short
+from relcore.base.numbers import percent
 from relcore.compare import lesson
 from relcore.maps.pane_maps import OWN, orient_pairs
 from relcore.maps.views import View, default_view
@@ -212,24 +213,6 @@ def share_number(found: Score, meaning: str) -> str:
     )
 
 
-def bars(
-    title: str, values: Mapping[str, Sequence[float]], limit: float, models: Sequence[str] = MODELS
-) -> str:
-    """A chart with a bar for each model under each name; negative bars go to the left of the middle."""
-    rows = "".join(
-        f"<div><span>{plain_html(name)}</span>{''.join(_bar(value, limit) for value in pair)}</div>"
-        for name, pair in values.items()
-    )
-    legend = "".join(f"<span><i></i>{name}</span>" for name in models)
-    return f'<section class="relscope-bars"><h4>{title}</h4><p>{legend}</p>{rows}</section>'
-
-
-def _bar(value: float, limit: float) -> str:
-    share = float(np.clip(value / limit, -1, 1)) * 50
-    place = f"left:{50 + min(share, 0):.1f}%;width:{abs(share):.1f}%"
-    return f'<em><i style="{place}"></i></em><b>{short(value, 2)}</b>'
-
-
 def columns(shares: Mapping[str, float | None], now: str) -> str:
     """A chart with a column for each name: the share of rows that match; none if it was not tried yet."""
     drawn = "".join(
@@ -357,12 +340,22 @@ def _word_by_anchors() -> None:
     with left:
         names = [f"coordinate {place}" for place in range(1, len(RULERS) + 1)]
         st.html(
-            bars("Its first eight coordinates", _rows(names, coordinates), float(np.abs(coordinates).max()))
+            bars(
+                "Its first eight coordinates",
+                _rows(names, coordinates),
+                float(np.abs(coordinates).max()),
+                MODELS,
+            )
         )
     with right:
         names = [f"★ {name}" for name in RULERS]
         st.html(
-            bars("Its similarities to eight anchors", _rows(names, similar), float(np.abs(similar).max()))
+            bars(
+                "Its similarities to eight anchors",
+                _rows(names, similar),
+                float(np.abs(similar).max()),
+                MODELS,
+            )
         )
 
 

@@ -35,10 +35,13 @@ HELD = 8  # frames that show the first picture, before the pointer moves
 A_FRAME = 80  # milliseconds
 ANSWERED = "!document.querySelector('.ls-live.ls-old')"
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-# Without tools and the class of other words; the scores stand where the tools were, so they cover no title.
+# Without tools and the class of other words; the scores stand where the tools were.
 LOOK = """
 .ls-root :is(.ls-toolbar, .ls-caption) { visibility: hidden }
-.ls-root .ls-live { top: -36px; left: auto; right: 0; transform: none; max-width: none; font-size: 12px }
+.ls-root .ls-legends { position: static }
+.ls-root .ls-legends > * { visibility: visible !important }
+.ls-root .ls-bar { position: relative }
+.ls-root .ls-live { left: auto; right: 0; font-size: 12px }
 .ls-root .ls-chip[data-class="0.5"] { display: none }
 """
 # A screenshot has no pointer.

@@ -8,7 +8,8 @@ scatter Bᵀ M B that the axes of PCA follow from, M (d, d) the scatter of U. Th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,10 +24,12 @@ from relcore.maps.reduction import ReductionSpec, aligned, facing, leading_axes
 from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import inverse_root
 from relcore.scores.cka import CkaSums, SpaceSums
+from relcore.scores.comparison import LIVE_QUERIES
 from relcore.spaces.matching import Match
 from relcore.spaces.split import Split
 
 FORMS = ("relative", "whitened", TWO)  # whose maps follow
+N_NEAR = 10  # nearest rows that light up
 MOST_NUMBERS = 2**26  # in the unit rows of a space in the memory of a CPU: 268 MB
 
 
@@ -39,6 +42,19 @@ class LiveScores(NamedTuple):
     top1: float
     mrr: float
     cka: float
+
+
+class LiveFrame(NamedTuple):
+    """The maps as little-endian float16 (2, m), form by form and space by space, and the shown rows nearest
+    to one row, nearest first, in either space, (2, k) int64.
+    """
+
+    maps: list[bytes]
+    near: np.ndarray
+
+
+class Overtaken(Exception):
+    """Scores are given up, as an anchor moves again."""
 
 
 class LiveRows:
@@ -206,21 +222,36 @@ class LiveComparison:
             found[form] = pictures if form == TWO else aligned(pictures, self.reduction)
         return found
 
-    def frame(self) -> list[bytes]:
-        """The maps as little-endian float16 (2, m), form by form and space by space; each axis in units of
-        its range, −1 … 1, as the panes draw it.
+    def frame(self, chosen: np.ndarray | None = None, row: int | None = None, k: int = N_NEAR) -> LiveFrame:
+        """The maps with each axis in units of its range over all shown rows, −1 … 1, as the panes draw it: of
+        all shown rows, or of those `chosen` by their places (m,).
+
+        `row`: the one whose k nearest rows are wanted, by cosine in either space.
         """
         where = self.where
-        if self.reduction.align:
-            pictures = [picture for both in self.maps().values() for picture in both]
-            return [where.full_range(where.put(picture.T)).tobytes() for picture in pictures]
-        frames = []
-        for form in self.forms:
-            for units, (weights, _) in zip(self.shown, self._weights(form), strict=True):
+        n_near = 0 if row is None else min(k, len(self.shown[0]))
+        asked = [[] if row is None else [self.held.anchor(side, row)[:, None]] for side in (0, 1)]
+        near = np.empty((2, n_near), dtype=np.int64)
+        weights = [[] if self.reduction.align else self._weights(form) for form in self.forms]
+        drawn: list[list[Array]] = []
+        for side, units in enumerate(self.shown):
+            # One pass over the rows for all maps and the similarities.
+            columns = [*(both[side][0] for both in weights if both), *asked[side]]
+            if columns:
                 with where.exact():
-                    axes = where.product(where.put(weights.T.astype(np.float32)), units.T, "axes")
-                frames.append(where.full_range(axes).tobytes())
-        return frames
+                    made = where.put(np.hstack(columns).T.astype(np.float32))
+                    axes = where.product(made, units.T, f"axes {side}")
+                if n_near:
+                    near[side] = where.largest(axes[-1], n_near)
+            drawn.append(
+                [] if self.reduction.align else [axes[2 * i : 2 * i + 2] for i in range(len(weights))]
+            )
+        if self.reduction.align:
+            drawn = [list(one) for one in zip(*self.maps().values(), strict=True)]
+            drawn = [[where.put(picture.T) for picture in one] for one in drawn]
+        in_order = [one for both in zip(*drawn, strict=True) for one in both]
+        chosen = None if chosen is None else where.put(np.concatenate([chosen, near.ravel()]))
+        return LiveFrame([where.full_range(one, chosen).tobytes() for one in in_order], near)
 
     def _drawn(self, units: Array, weights: np.ndarray, offset: np.ndarray) -> Array:
         where = self.where
@@ -269,21 +300,37 @@ class LiveComparison:
 
     # Scores.
 
-    def scores(self, k: int = 10, convention: str = "paper", n_queries: int | None = 300) -> LiveScores:
-        """The scores of the relative rows, as `score_forms` gives them but for rounding."""
+    def scores(
+        self,
+        k: int = 10,
+        convention: str = "paper",
+        n_queries: int | None = 300,
+        overtaken: Callable[[], bool] = lambda: False,
+    ) -> LiveScores:
+        """The scores of the relative rows, as `score_forms` gives them but for rounding.
+
+        Raises Overtaken as soon as `overtaken()`.
+        """
         ids = self.held.pair.ids
         if len(self.anchors) == 1:  # all directions are ±1, so that nothing is nearer than the rest
             return LiveScores(np.nan, np.nan, self._cka(Split.held_out(ids, np.array(self.anchors)).untested))
         split = Split.held_out(ids, np.array(self.anchors))
         queries, left_out = split.queries(n_queries), split.untested
-        ranks = [self._ranks(0, 1, queries, left_out)]
+        ranks = [self._ranks(0, 1, queries, left_out, overtaken)]
         if convention == "mutual":
-            ranks.append(self._ranks(1, 0, queries, left_out))
+            ranks.append(self._ranks(1, 0, queries, left_out, overtaken))
         reciprocal = np.mean([np.where(rank <= k, 1 / rank, 0.0) for rank in ranks], axis=0)
         top1 = float(np.mean(ranks[0] == 1)) if convention == "paper" else np.nan
         return LiveScores(top1, float(reciprocal.mean()), self._cka(left_out))
 
-    def _ranks(self, one: int, other: int, queries: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+    def _ranks(
+        self,
+        one: int,
+        other: int,
+        queries: np.ndarray,
+        left_out: np.ndarray,
+        overtaken: Callable[[], bool],
+    ) -> np.ndarray:
         """The rank (q,) of the row of each query in the other space, 1 the nearest, among the rows that are
         not left out.
         """
@@ -298,6 +345,8 @@ class LiveComparison:
             above = np.zeros(len(queries), dtype=np.int64)
             size = where.rows_at_once(where.search_rows, 4 * (3 * len(queries) + sum(turns[1].shape)))
             for block in row_blocks(len(self.held.pair), size):
+                if overtaken():
+                    raise Overtaken
                 products = where.product(asked, self._unit(every[other][block], turn).T, "products")
                 here = np.flatnonzero((queries >= block.start) & (queries < block.stop))
                 # Itself by another product, whose last digit may differ.
@@ -335,6 +384,76 @@ class LiveComparison:
         n = len(self.held.pair) - len(left_out)
         sides = [SpaceSums(squares[side, side], None, 0.0, 0.0) for side in (0, 1)]
         return float(CkaSums(n, squares[0, 1], *sides).value())
+
+
+# What the panes ask for while an anchor moves, wherever they are shown.
+
+MOVE, PROBE, SCORE = range(3)
+_LEAST, _MOST_EXTRA = 6, 4096  # numbers of a request: at least; of more rows at most
+
+
+def read_request(message: bytes, n: int) -> np.ndarray | None:
+    """The numbers of a request by panes of n rows, int32: serial number, kind, the places of the anchor
+    and of the row where it is now, the row of the pair whose similarities are shown or −1, how many rows are
+    drawn or 0 for all, then the places of more rows that are wanted. None for anything else.
+    """
+    if len(message) % 4 or not 4 * _LEAST <= len(message) <= 4 * (_LEAST + _MOST_EXTRA):
+        return None
+    request = np.frombuffer(message, "<i4")
+    places = request[[2, 3, *range(_LEAST, len(request))]]
+    known = MOVE <= request[1] <= SCORE and 0 <= request[5] <= n and request[4] >= -1
+    return request if known and (places >= 0).all() and (places < n).all() else None
+
+
+@dataclass(frozen=True)
+class LiveAnswers:
+    """Answers to the requests of panes that show the rows `shown` (m,) of a pair, with `anchors` (k,).
+
+    Both are row numbers.
+    """
+
+    following: LiveComparison
+    anchors: Sequence[int]
+    shown: np.ndarray
+    k: int = 10
+    convention: str = "paper"
+
+    def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
+        """The serial number and the kind of a request, then three scores as float32; or how many rows are
+        near and how many have places, as int32, the places of the near ones of both spaces, the similarities
+        of the row that is shown to the anchor as float32, and the maps as float16. Nothing for scores that
+        are `overtaken()` by a movement.
+        """
+        _, kind, anchor, place, watched, most, *more = map(int, request)
+        following, head = self.following, request[:2].tobytes()
+        if kind == SCORE:
+            try:
+                scores = following.scores(self.k, self.convention, LIVE_QUERIES, overtaken)
+            except Overtaken:
+                return b""
+            return head + np.array(scores, "<f4").tobytes()
+        row, moved = int(self.shown[place]), int(self.shown[anchor])
+        if kind == PROBE:
+            anchors = [*self.anchors, row]
+        else:
+            anchors = [row if one == moved else one for one in self.anchors]
+        if len(set(anchors)) == len(anchors):  # else it lies on another anchor: all stays
+            following.become(anchors)
+        n = len(self.shown)
+        chosen = np.array([*sampled_places(n, most), *more]) if 0 < most < n else None
+        maps, near = following.frame(chosen, row)
+        similar = [np.nan, np.nan]
+        if watched < len(following.held.pair) and watched >= 0:
+            anchor_of = following.held.anchor
+            similar = [anchor_of(side, row) @ anchor_of(side, watched) for side in (0, 1)]
+        about = np.array([near.shape[1], n if chosen is None else len(chosen) + near.size], "<i4")
+        numbers = near.astype("<i4").tobytes(), np.array(similar, "<f4").tobytes()
+        return b"".join((head, about.tobytes(), *numbers, *maps))
+
+
+def sampled_places(n: int, most: int) -> np.ndarray:
+    """The places (most,) of `most` of n rows at equal steps, as hand.js takes them."""
+    return np.arange(most) * n // most
 
 
 def need_followed(projection: ProjectionSpec, reduction: ReductionSpec, forms: Sequence[str] = ()) -> None:

@@ -91,13 +91,20 @@ class NumpyDevice:
         """All rows (n, d) as float32 in one array on the device."""
         return self.rows(X[:])
 
-    def full_range(self, axes: Array) -> np.ndarray:
-        """Axes (c, n) as float16 in units of the range of each, −1 … 1; 0 where one has none."""
+    def full_range(self, axes: Array, chosen: Array | None = None) -> np.ndarray:
+        """Axes (c, n) as float16 in units of the range of each, −1 … 1; 0 where one has none. Of all columns,
+        or of those `chosen` by number (m,).
+        """
         low, high = axes.min(axis=1, keepdims=True), axes.max(axis=1, keepdims=True)
         half = (high - low) / 2
-        units = axes - (low + high) / 2
+        units = (axes if chosen is None else axes[:, chosen]) - (low + high) / 2
         units /= np.where(half > 0, half, 1)
         return units.astype("<f2")
+
+    def largest(self, values: Array, k: int) -> np.ndarray:
+        """The places (k,) of the largest of values (n,), the largest first."""
+        best = np.argpartition(values, -k)[-k:] if k < len(values) else np.arange(len(values))
+        return best[np.argsort(-values[best], kind="stable")]
 
     def exact(self) -> AbstractContextManager:
         """While it lasts, products keep all digits of float32."""
@@ -236,11 +243,14 @@ class TorchDevice:
             out[start : start + _GATHERED] = self.put(X[start : start + _GATHERED])
         return out
 
-    def full_range(self, axes: Array) -> np.ndarray:
+    def full_range(self, axes: Array, chosen: Array | None = None) -> np.ndarray:
         low, high = axes.amin(1, keepdim=True), axes.amax(1, keepdim=True)
-        half = (high - low) / 2
-        units = (axes - (low + high) / 2) / self._torch.where(half > 0, half, 1)
+        half, kept = (high - low) / 2, axes if chosen is None else axes[:, chosen]
+        units = (kept - (low + high) / 2) / self._torch.where(half > 0, half, 1)
         return self.get(units.half())
+
+    def largest(self, values: Array, k: int) -> np.ndarray:
+        return self.get(values.topk(k).indices)
 
     def keeps(self, X: Rows) -> bool:
         """Whether the rows stay on the device once they are there."""

@@ -67,8 +67,7 @@ class DensePane {
 
   /* While an anchor moves: one row in so many as a point, where it is now. */
   follow(most) {
-    const step = Math.max(1, this.n / most);
-    const rows = Uint32Array.from({ length: Math.floor(this.n / step) }, (_, i) => Math.floor(i * step)).filter((row) => !(this.flags[row] & HIDDEN));
+    const rows = Uint32Array.from(this.pane.sampled ?? sampled(this.n, Math.min(this.n, most))).filter((row) => !(this.flags[row] & HIDDEN));
     this.upload(rows, null);
     [this.asPoints, this.final, this.inView] = [true, true, rows.length];
     this.pane.density.style.visibility = "hidden";

@@ -42,6 +42,7 @@ function listenTo(pane) {
   });
   const end = (event) => {
     if (!drag) return;
+    pane.pointer = at(event);
     const { moved, tool, path } = drag;
     drag = null;
     pane.lasso.removeAttribute("d");

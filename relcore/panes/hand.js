@@ -5,9 +5,12 @@
    What happens is told by events "ls-hand" of the root, { what, serial, time }, for those who check or measure: "asked" has the time of the
    movement. */
 
-const RESTED = 50; // milliseconds without a movement, after which all points are drawn and scores are asked for
+const RESTED = 50; // milliseconds without a movement after the last picture, after which all points are drawn and scores are asked for
 const MOST_FOLLOWING = { software: 3000, card: 60000 }; // points that are drawn while the hand moves
-const [MOVE, PROBE, SCORE] = [0, 1, 2]; // what the channel is asked for
+const FEWEST_FOLLOWING = 1000; // where a picture takes longer than SLOW milliseconds, down to so many
+const SLOW = 30;
+const MOST_ASKED = 60000; // rows; of more only those that are drawn are asked for while the hand moves
+const [MOVE, PROBE, SCORE] = [0, 1, 2]; // what the channel is asked for, see `read_request` in Python
 const HEAD = 8; // bytes of an answer before its numbers: serial and kind
 const HALVES = new Float32Array(65536); // what each float16 is; filled when it is first needed
 
@@ -23,7 +26,33 @@ function halves() {
 
 /* `share` as words quote it, `number` as tables show it. */
 const percent = (share) => (share >= 0.0095 || !share ? `${Math.round(100 * share)} %` : `${(100 * share).toPrecision(1).replace(/^0/, "")} %`);
-const decimals = (number) => (Number.isNaN(number) ? "–" : number.toFixed(3).replace(/^(-?)0/, "$1").replace("-", "−"));
+const decimals = (number, digits = 3) => (Number.isNaN(number) ? "–" : number.toFixed(digits).replace(/^(-?)0/, "$1").replace("-", "−"));
+
+/* The places of `most` of n rows at equal steps; see `sampled_places` in Python. */
+const sampled = (n, most) => Array.from({ length: most }, (_, i) => Math.floor((i * n) / most));
+
+/* Near: rings about the rows that are nearest to an anchor which moves, strong where they are so in the other model, too. */
+class Near {
+  constructor() {
+    this.root = element("g", "ls-near");
+    this.rows = [];
+  }
+
+  set(rows, others) {
+    this.rows = rows;
+    const shared = new Set(others);
+    const rings = Array.from(rows, (row) => element("circle", shared.has(row) ? "ls-shared" : "", { r: 6 }));
+    this.root.replaceChildren(...rings);
+  }
+
+  place(pixel) {
+    this.rows.forEach((row, i) => {
+      const [x, y] = pixel(row);
+      this.root.children[i].setAttribute("cx", x.toFixed(1));
+      this.root.children[i].setAttribute("cy", y.toFixed(1));
+    });
+  }
+}
 
 class Hand {
   constructor(owner) {
@@ -61,14 +90,14 @@ class Hand {
     this.channel?.close();
     const channel = this.owner.place.open?.(live, (answer) => this.channel === channel && this.answered(answer), () => this.lost(channel));
     this.channel = channel ? Object.assign(channel, { name: live.name }) : null;
-    this.waiting = this.next = false;
+    [this.waiting, this.next] = [null, false];
   }
 
   lost(channel) {
     if (this.channel !== channel) return;
     this.refused = channel.name; // asked again with the next anchors
     this.channel = null;
-    this.waiting = this.next = false;
+    [this.waiting, this.next] = [null, false];
     this.tell("lost");
   }
 
@@ -91,8 +120,8 @@ class Hand {
     this.showStars();
     this.strip.textContent = this.said();
     this.strip.classList.add("ls-old");
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.rest(), RESTED);
+    this.resting = false;
+    this.restSoon();
     this.ask();
   }
 
@@ -112,64 +141,104 @@ class Hand {
     }
   }
 
-  /* One question at a time: a movement before its answer waits, and takes the place of one that waits. */
-  ask(kind = this.held.kind) {
+  /* How many points are drawn while the hand moves: fewer once a picture took long. */
+  get most() {
+    const { points } = this.owner.panes[0];
+    return this.fewest ?? MOST_FOLLOWING[points.inSoftware ? "software" : "card"];
+  }
+
+  /* Ask for the maps with the anchor where it is now, of very many rows for a sample of them, or `all`. One question at a time: a movement
+     before its answer waits, and takes the place of one that waits. */
+  ask(all = false) {
     if (!this.channel) return;
     if (this.waiting) {
-      this.dropped += this.next && kind !== SCORE;
+      this.dropped += this.next;
       this.next = true;
       return;
     }
-    this.waiting = true;
-    this.serial++;
-    const { row, to } = this.held;
-    this.channel.send(Int32Array.of(this.serial, kind, Math.max(row, 0), Math.max(to, 0)));
-    this.tell("asked", this.movedAt);
+    const [{ row, to, kind }, { n }] = [this.held, this.owner.header];
+    const most = all || n <= MOST_ASKED ? 0 : this.most;
+    const more = most ? [...this.owner.anchors, to] : [];
+    this.waiting = { rows: most ? [...sampled(n, most), ...more] : null };
+    this.send(kind, row, to, this.owner.place.watched?.() ?? -1, most, ...more);
+  }
+
+  send(kind, row = 0, to = 0, ...others) {
+    this.channel.send(Int32Array.of(++this.serial, kind, Math.max(row, 0), Math.max(to, 0), ...others));
+    this.tell("asked", this.serial, this.movedAt);
   }
 
   answered(answer) {
-    this.waiting = false;
+    const [serial, kind] = new Int32Array(answer, 0, 2);
+    if (kind === SCORE) {
+      if (this.held && serial === this.serial) this.score(new Float32Array(answer, HEAD, 3));
+      return;
+    }
+    const rows = this.waiting?.rows;
+    this.waiting = null;
     if (!this.held) return;
-    const [, kind] = new Int32Array(answer, 0, 2);
-    if (kind === SCORE) this.score(new Float32Array(answer, HEAD, 3));
-    else this.follow(answer);
+    this.shown = serial;
+    this.follow(answer, rows);
     if (this.next) {
       this.next = false;
       this.ask();
     }
   }
 
-  follow(answer) {
-    const [{ n }, known] = [this.owner.header, halves()];
-    this.tell("data");
+  /* Show the places of an answer, those of all rows or of the ones asked for, and what is near. */
+  follow(answer, asked) {
+    this.tell("data", this.shown);
+    this.came = performance.now();
+    const { owner, held } = this;
+    const [k, m] = new Int32Array(answer, HEAD, 2);
+    const near = [0, 1].map((side) => new Int32Array(answer, HEAD + 8 + 4 * k * side, k));
+    const similar = new Float32Array(answer, HEAD + 8 + 8 * k, 2);
+    const [known, first] = [halves(), HEAD + 16 + 8 * k];
+    const rows = asked && [...asked, ...near[0], ...near[1]];
     this.live.panes.forEach((number, i) => {
-      const [pane, places] = [this.owner.panes[number], new Uint16Array(answer, HEAD + 4 * n * i, 2 * n)];
+      const [pane, places] = [owner.panes[number], new Uint16Array(answer, first + 4 * m * i, 2 * m)];
       if (!this.saved.has(pane)) this.saved.set(pane, { units: pane.units, dense: pane.dense });
-      const units = new Float32Array(2 * n);
-      for (let row = 0; row < n; row++) {
-        units[2 * row] = known[places[row]];
-        units[2 * row + 1] = known[places[n + row]];
+      const before = this.saved.get(pane).units;
+      const units = !rows ? new Float32Array(2 * m) : pane.units === before ? before.slice() : pane.units;
+      for (let j = 0; j < m; j++) {
+        const row = rows ? rows[j] : j;
+        units[2 * row] = known[places[j]];
+        units[2 * row + 1] = known[places[m + j]];
       }
-      pane.follow(units, this.resting ? 0 : MOST_FOLLOWING[pane.points.inSoftware ? "software" : "card"]);
+      pane.follow(units, this.resting ? 0 : this.most, rows);
+      if (this.resting) pane.settle();
     });
-    this.resting = false;
-    this.awaited = new Set(this.live.panes.map((number) => this.owner.panes[number]));
+    owner.panes.forEach((pane, i) => {
+      pane.near.set(near[i % 2], near[1 - (i % 2)]);
+      pane.near.place((row) => pane.pixel(row));
+    });
+    owner.place.moved?.(owner.anchors.indexOf(held.row), similar, owner.idOf(held.to));
+    this.awaited = new Set(this.live.panes.map((number) => owner.panes[number]));
   }
 
   /* A pane is drawn. */
   drawn(pane) {
-    if (this.awaited?.delete(pane) && !this.awaited.size) this.tell("drawn");
+    if (!this.awaited?.delete(pane) || this.awaited.size) return;
+    this.tell("drawn", this.shown);
+    if (!this.held || this.resting) return;
+    if (performance.now() - this.came > SLOW && pane.points.inSoftware) this.fewest = Math.max(FEWEST_FOLLOWING, Math.round(this.most / 1.5));
+    this.restSoon();
   }
 
-  /* The hand rests: all points, and the scores. */
+  restSoon() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.rest(), RESTED);
+  }
+
+  /* The hand rests: the scores, and all points. */
   rest() {
-    if (!this.held) return;
-    if (this.waiting) {
-      this.timer = setTimeout(() => this.rest(), RESTED);
-      return;
-    }
-    for (const pane of this.saved.keys()) pane.settle();
-    this.ask(SCORE);
+    if (!this.held || this.resting) return;
+    if (this.waiting) return this.restSoon();
+    this.resting = true;
+    const sampled = [...this.saved.keys()].some((pane) => pane.sampled);
+    if (this.channel && sampled) this.ask(true);
+    if (this.channel) this.send(SCORE, 0, 0, -1, 0);
+    if (!sampled) for (const pane of this.saved.keys()) pane.settle();
   }
 
   score([share, rank, cka]) {
@@ -190,7 +259,7 @@ class Hand {
     const [from, to] = [owner.idOf(held.row), owner.idOf(held.to)];
     const share = held.share >= 0 ? ` ${percent(held.share)} of the rows are their own nearest neighbour in the other model.` : "";
     this.spoken.textContent = `Anchor ${number} moved from “${from}” to “${to}”.${share}`;
-    for (const pane of this.saved.keys()) pane.settle();
+    for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
     this.let();
     this.released = true; // the places of these panes are those of the channel until Python has answered
     owner.report({ kind: "anchor", row: held.row, to: held.to });
@@ -209,6 +278,7 @@ class Hand {
     }
     this.strip.textContent = "";
     owner.place.found?.(null);
+    owner.place.moved?.(-1);
   }
 
   let() {
@@ -217,7 +287,10 @@ class Hand {
     this.next = false;
     this.owner.root.classList.remove("ls-moving");
     this.owner.hovered(-1);
-    for (const pane of this.owner.panes) pane.setRing(-1);
+    for (const pane of this.owner.panes) {
+      pane.setRing(-1);
+      pane.near.set([], []);
+    }
   }
 
   /* A new payload: whether the places in this pane are still those of the channel, so that the payload's count even where they are the same. */
@@ -270,8 +343,8 @@ class Hand {
     this.moveTo(hoverRow);
   }
 
-  tell(what, time = performance.now()) {
-    this.owner.root.dispatchEvent(new CustomEvent("ls-hand", { detail: { what, serial: this.serial, time } }));
+  tell(what, serial = this.serial, time = performance.now()) {
+    this.owner.root.dispatchEvent(new CustomEvent("ls-hand", { detail: { what, serial, time } }));
   }
 
   dispose() {

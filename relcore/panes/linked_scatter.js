@@ -4,6 +4,9 @@
      send(events): takes all events that Python has not answered yet, the oldest first;
      load(address): gives a promise of the Blob of a file that the payload names;
      open(live, answered, ended), optional: opens a channel { send, close } for an anchor that is dragged, see `Hand`;
+     watched(), optional: gives the row whose similarities to the anchors are shown, or -1;
+     moved(number, similar, id), optional: hears where an anchor moves: its number, from 0 on, these similarities to it in both models, and the
+     id of its row; number -1 where it is back;
      found(share), optional: hears which share of the rows are their own nearest neighbour while it is dragged, null for that of before;
      background: the CSS colour of the page behind the panes;
      scroller(root), content(root): the element that scrolls the page, and the one that holds all of it; by default the document's. */
@@ -45,9 +48,10 @@ class LinkedScatter {
     this.hand = new Hand(this);
     this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
     this.toolbar.press("names", true);
+    this.legend.root.append(this.hand.strip);
     this.grid = element("div", "ls-grid");
     this.hint = element("div", "ls-hint", { hidden: "" }, "Click a map to zoom with the wheel, or hold Ctrl");
-    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.strip, this.hand.fewer);
+    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.fewer);
     this.caption = element("figcaption", "ls-caption");
     this.tip = new Tip();
     const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.hand.spoken, this.status, this.toolbar.root));
@@ -287,6 +291,7 @@ class LinkedScatter {
     this.root.dataset.anchors = this.anchors.length;
     this.root.dataset.hidden = this.legend.hidden;
     this.root.dataset.pictures = this.panes.map((pane) => pane.picture).join(" ");
+    if (!this.hand.held) for (const pane of this.panes) pane.feel();
     this.root.dataset.views = JSON.stringify(this.panes.map(({ view }) => [view.x, view.y, view.zoom]));
   }
 

@@ -46,12 +46,13 @@ class Pane {
     this.canvas = element("canvas", "ls-points");
     this.key = new DensityKey();
     this.stars = new Stars();
+    this.near = new Near();
     this.names = new Names();
     this.moving = new Moving(this);
     this.turn = FACING;
     this.lasso = element("path", "ls-lasso");
     this.ring = element("circle", "ls-ring", { r: 8, visibility: "hidden" });
-    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.stars.root, this.names.root, this.ring, this.lasso);
+    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.near.root, this.stars.root, this.names.root, this.ring, this.lasso);
     this.plot = element("div", "ls-plot", {}, this.density, this.canvas, this.overlay, this.key.root);
     this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot);
     this.points = pointsOn(this.canvas);
@@ -86,6 +87,7 @@ class Pane {
     this.owner.hovered(-1, this); // another row may be under the pointer now
     this.dense?.dispose();
     this.dense = places instanceof Uint16Array ? new DensePane(this, places, this.owner.turns) : null;
+    this.unfollow();
     this.root.dataset.dense = this.dense ? places.length / 2 : "";
     this.density.style.visibility = "hidden";
     this.regroup = true;
@@ -138,9 +140,11 @@ class Pane {
     this.points.upload("position", this.units);
   }
 
-  /* The places while an anchor moves, in units; of many rows `most` are drawn, of very many as points. */
-  follow(units, most) {
-    [this.glide, this.units, this.following] = [null, units, most];
+  /* The places while an anchor moves, in units; of many rows `most` are drawn, of very many as points. `sampled`: the rows whose places
+     these are, where not all. */
+  follow(units, most, sampled = null) {
+    Object.assign(this, { glide: null, units, following: most, sampled, unsettled: true });
+    this.names.root.style.display = sampled ? "none" : "";
     this.moving.forget();
     if (!this.dense) this.points.upload("position", units);
     this.redraw();
@@ -148,15 +152,21 @@ class Pane {
 
   /* The hand that moves an anchor rests: all rows are drawn. */
   settle() {
-    if (!this.following) return;
-    this.following = 0;
+    if (!this.unsettled) return;
+    this.unfollow();
     if (this.dense) this.dense = this.dense.at(stepsOf(this.units));
     this.redraw();
   }
 
+  unfollow() {
+    [this.following, this.sampled, this.unsettled] = [0, null, false];
+    this.names.root.style.display = "";
+  }
+
   /* The places before an anchor moved. */
   back(units, dense) {
-    [this.units, this.following, this.dense] = [units, 0, dense];
+    this.unfollow();
+    [this.units, this.dense] = [units, dense];
     if (dense) [dense.points, dense.restyle] = [null, true];
     else this.points.upload("position", units);
     this.redraw();
@@ -227,7 +237,8 @@ class Pane {
     if (this.dense?.hasPoints !== false || !this.blank) this.points.draw({ scale, offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, ...this.owner.brush, surface: this.owner.surface, ratio, most, crowded: !(this.moving.sampled && this.moving.whole) });
     this.blank = this.dense?.hasPoints === false; // nothing to wipe off
     this.stars.place((row) => (this.hides(row) ? null : this.pixel(row, width, height)), width);
-    this.names.place(this, this.owner, width, height);
+    this.near.place((row) => this.pixel(row, width, height));
+    if (!this.sampled) this.names.place(this, this.owner, width, height);
     this.placeRing();
   }
 
@@ -288,8 +299,11 @@ class Pane {
     const [across, up] = this.scales(this.width, this.height);
     const [toX, toY, units] = [across * this.width, up * this.height, this.units];
     let [best, nearest] = [-1, Infinity];
-    for (let row = 0, i = 0; i < units.length; row++, i += 2) {
-      const [dx, dy] = [(units[i] - ux) * toX, (units[i + 1] - uy) * toY];
+    const { sampled } = this; // only their places are known
+    const n = sampled?.length ?? units.length / 2;
+    for (let i = 0; i < n; i++) {
+      const row = sampled ? sampled[i] : i;
+      const [dx, dy] = [(units[2 * row] - ux) * toX, (units[2 * row + 1] - uy) * toY];
       const distance = dx * dx + dy * dy;
       if (distance < nearest && !this.hides(row)) [best, nearest] = [row, distance];
     }
@@ -376,14 +390,19 @@ class Pane {
     this.setView({ x: (low[0] + high[0]) / 2, y: (low[1] + high[1]) / 2, zoom: clamp((0.75 * MARGIN) / half, 0.5, CLOSEST) });
   }
 
+  /* Whether a star is under the pointer; also of one that rests while the stars or their channel change. */
+  feel() {
+    const onStar = this.pointer !== undefined && this.owner.hand.starAt(this, ...this.pointer) >= 0;
+    this.plot.classList.toggle("ls-on-star", onStar);
+    if (onStar) this.owner.hand.ready();
+  }
+
   hover(x, y) {
     this.pointer = [x, y];
     this.hovering ||= requestAnimationFrame(() => {
       this.hovering = 0;
       if (this.disposed || !this.units) return;
-      const onStar = this.owner.hand.starAt(this, ...this.pointer) >= 0;
-      this.plot.classList.toggle("ls-on-star", onStar);
-      if (onStar) this.owner.hand.ready();
+      this.feel();
       this.owner.hovered(this.rowAt(...this.pointer), this);
     });
   }

@@ -1,5 +1,8 @@
 """The channel beside the page: who may ask, what is answered, and that late questions are dropped."""
 
+from contextlib import ExitStack
+from dataclasses import replace
+from threading import Event
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,15 +14,16 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from app import live, sharing
-from app.live import MOVE, PROBE, SCORE, Offer
+from app.live import Offer
 from app.server.guard import Gate, Guard
 from app.workspace import Workspace
-from relcore.compare.live import LiveComparison, LiveRows
+from relcore.compare.live import MOVE, PROBE, SCORE, LiveAnswers, LiveComparison, LiveRows, sampled_places
 from relcore.maps.views import View
 from relcore.represent.representations import ProjectionSpec
 from relcore.scores.comparison import LIVE_QUERIES, score_forms
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
+from tests.waiting import until
 
 N, ANCHORS = 60, ("r3", "r9", "r20")
 
@@ -51,8 +55,16 @@ def client(gate=None, **cookies):
     return TestClient(app, "http://localhost:8501", cookies=cookies)
 
 
-def asked(*numbers):
-    return np.array(numbers, "<i4").tobytes()
+def asked(serial, kind, anchor=0, place=0, watched=-1, most=0, *more):
+    return np.array([serial, kind, anchor, place, watched, most, *more], "<i4").tobytes()
+
+
+def parts(answer):
+    """What is near in both spaces, the similarities of the watched row, and the maps."""
+    k, m = np.frombuffer(answer[8:16], "<i4")
+    near = np.frombuffer(answer[16 : 16 + 8 * k], "<i4").reshape(2, k)
+    similar = np.frombuffer(answer[16 + 8 * k : 24 + 8 * k], "<f4")
+    return near, similar, np.frombuffer(answer[24 + 8 * k :], "<f2").reshape(-1, 2, m)
 
 
 def refused(visitor, name):
@@ -79,33 +91,88 @@ def test_only_the_browser_of_an_active_session_is_answered(offer, monkeypatch):
 
 def test_answers_are_the_maps_and_scores_of_the_moved_anchors(offer, pair):
     held = LiveRows(pair, offer.view.rows, reference=offer.reference)
+    unit = [held.anchor(side, 5) @ held.anchor(side, 31) for side in (0, 1)]
     with client().websocket_connect(f"/live?name={offer.name}") as socket:
         socket.send_bytes(b"no question")
         socket.send_bytes(asked(1, MOVE, 9, N))  # no such row
+        socket.send_bytes(asked(1, MOVE, 9, 31, -1, 10, N))
         for serial, kind, rows in ((2, MOVE, [3, 31, 20]), (3, PROBE, [3, 9, 20, 31])):
-            socket.send_bytes(asked(serial, kind, 9, 31))
+            whole = LiveComparison(held, rows, shown=offer.shown).frame(row=31)
+            expected = np.frombuffer(b"".join(whole.maps), "<f2").reshape(2, 2, -1)
+            socket.send_bytes(asked(serial, kind, 9, 31, 5))
             answer = socket.receive_bytes()
-            assert answer[:8] == asked(serial, kind)
-            expected = LiveComparison(held, rows, shown=offer.shown).frame()
-            found = np.frombuffer(answer[8:], "<f2"), np.frombuffer(b"".join(expected), "<f2")
-            np.testing.assert_allclose(*found, atol=2e-3)
+            assert answer[:8] == asked(serial, kind)[:8]
+            near, similar, maps = parts(answer)
+            np.testing.assert_array_equal(near, whole.near)
+            np.testing.assert_allclose(similar, unit, atol=1e-6)
+            np.testing.assert_allclose(maps, expected, atol=2e-3)
+            socket.send_bytes(asked(serial, kind, 9, 31, -1, 20, 9, 3))
+            near, similar, maps = parts(socket.receive_bytes())
+            assert np.isnan(similar).all()
+            places = [*sampled_places(N, 20), 9, 3, *near.ravel()]
+            np.testing.assert_allclose(maps, expected[:, :, places], atol=2e-3)
         socket.send_bytes(asked(4, MOVE, 9, 20))  # another anchor: nothing changes
-        assert socket.receive_bytes()[8:] == answer[8:]
-        socket.send_bytes(asked(5, SCORE, 0, 0))
+        again = parts(socket.receive_bytes())
+        np.testing.assert_array_equal(again[2], parts(answer)[2])
+        socket.send_bytes(asked(5, SCORE))
         scores = np.frombuffer(socket.receive_bytes()[8:], "<f4")
     ids = (*ANCHORS, "r31")
     known = score_forms(pair, ["relative"], ids, ProjectionSpec(), n_queries=LIVE_QUERIES)["relative"]
     np.testing.assert_allclose(scores, [known["mrr"].top1, known["mrr"], known["cka"]], atol=1e-5)
 
 
+def test_scores_are_given_up_when_the_anchor_moves_again(offer, monkeypatch):
+    begun, moved = Event(), Event()
+    answer = LiveAnswers.answer
+
+    def slow(self, request, overtaken):
+        if request[1] == SCORE:
+            begun.set()
+            until(lambda: overtaken() or not moved.is_set())
+        return answer(self, request, overtaken)
+
+    monkeypatch.setattr(LiveAnswers, "answer", slow)
+    with client().websocket_connect(f"/live?name={offer.name}") as socket:
+        moved.set()
+        socket.send_bytes(asked(1, SCORE))
+        assert begun.wait(10)
+        socket.send_bytes(asked(2, MOVE, 9, 31))
+        assert socket.receive_bytes()[:8] == asked(2, MOVE)[:8]
+        moved.clear()
+        socket.send_bytes(asked(3, SCORE))
+        assert socket.receive_bytes()[:8] == asked(3, SCORE)[:8]
+
+
+def test_two_sessions_that_drag_at_once_get_their_own_maps(offer, pair, monkeypatch):
+    """Of the same spaces, whose rows are held once; the turns of the two are interleaved at random."""
+    other = replace(offer, workspace=replace(offer.workspace, anchors=("r1", "r40")), name="other")
+    monkeypatch.setitem(live._offers, other.name, other)
+    held, rng = LiveRows(pair, offer.view.rows, reference=offer.reference), np.random.default_rng(2)
+    visitor, first = client(), {offer: [3, 9, 20], other: [1, 40]}
+    with ExitStack() as stack:
+        sockets = {
+            one: stack.enter_context(visitor.websocket_connect(f"/live?name={one.name}")) for one in first
+        }
+        for _ in range(20):
+            moves = {one: int(rng.choice(np.arange(41, N))) for one in first}
+            for one, to in moves.items():
+                sockets[one].send_bytes(asked(1, MOVE, first[one][0], to))
+            for one, to in moves.items():
+                maps = parts(sockets[one].receive_bytes())[2]
+                rows = [to, *first[one][1:]]
+                expected = LiveComparison(held, rows, shown=one.shown).frame().maps
+                found = np.frombuffer(b"".join(expected), "<f2").reshape(2, 2, -1)
+                np.testing.assert_allclose(maps, found, atol=2e-3)
+
+
 def test_late_questions_are_dropped(offer, monkeypatch):
     answered = []
 
-    def counted(offer, following, request):
+    def counted(self, request, overtaken):
         answered.append(int(request[0]))
         return request.tobytes()
 
-    monkeypatch.setattr(live, "_answered", counted)
+    monkeypatch.setattr(LiveAnswers, "answer", counted)
     with client().websocket_connect(f"/live?name={offer.name}") as socket:
         for serial in range(200):  # while the server prepares the rows
             socket.send_bytes(asked(serial, MOVE, 9, 31))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.panes import ROOT, settle, star
+from tests.browser.panes import ROOT, draw, scene, settle, star
 
 HEARD = """root => {
   window.heard = [];
@@ -11,6 +11,7 @@ HEARD = """root => {
 PLACES = (
     "Array.from(document.querySelectorAll('.ls-star .ls-body'), (one) => one.getAttribute('points')).join()"
 )
+BARS = ".relscope-bars[data-row] > div"
 
 
 @pytest.fixture
@@ -49,13 +50,20 @@ def undo_buttons(page):
 
 def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
     drawn = eight.get_attribute(ROOT, "data-drawn").split("-")
+    bars = eight.locator(BARS).all_inner_texts()
     held(eight)
     heard(eight, "drawn", 2)
     heard(eight, "scores")
     assert undo_buttons(eight) == 0  # the page has not run
     assert eight.get_attribute(ROOT, "data-drawn").split("-") == drawn
     number = eight.locator(".relscope-live").inner_text()
-    followed = eight.evaluate(PLACES)
+    assert eight.locator(".ls-near circle").count() == 40  # ten in each pane
+    assert eight.locator(BARS).all_inner_texts() != bars
+    strip = eight.locator(".ls-live").bounding_box()
+    for heading in eight.locator(".ls-heading").all():
+        box = heading.bounding_box()
+        assert strip["y"] + strip["height"] <= box["y"] or box["y"] + box["height"] <= strip["y"]
+    followed, bars = eight.evaluate(PLACES), eight.locator(BARS).all_inner_texts()
     eight.mouse.up()
     eight.wait_for_function(
         "([root, drawn]) => document.querySelector(root).dataset.drawn !== drawn", arg=[ROOT, "-".join(drawn)]
@@ -65,6 +73,8 @@ def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
     assert [a == b for a, b in zip(drawn, now, strict=True)][2:] == [False, False]
     assert eight.locator(".ls-spoken").inner_text().startswith("Anchor 1 moved from")
     assert eight.locator(".relscope-live").inner_text() == number
+    assert eight.locator(BARS).all_inner_texts() == bars  # as the page computes them
+    assert eight.locator(".ls-near circle").count() == 0
     assert undo_buttons(eight) == 1
     stars, before = (
         [float(x) for x in one.replace(" ", ",").split(",")] for one in (eight.evaluate(PLACES), followed)
@@ -80,6 +90,7 @@ def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
 
 def test_escape_brings_all_back_and_the_keyboard_moves_an_anchor(eight):
     before, number = eight.evaluate(PLACES), eight.locator(".relscope-live").inner_text()
+    bars = eight.locator(BARS).all_inner_texts()
     eight.locator(ROOT).focus()
     eight.keyboard.press("s")
     eight.wait_for_function("document.querySelector('.ls-spoken').textContent.startsWith('Anchor 1')")
@@ -90,11 +101,22 @@ def test_escape_brings_all_back_and_the_keyboard_moves_an_anchor(eight):
     eight.keyboard.press("Escape")
     eight.wait_for_function(f"before => {PLACES} === before", arg=before)
     assert eight.locator(".relscope-live").inner_text() == number
+    assert eight.locator(BARS).all_inner_texts() == bars
     eight.keyboard.press("s")
     eight.keyboard.press("ArrowLeft")
     eight.keyboard.press("Enter")
     eight.wait_for_function("document.querySelector('.ls-spoken').textContent.startsWith('Anchor 2 moved')")
     eight.locator(".st-key-history-undo button").filter(visible=True).first.wait_for()
+
+
+def test_a_star_under_a_pointer_that_rests_can_be_taken_once_the_channel_is_known(page):
+    few, live = scene(300, panes=2), {"name": "one", "panes": [0, 1], "many": 0, "spread": 8}
+    draw(page, few)
+    page.mouse.move(*star(page, 0, 1))
+    page.wait_for_selector(".ls-tip:not([hidden])")
+    assert page.locator(".ls-on-star").count() == 0
+    draw(page, few, live=live)
+    page.wait_for_selector(".ls-on-star")
 
 
 def test_without_the_channel_the_star_moves_and_the_maps_follow_the_release(watched, app):

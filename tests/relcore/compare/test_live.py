@@ -114,11 +114,29 @@ def test_a_frame_is_the_maps_in_units_of_their_range(device):
     pair = pair_of(widths=(8, 8))
     for reduction in (FIRST, ReductionSpec(align=True)):
         live = LiveComparison(LiveRows(pair, np.arange(N)), range(6), reduction=reduction)
-        frames = [np.frombuffer(one, "<f2").reshape(2, N).T for one in live.frame()]
+        frames = [np.frombuffer(one, "<f2").reshape(2, N).T for one in live.frame().maps]
         for frame, picture in zip(frames, live.maps()["relative"], strict=True):
             low, high = picture.min(axis=0), picture.max(axis=0)
             units = (2 * picture - low - high) / (high - low)
             assert np.abs(frame - units).max() < 2e-3
+
+
+def test_the_rows_near_an_anchor_are_those_of_the_highest_cosine_and_need_no_pass_of_their_own(device):
+    pair, shown = pair_of(), np.arange(0, N, 2)
+    live = LiveComparison(LiveRows(pair, np.arange(N)), range(6), shown=shown, forms=("relative", "whitened"))
+    whole, n_products = live.frame(), []
+    product = type(live.where).product
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(live.where), "product", lambda *given: n_products.append(1) or product(*given))
+        some = live.frame(np.array([4, 9]), row=31, k=5)
+    assert len(n_products) == 2
+    for side, space in enumerate((pair.source, pair.target)):
+        unit = space.vectors - space.vectors.mean(axis=0)
+        unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+        assert some.near[side].tolist() == np.argsort(-(unit[shown] @ unit[31]))[:5].tolist()
+    for one, other in zip(some.maps, whole.maps, strict=True):
+        expected = np.frombuffer(other, "<f2").reshape(2, -1)[:, [4, 9, *some.near.ravel()]]
+        np.testing.assert_allclose(np.frombuffer(one, "<f2").reshape(2, -1), expected, atol=2e-3)
 
 
 def test_the_axes_of_two_anchors_are_the_similarities_to_them(device):
@@ -145,7 +163,7 @@ def test_a_drag_brings_a_map_from_the_device_and_no_row_to_it_but_those_of_the_a
     monkeypatch.setattr(NumpyDevice, "put", lambda self, array: put.append(array.size) or array)
     monkeypatch.setattr(NumpyDevice, "product", counted)
     live.become([40, *range(1, 8)])
-    frames = live.frame()
+    frames = live.frame().maps
     assert products == [((2, 12), (12, N)), ((2, 9), (9, N))]  # and no (n, k) matrix
     assert put == [24, 18]  # the weights of the maps, two numbers a column of the space
     assert [len(frame) for frame in frames] == [4 * N, 4 * N]
