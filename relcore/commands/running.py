@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from relcore.base.errors import SpaceError
+from relcore.base.libraries import extra
 from relcore.base.report import Report, Table
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Result, Task, inputs_of, task_job
@@ -26,7 +27,7 @@ from relcore.commands.output import Bar
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context
-from relcore.runs.store import Store
+from relcore.runs.store import Store, in_use
 from relcore.spaces.space import LatentSpace
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ AT_ONCE_SECONDS = 2.0  # starting processes takes longer
 
 
 class InPlace(JobQueue):
-    """A job queue for where Dask is missing: `submit` runs the job before it returns."""
+    """A job queue in this process: `submit` runs the job before it returns."""
 
     def __init__(self, bar: Bar) -> None:
         super().__init__(n_workers=1)
@@ -47,7 +48,8 @@ class InPlace(JobQueue):
         self, key: str, function: Callable[..., None], title: str, priority: int = 0, **settings
     ) -> Job:
         if not self.store.has(key):
-            with Context(key, self.store, self._bar.event).sending() as context:
+            with in_use(), extra(), Context(key, self.store, self._bar.event).sending() as context:
+                self.store.require_writable()
                 function(context, **settings)
         return self.job(key)
 
@@ -55,10 +57,11 @@ class InPlace(JobQueue):
 @contextmanager
 def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[JobQueue]:
     """A job queue on the cluster of --scheduler, else with processes of this machine, not more than there are
-    jobs; without Dask, which the extra ``cluster`` brings, jobs run one after the other in this process.
+    jobs; a single job, and all without Dask, which the extra ``cluster`` brings, run in this process.
     """
     cluster = JobQueue(options.scheduler)
-    if find_spec("distributed") is None and not cluster.address:
+    # Another process takes seconds to start and to import the libraries again.
+    if (n_jobs == 1 or find_spec("distributed") is None) and not cluster.address:
         with Bar(options) as bar:
             yield InPlace(bar)
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -328,9 +329,10 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
             layers = getattr(part, "num_hidden_layers", 1)
             if not isinstance(layers, int) or not 1 <= layers <= _MOST_LAYERS:
                 raise ValueError(f"{layers!r:.20} layers, where 1 to {_MOST_LAYERS:,} were expected")
-        model, notes = AutoModel.from_pretrained(
-            folder, config=config, use_safetensors=True, output_loading_info=True, **ours
-        )
+        with _without_bars():
+            model, notes = AutoModel.from_pretrained(
+                folder, config=config, use_safetensors=True, output_loading_info=True, **ours
+            )
     except Exception as error:  # a wrong configuration can raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SpaceError(
@@ -358,6 +360,20 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
             + (f", or pool by {spec.other_poolings}" if pooled else "")
         )
     return model
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """While it lasts, transformers shows no bars of its own beside the command's."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
