@@ -30,6 +30,7 @@ from relcore.maps.reduction import (
     n_fitted,
     put_blocks,
     reduce_job,
+    reduce_on_gpu_job,
     reduction_seconds,
 )
 from relcore.maps.views import View
@@ -169,7 +170,8 @@ def reduction(
             put_blocks(store, matrix, *of_space)
         likely = expect(store, f"reduction/{spec.method}", reduction_seconds(shapes, fitting))
         title = f"{REDUCTIONS[spec.method].title}, {pane}"
-        job = queue().submit(key, reduce_job, title=title, expected=likely, spec=fitting, inputs=inputs)
+        work = reduce_on_gpu_job if spec.method == "umap-gpu" else reduce_job
+        job = queue().submit(key, work, title=title, expected=likely, spec=fitting, inputs=inputs)
     if job.status().state != "done":
         return job
     arrays = job.result().arrays

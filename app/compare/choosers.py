@@ -19,6 +19,7 @@ from relcore.base.names import REDUCTIONS
 from relcore.base.numbers import counted
 from relcore.compare.scene import AXES, LOWER, RIGHT
 from relcore.maps.pane_maps import OWN, TWO, drawn_panes
+from relcore.maps.reduction import offered_methods
 from relcore.maps.views import COLUMN, MOST_PIVOTS
 from relcore.spaces.matching import Match
 
@@ -155,7 +156,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             "view.method",
             workspace.reduction.method,
             lambda name: session.edit_spec(f"reduce by {REDUCTIONS[name].title}", "reduction", method=name),
-            options=list(REDUCTIONS),
+            options=list(dict.fromkeys([*offered_methods(), workspace.reduction.method])),
             format_func=lambda name: REDUCTIONS[name].title,
             required=True,
             help=(
@@ -239,7 +240,7 @@ def _further_choosers(workspace: Workspace) -> None:
         options=[2, 3],
         required=True,
     )
-    if reduction.method == "umap":
+    if reduction.method in ("umap", "umap-gpu"):
         number("UMAP neighbours", "n_neighbors", 2, 200)
         number("UMAP minimum distance", "min_dist", 0.0, 1.0, 0.05)
     if reduction.method == "tsne":

@@ -24,6 +24,7 @@ EXTRAS = {
     "torch": "vision",
     "torch_geometric": "graph",
     "transformers": "text",
+    "torchdr": "gpu",
     "umap": "app",
 }
 OF_KIND = {"images": "vision", "texts": "text", "graph": "graph"}  # what the encoders of a kind need

@@ -442,7 +442,12 @@ SEARCHES = {
     "hnsw": Named("HNSW", ".scores.lists:HnswSearch", "a query walks through a graph of neighbours (faiss)"),
 }
 
-REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}
+REDUCTIONS = {
+    "pca": Named("PCA"),
+    "umap": Named("UMAP"),
+    "umap-gpu": Named("UMAP by TorchDR"),
+    "tsne": Named("t-SNE"),
+}
 
 AUDITS = {
     "procrustes": Named(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from relcore.base.environment import has_gpu, torch_name
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
 from relcore.base.names import REDUCTIONS
@@ -32,7 +36,8 @@ class ReductionSpec:
 
     Attributes
     ----------
-    method : "pca", "umap" or "tsne"
+    method : "pca", "umap", "umap-gpu" or "tsne"
+        "umap-gpu" is UMAP by TorchDR, quick on a GPU; its maps differ from umap-learn's.
     n_components : 2 or 3
     fit : "apart" or "first"
         Each space its own map, or all on the map of the first: only then is distance *between* pictures
@@ -68,7 +73,7 @@ def reduce_spaces(
 ) -> list[np.ndarray]:
     """Coordinates (n, c) float32 of each matrix (n, d_i), in order; deterministic for a `random_state`.
 
-    UMAP also takes `DerivedRows`, and never has them all.
+    umap-learn also takes `DerivedRows`, and never has them all.
 
     Raises SpaceError: fewer than 3 rows; fewer columns than components, but for PCA; widths that differ with
     fit="first"; rows that differ with align.
@@ -78,7 +83,12 @@ def reduce_spaces(
     ]
     shapes = [matrix.shape for matrix in matrices]
     need_drawable(shapes, spec)
-    draw = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
+    draw = {
+        "pca": _pca,
+        "umap": partial(_umap, fit_umap),
+        "umap-gpu": partial(_umap, _TorchUmap),
+        "tsne": _tsne,
+    }[spec.method]
     stages = Stages(report or silent, _plan(shapes, spec))
     groups = [matrices] if spec.fit == "first" else [[matrix] for matrix in matrices]
     pictures = [picture for group in groups for picture in draw(group, spec, stages)]
@@ -133,6 +143,9 @@ def _stages(n: int, d: int, spec: ReductionSpec, is_first: bool) -> list[tuple[s
         n = min(n, spec.max_points)
         return [(NEIGHBOURS, is_first + 2.5e-11 * n * n * d), (EPOCHS, 4e-3 * n)]
     fitted = n_fitted(n, spec)
+    if spec.method == "umap-gpu":
+        rest = [(OTHERS, 1e-4 * (n - fitted))] if fitted < n else []
+        return [(EPOCHS, 1 + 1e-4 * fitted), *rest]
     epochs = 500 if fitted <= 10_000 else 200  # umap-learn's
     return [
         *([(COMPILING, 9.0)] if is_first and not _compile.cache_info().currsize else []),
@@ -305,16 +318,19 @@ PLACED_AT_ONCE = 20_000
 
 def n_fitted(n: int, spec: ReductionSpec) -> int:
     """The number of rows, of n, on which UMAP is fitted; n for other methods."""
-    return min(n, FITTED_ROWS) if spec.method == "umap" else n
+    return min(n, FITTED_ROWS) if spec.method in ("umap", "umap-gpu") else n
 
 
 def _umap(
-    matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpec, stages: Stages
+    fit: Callable[[np.ndarray | DerivedRows, ReductionSpec, Stages], Any],
+    matrices: Sequence[np.ndarray | DerivedRows],
+    spec: ReductionSpec,
+    stages: Stages,
 ) -> list[np.ndarray]:
     first, *others = matrices
     fitted = _sample(len(first), FITTED_ROWS, spec.random_state)
     is_whole = len(fitted) == len(first)
-    model = fit_umap(first if is_whole else first[fitted], spec, stages)
+    model = fit(first if is_whole else first[fitted], spec, stages)
     pictures = [np.ascontiguousarray(model.embedding_, dtype=np.float32)]
     if not is_whole:
         picture = np.empty((len(first), spec.n_components), dtype=np.float32)
@@ -362,6 +378,61 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
     if index is not None:
         model._knn_search_index = index  # umap-learn accepts only its own index as an argument
     return model
+
+
+_GPU_EPOCHS = 500
+
+
+class _TorchUmap:
+    """UMAP by TorchDR, with the interface of umap-learn's fitted model."""
+
+    def __init__(self, X: np.ndarray | DerivedRows, spec: ReductionSpec, stages: Stages) -> None:
+        with extra():
+            from torchdr import UMAP
+
+        class Counted(UMAP):
+            def on_training_step_end(self) -> None:
+                super().on_training_step_end()
+                if not (done := int(self.n_iter_) + 1) % 25:
+                    stages.count(done, _GPU_EPOCHS, "epoch")
+
+        self._cosine = spec.metric == "cosine"
+        self._fitted = self._prepared(X[:])
+        stages.begin(EPOCHS)
+        with _random_as_before():
+            self._model = Counted(
+                n_components=spec.n_components,
+                n_neighbors=min(spec.n_neighbors, len(X) - 1),
+                min_dist=spec.min_dist,
+                # Of unit rows it is twice the cosine's distance, and the scale does not matter.
+                metric="sqeuclidean" if self._cosine else "euclidean",
+                max_iter=_GPU_EPOCHS,
+                random_state=spec.random_state,
+                device=torch_name(),
+            )
+            self.embedding_ = self._model.fit_transform(self._fitted)
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        with _random_as_before():
+            return self._model.transform(self._prepared(X), X_train=self._fitted)
+
+    def _prepared(self, X: np.ndarray) -> np.ndarray:
+        X = np.ascontiguousarray(X, dtype=np.float32)
+        return unit_rows(X) if self._cosine else X
+
+
+@contextmanager
+def _random_as_before() -> Iterator[None]:
+    """Put back the states of the global random generators, which TorchDR seeds."""
+    import torch
+
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
 
 
 def _placed(
@@ -510,4 +581,15 @@ def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) 
     context.put({f"coordinates_{i}": picture for i, picture in enumerate(pictures)}, metadata)
 
 
+def reduce_on_gpu_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
+    """`reduce_job` for "umap-gpu"."""
+    reduce_job(context, spec=spec, inputs=inputs)
+
+
 reduce_job.on_cpu = True  # it waits for no GPU
+
+
+def offered_methods() -> list[str]:
+    """The methods that suit this machine: "umap-gpu" where it has a GPU and TorchDR."""
+    quick = has_gpu() and find_spec("torchdr") is not None
+    return [name for name in REDUCTIONS if quick or name != "umap-gpu"]

@@ -2,6 +2,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import ortho_group
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -83,7 +84,7 @@ def test_fit_first_needs_equal_widths(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "isomap"}, "method: expected one of pca, umap, tsne, got 'isomap'"),
+        ({"method": "isomap"}, "method: expected one of pca, umap, umap-gpu, tsne, got 'isomap'"),
         ({"n_components": 4}, "n_components: expected one of 2, 3, got 4"),
         ({"perplexity": 0.0}, "perplexity: expected a number above 0, got 0.0"),
     ],
@@ -121,6 +122,22 @@ def test_the_random_state_decides_everything(digits, method):
     )
     np.testing.assert_array_equal(one, two)
     assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
+def test_umap_by_torchdr_keeps_neighbours_and_leaves_global_generators_alone(digits, metric):
+    spec = ReductionSpec("umap-gpu", fit="first", metric=metric)
+    torch.manual_seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    expected = torch.rand(2), np.random.rand()  # noqa: NPY002
+    torch.manual_seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    first, shuffled = reduce_spaces([digits[:400], digits[:400][::-1]], spec)
+    assert torch.equal(torch.rand(2), expected[0])
+    assert np.random.rand() == expected[1]  # noqa: NPY002
+    assert trustworthiness(digits[:400], first, metric=metric) > 0.95
+    assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.3 * first.std()
+    np.testing.assert_array_equal(first, reduce_spaces([digits[:400]], spec)[0])
 
 
 @pytest.mark.slow
