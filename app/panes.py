@@ -231,8 +231,10 @@ def show(
     key: str,
     height: int,
     hears: Callable[[PaneEvent, Match, View], None] | None = None,
+    single: Sequence[int] = (),
 ) -> None:
-    """Draw the panes; `hears` gets their events, by default it changes the workspace."""
+    """Draw the panes; `hears` gets their events, by default it changes the workspace. `single` are row
+    numbers of the pair that get a dashed ring."""
     scene, view = drawing.found
     with st.container(key="panes"):
         linked_scatter(
@@ -243,6 +245,7 @@ def show(
             old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
             sheet=drawing.sheet,
             live=live.offered(key, drawing.offer),
+            single=np.flatnonzero(np.isin(view.rows, single)).tolist() if len(single) else (),
             on_event=lambda event: (hears or _receive)(event, pair, view),
         )
         if waiting := [drawn.job for drawn in drawing.maps if drawn.job]:

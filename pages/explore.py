@@ -13,6 +13,7 @@ from app.compare import choosers, scores
 from app.compare.differences import where_they_differ
 from app.compare.headline import headline, is_unmatched
 from app.compare.inspector import inspector
+from app.compare.search import found_by_one_model
 from app.places import CONNECT, EXPLORE, RESEARCH, go
 from app.spaces import shards
 
@@ -44,7 +45,8 @@ with toolbar.panes_first(above, scored_quickly=quickly):
     drawing = panes.draw(pair, workspace)
     picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
-        panes.show(pair, drawing, "explore", height=460 if len(drawing.scene.panes) < 4 else 720)
+        height = 460 if len(drawing.scene.panes) < 4 else 720
+        panes.show(pair, drawing, "explore", height=height, single=found_by_one_model(pair))
     if quickly:
         # Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
         say_what_was_found()

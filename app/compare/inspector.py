@@ -1,9 +1,7 @@
-"""Search of rows, and the inspector: one row and its neighbours in both spaces, or the brushed rows."""
+"""The inspector: one row and its neighbours in both spaces, the rows found by a search, or those selected."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from heapq import nsmallest
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, session
+from app.compare.search import NOTE, Found, found_by, search_box
 from app.compare.selection import FULL_HELP, LIMIT_HELP, n_offered, offered
-from app.components.rows import SearchAnswer, row_links, row_search
+from app.components.rows import row_links
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
 from app.live import FEW
@@ -24,76 +23,7 @@ from relcore.base.numbers import counted, short
 from relcore.compare import columns
 from relcore.maps.views import MOST_PIVOTS
 from relcore.represent.representations import ProjectionSpec
-from relcore.spaces.matching import Match, distinct_names
-
-SHOWN = 12
-_NOTE = 120  # characters of a text in the list
-
-
-class SearchableRows:
-    def __init__(self, ids: Sequence[str], labels: Sequence[str], texts: Sequence[str]) -> None:
-        self.ids, self.labels, self.texts = list(ids), list(labels), list(texts)
-        self._folded = [
-            (identifier.casefold(), label.casefold(), text.casefold())
-            for identifier, label, text in zip(self.ids, self.labels, self.texts, strict=True)
-        ]
-
-    def find(self, query: str, n_most: int = SHOWN) -> tuple[list[int], int]:
-        """The best rows, best first, and how many match: an equal id, its beginning, its inside, the label,
-        the text.
-
-        Among equals the shorter id comes first, then the earlier row.
-        """
-        wanted = " ".join(query.casefold().split())
-        if not wanted:
-            return [], 0
-        found = [
-            (rank, len(identifier), row)
-            for row, (identifier, label, text) in enumerate(self._folded)
-            if (rank := _rank(wanted, identifier, label, text)) is not None
-        ]
-        return [row for _, _, row in nsmallest(n_most, found)], len(found)
-
-
-def _rank(wanted: str, identifier: str, label: str, text: str) -> int | None:
-    if wanted in identifier:
-        return 0 if identifier == wanted else 1 if identifier.startswith(wanted) else 2
-    if wanted in label:
-        return 3 if label.startswith(wanted) else 4
-    return 5 if wanted in text else None
-
-
-@st.fragment
-def search_box(pair: Match, key: str) -> None:
-    items = items_of(session.workspace())
-    rows = _rows(pair, items)
-
-    def find(query: str) -> tuple[list[SearchAnswer], str]:
-        best, n = rows.find(query)
-        note = f"{SHOWN} of {n:,} matches; type more." if n > len(best) else "" if n else "No row matches."
-        return [SearchAnswer(rows.ids[row], *_shown(rows, row)) for row in best], note
-
-    def pick(identifier: str) -> None:
-        if identifier in pair.source.index:
-            session.select((identifier,))
-
-    if row_search(key, f"Search {counted(len(pair), 'row')}", find, pick):
-        st.rerun()  # the whole page shows the selection
-
-
-def _shown(rows: SearchableRows, row: int) -> tuple[str, str]:
-    """The first line of a search result, and its small print."""
-    identifier, label, text = rows.ids[row], rows.labels[row], rows.texts[row]
-    note = "" if label and identifier.startswith(f"{label}/") else label
-    return (cut(text, _NOTE), identifier) if text else (identifier, note)
-
-
-@compute.cached(4)
-def _rows(pair: Match, items: Items | None) -> SearchableRows:
-    labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
-    texts = items.texts(pair.ids) if items is not None and items.has_texts else [""] * len(pair)
-    return SearchableRows(pair.ids, labels, texts)
-
+from relcore.spaces.matching import Match, distinct_names, short_names
 
 FORMS = ("absolute", "relative", "whitened")
 LARGE, SMALL = 160, 28  # pixels of a picture that is looked at, and of one in a list
@@ -113,9 +43,18 @@ def inspector(pair: Match) -> None:
         lambda row: session.select((str(pair.ids[row]),)),
     )
     items = items_of(session.workspace())
-    chosen, rows = selected(pair)
+    (chosen, rows), found = selected(pair), found_by(pair)
+    if found is not None and len(chosen) == 1:
+        st.button(
+            f"Back to “{cut(plain(found.query), 30)}”",
+            icon=":material/arrow_back:",
+            key="inspector.back",
+            on_click=session.select,
+            args=(found.ids,),
+            type="tertiary",
+        )
     if len(chosen) > 1:
-        _many(pair, chosen, rows, items)
+        _many(pair, chosen, rows, items, found)
         return
     pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
     identifier = chosen[0] if chosen else (pivots[0] if pivots else str(pair.ids[0]))
@@ -194,7 +133,7 @@ def _similarities(pair: Match, workspace: Workspace, row: int, identifier: str) 
     similar = np.stack([space[row] for space in compute.represent(pair, "relative", anchors, projection)])
     names = [f"★{number} {anchor}" for number, anchor in enumerate(anchors, 1)]
     values = dict(zip(names, map(tuple, similar.T.tolist()), strict=True))
-    title = f"“{plain_html(cut(identifier, _NOTE))}” by its similarities to the anchors"
+    title = f"“{plain_html(cut(identifier, NOTE))}” by its similarities to the anchors"
     st.html(bars(title, values, 1.0, distinct_names((pair.source, pair.target)), row))
 
 
@@ -260,9 +199,52 @@ def items_html(pair: Match, ids: list[str], items: Items) -> str:
     return f'<ul class="relscope-{kind}" aria-label="{label}">{cells}</ul>'
 
 
-def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
+def found_html(pair: Match, found: Found, items: Items | None) -> str:
+    """The rows found by a search, best first, with their similarity in both spaces."""
+    ranking = found.ranking
+    names, _ = short_names(distinct_names((pair.source, pair.target)))
+    ids = pair.ids[ranking.rows].tolist()
+    shown = _named(pair, ids, items) if items is not None else {}
+
+    def entry(place: int, identifier: str) -> str:
+        image, name, title = shown.get(identifier, ("", identifier, identifier))
+        only = [side for side in (0, 1) if ranking.found[place, side]]
+        mark = f"<em>only {plain_html(names[only[0]])}</em>" if len(only) == 1 else ""
+        numbers = " · ".join(short(float(number), 2) for number in ranking.similarities[place])
+        return (
+            f'<li class="{"" if mark else "shared"}" title="{plain_html(title)}">'
+            f'<button type="button" data-row="{ranking.rows[place]}">{image}<b>{plain_html(name)}</b>'
+            f"{mark}<span>{numbers}</span></button></li>"
+        )
+
+    entries = "".join(entry(place, identifier) for place, identifier in enumerate(ids))
+    kind = "relscope-neighbours relscope-found"
+    kind += " relscope-texts" if items is not None and items.has_texts else ""
+    return f'<div class="{kind}" data-pair="{found.pair}"><ol>{entries}</ol></div>'
+
+
+def _found(pair: Match, found: Found, items: Items | None) -> None:
+    names, _ = short_names(distinct_names((pair.source, pair.target)))
+    how = found.ranking.how
+    st.html(f'<p class="relscope-query">Nearest to “{plain_html(cut(found.query, 60))}”</p>')
+    st.html(found_html(pair, found, items))
+    n = int(found.ranking.found[:, 0].sum())
+    by = "; ".join(f"{plain(name)}: by {plain(one)}" for name, one in zip(names, how, strict=True))
+    st.caption(
+        f"The {n} nearest rows of each model, ranked by both. Numbers: cosine in {plain(names[0])} ·"
+        f" {plain(names[1])}, after centring. “Only”, and a dashed ring on the maps: the other model has"
+        f" this row farther away. {by}."
+    )
+
+
+def _many(
+    pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None, found: Found | None
+) -> None:
     """Describe the selected rows (m,); m may be half a million, so no step visits all ids."""
-    st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
+    if found is not None:
+        _found(pair, found, items)
+    else:
+        st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
     pinned, anchors = set(session.workspace().pinned), session.workspace().anchors
     there = anchors_among(pair, rows, anchors)
     n_anchors, n_removable = len(there), sum(identifier not in pinned for identifier in there)
@@ -304,6 +286,8 @@ def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items |
             disabled=disabled,
             width="stretch",
         )
+    if found is not None:
+        return
     if items is not None and not items.problem:
         # Not the first ones: where rows stand by class, these would be of one class.
         step = -(-len(chosen) // MOST_SHOWN)

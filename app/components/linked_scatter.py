@@ -40,6 +40,7 @@ def linked_scatter(
     old: Sequence[str] = (),
     sheet: Sheet | None = None,
     live: Mapping[str, Any] | None = None,
+    single: Sequence[int] = (),
 ) -> None:
     """Draw the scene, whose panes have two or three dimensions.
 
@@ -47,6 +48,7 @@ def linked_scatter(
     `selected` are row numbers; None leaves the browser its own selection. `height` is in pixels. `old` says
     of each pane what an old map shows, "" for one that is up to date. `sheet` has a picture of each row.
     `live` says where the panes ask for maps while an anchor is dragged, see `app.live`.
+    `single` are selected rows that get a dashed ring.
 
     Raises a ValueError for coordinates that are not finite and rows that do not exist.
     """
@@ -66,6 +68,7 @@ def linked_scatter(
             "dark": None,
             "tool": "lasso",
             "live": live,
+            "single": list(single),
         },
     )
     served = _serve_arrays(payload, key)

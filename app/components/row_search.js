@@ -7,7 +7,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   let box = boxes.get(parentElement);
   if (!box) boxes.set(parentElement, (box = new SearchBox(parentElement)));
   box.ask = (query) => setStateValue("query", query);
-  box.pick = (id) => setTriggerValue("picked", { id });
+  box.pick = (id, query) => setTriggerValue("picked", { id, query });
   box.update(data);
 }
 
@@ -76,7 +76,7 @@ class SearchBox {
     const match = this.matches?.[i];
     if (!match) return;
     clearTimeout(this.timer);
-    this.pick(match.id);
+    this.pick(match.id, this.input.value);
     [this.input.value, this.matches] = ["", []]; // what was found stands below; the box is for the next search
     this.ask("");
     this.open(false);

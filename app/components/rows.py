@@ -38,7 +38,7 @@ def read_pick(sent: Any, pair: str, n: int) -> int | None:
 
 # row_search: a search box. Python finds a few matches at a time: 20,000 options would be 300 KB.
 
-LONGEST_QUERY = 200
+LONGEST_QUERY = 60_000  # letters; a vector of 3,072 numbers has some 40,000
 
 _HERE = Path(__file__).parent
 _mount_of_row_search = st.components.v2.component(
@@ -61,15 +61,15 @@ def row_search(
     key: str,
     placeholder: str,
     find: Callable[[str], tuple[Sequence[SearchAnswer], str]],
-    on_pick: Callable[[str], None],
+    on_pick: Callable[[str, str], None],
 ) -> bool:
-    """Draw a search box; True if the user picked a row. `find` returns the results of a query and a line
-    about them."""
+    """Draw a search box; True if the user picked a result. `find` returns the results of a query and a line
+    about them; `on_pick` gets the id of a result, and the query."""
 
     def receive() -> None:
         sent = st.session_state[key].get("picked")
         if isinstance(sent, dict) and isinstance(sent.get("id"), str):
-            on_pick(sent["id"])
+            on_pick(sent["id"], read_query(sent))
 
     query = read_query(st.session_state.get(key))
     matches, note = find(query) if query.strip() else ((), "")

@@ -10,9 +10,9 @@ import streamlit as st
 
 from app import compute, jobs
 from app.components.drawing_pad import drawing_pad
+from app.encode.ready import encoders
 from app.places import CONNECT, go
 from app.plain_text import plain_html
-from app.stitch import try_it
 from app.stitch.try_it import StitchSetup, fitted
 from relcore.base.numbers import short
 from relcore.catalog.catalog import held_out_ids
@@ -43,8 +43,8 @@ def draw() -> None:
         look = {"default": _DRAW, "required": True, "wrap": True, "key": "story.digit"}
         chosen = st.pills("Draw a digit, or take a scan", [_DRAW, *"0123456789"], **look)
     setup, item = _setup(), None
-    encoders, _ = try_it.encoders(setup.specs)
-    dataset = encoders[setup.specs[0]].dataset
+    ready, _ = encoders(setup.specs)
+    dataset = ready[setup.specs[0]].dataset
     with pad:
         if chosen != _DRAW:
             item = _scan(dataset, fitted(setup), chosen)

@@ -14,15 +14,14 @@ import streamlit as st
 
 from app import compute, exports, messages
 from app.components.drawing_pad import drawing_pad
-from app.jobs import queue
+from app.encode.ready import encoders
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html, plain_name
 from app.widgets import space_name
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.catalog.catalog import SpaceSpec
-from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
-from relcore.encoders.encoder import Encoder, TrainedEncoder
+from relcore.encoders.dataset import Dataset
 from relcore.encoders.images import decode_image, look_of, made_like, png_thumbnail
 from relcore.figures.charts import Matrices, name_of
 from relcore.figures.style import Theme, text_on
@@ -33,11 +32,8 @@ from relcore.stitch.try_it import (
     ItemEncoder,
     TryIt,
     answers_of,
-    item_encoder,
-    joined_encoder,
     matrices_of,
     rows_of,
-    why_not,
 )
 
 if TYPE_CHECKING:
@@ -192,29 +188,6 @@ def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
         f'<td{own} style="{paint}"'
         f' tabindex="0"><b>{plain_html(first)}</b><small>{plain_html(small)}</small>{hint}</td>'
     )
-
-
-def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
-    ready, others = {}, {spec: reason for spec in specs if (reason := why_not(spec))}
-    usable = [spec for spec in dict.fromkeys(specs) if spec not in others]
-    for spec in usable:
-        joined = joined_encoder(spec, usable)
-        trained = spec.option("key") if isinstance(joined, TrainedEncoder) else ""
-        try:
-            dataset_place(spec.dataset)  # before the cache, which all sessions share
-            joined.content()
-            ready[spec] = replace(_encoder(spec.dataset, joined, trained, spec), spec=spec)
-        except SpaceError as error:
-            others[spec] = str(error)
-    return ready, others
-
-
-# A MiniLM weighs 90 MB, a word space up to some hundred: few are kept.
-@st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
-def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
-    """One encoder for all outputs of a model on a dataset; `trained` identifies the weights of a trained
-    one."""
-    return item_encoder(_spec, queue().store, joined)
 
 
 def draw(setup: StitchSetup | None) -> None:

@@ -136,6 +136,7 @@ class Names {
       const [x, y] = pane.pixel(row, width, height);
       this.rings.children[i].setAttribute("cx", x);
       this.rings.children[i].setAttribute("cy", y);
+      this.rings.children[i].classList.toggle("ls-dashed", owner.header.single?.includes(row) ?? false);
     });
     for (const row of chosen) put(row, shortened(owner.idOf(row)), "chosen");
     if (owner.named) {

@@ -182,7 +182,7 @@ def payload_of(
         What an old map shows; "" for a pane that is up to date.
     settings : dict, optional
         ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``; ``live``: where maps are asked for while an
-        anchor is dragged.
+        anchor is dragged; ``single``: selected rows that get a dashed ring.
     """
     arrays, digests = _arrays_of(scene, version, selected, sheet)
     pairs = zip(scene.panes, old or [""] * len(scene.panes), strict=True)

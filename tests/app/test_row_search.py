@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from app.compare.inspector import SearchableRows
+from app import compute
+from app.compare import search
+from app.compare.search import SearchableRows
 from app.components.rows import LONGEST_QUERY, read_pick, read_query
+from relcore.base.errors import SpaceError
+from tests.app.conftest import save_space
 
 IDS = ["rivers", "River", "upriver", "sea", "lake", "pond"]
 LABELS = ["", "", "", "river mouth", "a river", ""]
@@ -47,7 +52,25 @@ def test_a_click_on_a_row_of_this_pair_is_its_number():
 
 
 @pytest.mark.parametrize(
-    ("state", "query"), [(None, ""), ({"query": 3}, ""), ({"query": "a" * 900}, "a" * LONGEST_QUERY)]
+    ("state", "query"), [(None, ""), ({"query": 3}, ""), ({"query": "a" * 90_000}, "a" * LONGEST_QUERY)]
 )
 def test_a_query_is_a_text_of_limited_length(state, query):
     assert read_query(state) == query
+
+
+def test_a_query_is_encoded_by_the_models_at_hand_or_compared_with_the_texts(tmp_path):
+    rng = np.random.default_rng(0)
+    texts = np.array([f"the {kind} number {row}" for row in range(30) for kind in ("dog", "cat")])
+    first, second = (
+        save_space(tmp_path / f"{name}.npz", rng.normal(size=(60, d)) + np.tile([[3], [-3]], (30, d)))
+        for name, d in (("a", 5), ("b", 7))
+    )
+    pair = compute.matched(first, second)
+    rows = SearchableRows(pair.ids, [""] * 60, texts)
+    by_texts = search._ranking(pair, first, second, "a cat", rows)
+    assert by_texts.how[0] == "the mean of the 5 rows whose texts fit best"
+    assert "cat" in texts[by_texts.rows[0]]
+    asked = search._ranking(pair, first, second, str(pair.target.vectors[9].tolist()), rows)
+    assert asked.similarities[asked.rows == 9, 1] == pytest.approx(1)
+    with pytest.raises(SpaceError, match="expected a vector of 5 or 7 numbers, got 3"):
+        search._ranking(pair, first, second, "1 2 3", rows)

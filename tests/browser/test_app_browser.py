@@ -257,6 +257,29 @@ def test_rows_are_picked_from_completions_and_lists_of_neighbours(compare):
 
 
 @pytest.mark.slow
+def test_a_query_is_answered_by_both_models_and_marked_on_the_maps(compare):
+    page = compare
+    box = page.locator(".st-key-inspector-search input")
+    box.fill("gold and silver coins")
+    page.locator(".st-key-inspector-search li", has_text="by meaning").first.wait_for()
+    box.press("Enter")
+    page.locator(".relscope-found li").first.wait_for()
+    settle(page)
+    listed = page.locator(".relscope-found li button b").all_inner_texts()
+    assert {"silver", "coins"} <= set(listed)
+    assert int(page.locator(".ls-root").get_attribute("data-selected")) == len(listed)
+    single = page.locator(".relscope-found em").count()
+    assert 0 < single < len(listed)
+    assert page.locator(".ls-ring.ls-dashed").count() == single * page.locator(".ls-pane").count()
+    page.locator(".relscope-found button").first.click()
+    page.locator(".st-key-inspector-back button").click()
+    page.locator(".relscope-found li").first.wait_for()
+    page.locator(".st-key-inspector-search input").fill("1 2 3")
+    page.locator(".st-key-inspector-search li", has_text="vector of 3 numbers").first.click()
+    page.get_by_text("expected a vector of 100 or 100 numbers, got 3").wait_for()
+
+
+@pytest.mark.slow
 def test_zoom_brush_anchors_and_settings_outlive_changes_pages_and_a_reload(compare):
     page = compare
     k = page.locator(".st-key-scores-k input")

@@ -1,0 +1,184 @@
+"""Search of rows by their ids, labels and texts, and by meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import nsmallest
+
+import numpy as np
+import streamlit as st
+
+from app import compute, session
+from app.components.rows import SearchAnswer, row_search
+from app.encode.ready import encoders
+from app.items import Items, cut, items_of
+from app.workspace import Workspace
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.retrieval import Ranking, TextIndex, rank_rows, vector_in, words_row
+from relcore.spaces.matching import Match
+
+_FOUND = "relscope.found"
+_WAITING = "relscope.query"
+
+SHOWN = 12
+NOTE = 120  # characters of a text in the list
+
+
+class SearchableRows:
+    def __init__(self, ids: Sequence[str], labels: Sequence[str], texts: Sequence[str]) -> None:
+        self.ids, self.labels, self.texts = list(ids), list(labels), list(texts)
+        self._folded = [
+            (identifier.casefold(), label.casefold(), text.casefold())
+            for identifier, label, text in zip(self.ids, self.labels, self.texts, strict=True)
+        ]
+
+    @cached_property
+    def index(self) -> TextIndex:
+        return TextIndex(self.texts)
+
+    def find(self, query: str, n_most: int = SHOWN) -> tuple[list[int], int]:
+        """The best rows, best first, and how many match: an equal id, its beginning, its inside, the label,
+        the text.
+
+        Among equals the shorter id comes first, then the earlier row.
+        """
+        wanted = " ".join(query.casefold().split())
+        if not wanted:
+            return [], 0
+        found = [
+            (rank, len(identifier), row)
+            for row, (identifier, label, text) in enumerate(self._folded)
+            if (rank := _rank(wanted, identifier, label, text)) is not None
+        ]
+        return [row for _, _, row in nsmallest(n_most, found)], len(found)
+
+
+def _rank(wanted: str, identifier: str, label: str, text: str) -> int | None:
+    if wanted in identifier:
+        return 0 if identifier == wanted else 1 if identifier.startswith(wanted) else 2
+    if wanted in label:
+        return 3 if label.startswith(wanted) else 4
+    return 5 if wanted in text else None
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The rows that a search by meaning found, and what was asked."""
+
+    query: str
+    pair: str
+    ids: tuple[str, ...]
+    ranking: Ranking
+
+
+def found_by(pair: Match) -> Found | None:
+    """The last search by meaning, while what it found is selected, or one row of it is."""
+    found, chosen = st.session_state.get(_FOUND), session.selection()
+    if found is None or found.pair != compute.pair_key(pair):
+        return None
+    return found if chosen == found.ids or (len(chosen) == 1 and chosen[0] in found.ids) else None
+
+
+def found_by_one_model(pair: Match) -> np.ndarray:
+    """The rows (m,) that a search by meaning found in one of the two spaces only."""
+    found = found_by(pair)
+    return found.ranking.rows[~found.ranking.found.all(axis=1)] if found else np.empty(0, dtype=np.int64)
+
+
+@st.fragment
+def search_box(pair: Match, key: str) -> None:
+    workspace = session.workspace()
+    items = items_of(workspace)
+    rows = _rows(pair, items)
+
+    def find(query: str) -> tuple[list[SearchAnswer], str]:
+        (best, n), vector = rows.find(query), vector_in(query)
+        matches = [SearchAnswer(rows.ids[row], *_shown(rows, row)) for row in best]
+        note = f"{SHOWN} of {n:,} matches; type more." if n > len(best) else ""
+        how = f"a vector of {len(vector)} numbers" if vector is not None else _how(workspace, pair, query)
+        if not how:
+            return matches, note or ("" if n else "No row matches.")
+        name = "Nearest rows" if vector is not None else f"“{query}” by meaning"
+        by_meaning = SearchAnswer("", name, f"In both models, by {how}")
+        # Who types an id wants this row.
+        first = bool(best) and rows.ids[best[0]].casefold().startswith(query.strip().casefold())
+        return [*matches, by_meaning] if first else [by_meaning, *matches], note
+
+    def pick(identifier: str, query: str) -> None:
+        if identifier in pair.source.index:
+            session.select((identifier,))
+        elif not identifier:
+            st.session_state[_WAITING] = query  # a long callback would be lost at the next click
+
+    if row_search(key, f"Search {counted(len(pair), 'row')}, or ask", find, pick):
+        if query := st.session_state.pop(_WAITING, ""):
+            session.guarded(_search, pair, workspace, query.strip(), rows)
+        st.rerun()  # the whole page shows the selection
+
+
+def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows) -> None:
+    """Select what is nearest to the query, and remember what was asked."""
+    ranking = _ranking(pair, workspace.source, workspace.target, query, rows)
+    ids = tuple(pair.ids[np.sort(ranking.rows)])
+    st.session_state[_FOUND] = Found(query, compute.pair_key(pair), ids, ranking)
+    session.select(ids)
+
+
+def _how(workspace: Workspace, pair: Match, query: str) -> str:
+    """What a query by meaning would be encoded with; "" if nothing can."""
+    ends = (workspace.source, workspace.target)
+    if any(_encodes_texts(spec) for spec in ends):
+        return " and ".join(dict.fromkeys(spec.encoder.title for spec in ends if _encodes_texts(spec)))
+    if any(words_row(space, query) is not None for space in (pair.source, pair.target)):
+        return "the mean of its words’ vectors"
+    items = items_of(workspace)
+    return "the words of the texts" if items is not None and items.has_texts else ""
+
+
+def _encodes_texts(spec: SpaceSpec) -> bool:
+    return spec.source == "encoding" and spec.encoder.kind == "texts"
+
+
+def _key(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows: SearchableRows) -> tuple:
+    return pair, source, target, query
+
+
+@compute.cached(16, "Searching …", key=_key)
+def _ranking(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows: SearchableRows) -> Ranking:
+    spaces, ends = (pair.source, pair.target), (source, target)
+    if (vector := vector_in(query)) is not None:
+        fits = [space.dimension == len(vector) for space in spaces]
+        if not any(fits):
+            raise SpaceError(
+                f"query: expected a vector of {spaces[0].dimension} or {spaces[1].dimension} numbers, got"
+                f" {len(vector)}"
+            )
+        first = 0 if fits[0] else 1
+        queries = [vector if side == first else None for side in (0, 1)]
+        return rank_rows(pair, tuple(queries), SHOWN, how=("this vector", "this vector"))
+    ready, _ = encoders([spec for spec in ends if _encodes_texts(spec)])
+    queries, how = [], []
+    for spec, space in zip(ends, spaces, strict=True):
+        row = ready[spec].rows([query])[0] if spec in ready else words_row(space, query)
+        queries.append(row if row is not None and row.any() else None)
+        how.append("its encoder" if spec in ready else "the mean of the words’ vectors")
+    words = rows.index.similarities(query) if not any(row is not None for row in queries) else None
+    return rank_rows(pair, tuple(queries), SHOWN, words=words, how=tuple(how))
+
+
+def _shown(rows: SearchableRows, row: int) -> tuple[str, str]:
+    """The first line of a search result, and its small print."""
+    identifier, label, text = rows.ids[row], rows.labels[row], rows.texts[row]
+    note = "" if label and identifier.startswith(f"{label}/") else label
+    return (cut(text, NOTE), identifier) if text else (identifier, note)
+
+
+@compute.cached(4)
+def _rows(pair: Match, items: Items | None) -> SearchableRows:
+    labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
+    texts = items.texts(pair.ids) if items is not None and items.has_texts else [""] * len(pair)
+    return SearchableRows(pair.ids, labels, texts)

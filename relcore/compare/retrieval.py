@@ -1,0 +1,167 @@
+"""Rows of a pair that are nearest to a query in either space, ranked by both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
+from relcore.base.rows import unit_rows
+from relcore.engine.engine import Engine
+from relcore.represent.similarity import mean_of
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_FEEDBACK = 5  # rows whose mean stands for a query that a space cannot encode
+_FUSION = 60  # of reciprocal ranks: Cormack, Clarke and Büttcher, SIGIR 2009
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Rows found for a query, best first.
+
+    Attributes
+    ----------
+    rows : array (m,)
+        Row numbers of the pair.
+    similarities : array (m, 2) float32
+        Cosine to the query after centring, in source and target, −1 to 1.
+    found : array (m, 2) of bool
+        Whether a row is among the nearest of that space.
+    how : two texts
+        What stands for the query in each space.
+    """
+
+    rows: np.ndarray
+    similarities: np.ndarray
+    found: np.ndarray
+    how: tuple[str, str]
+
+
+class TextIndex:
+    """Cosine of a query to texts by TF-IDF, for spaces that cannot encode a query."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        self._n, self._words = len(texts), TfidfVectorizer(sublinear_tf=True, dtype=np.float32)
+        try:
+            self._matrix = self._words.fit_transform(texts)
+        except ValueError:  # no text has a word
+            self._matrix = None
+
+    def similarities(self, query: str) -> np.ndarray:
+        """The similarity of each text, (n,), 0 to 1; 0 for texts without a word of the query."""
+        if self._matrix is None:
+            return np.zeros(self._n, dtype=np.float32)
+        return (self._matrix @ self._words.transform([query]).T).toarray()[:, 0]
+
+
+def words_row(space: LatentSpace, query: str) -> np.ndarray | None:
+    """The mean of the rows of the query's words, centred and of length 1, (d,); None if no word is an id."""
+    words = _WORD.findall(query.replace("’", "'"))
+    places = space.index.get_indexer([word if word in space.index else word.lower() for word in words])
+    rows = places[places >= 0]
+    return _mean_direction(space, rows) if len(rows) else None
+
+
+def vector_in(query: str) -> np.ndarray | None:
+    """The vector that a query spells, (d,), as in "[.2, −1, 3e-2]" or "0.2 -1 0.03"; None if it is a text."""
+    numbers = query.replace("−", "-").strip("[]() \n\t").replace(",", " ").replace(";", " ").split()
+    try:
+        vector = np.array(numbers, dtype=np.float32)
+    except ValueError:
+        return None
+    return vector if len(vector) > 1 else None
+
+
+def rank_rows(
+    pair: Match,
+    queries: tuple[np.ndarray | None, np.ndarray | None],
+    n_each: int = 12,
+    *,
+    words: np.ndarray | None = None,
+    how: tuple[str, str] = ("", ""),
+) -> Ranking:
+    """The nearest rows of a query in either space, ranked by the sum of their reciprocal ranks in both.
+
+    Parameters
+    ----------
+    queries : two of array (d,) or None
+        The query in each space. In a space without one, the mean of the rows nearest in the other space
+        stands for it (relevance feedback: Rocchio 1971).
+    n_each : int
+        Nearest rows of each space: the result has `n_each` to twice as many.
+    words : array (n,), optional
+        Similarities of the rows' texts to the query. Without any vector, the mean of the best texts' rows
+        stands for the query, and the texts count in the ranking.
+
+    Raises
+    ------
+    SpaceError
+        A vector of another width than its space's; no vector, and no text with a word of the query.
+
+    Examples
+    --------
+    >>> from relcore import load_words, match
+    >>> pair = match(*(load_words(name, limit=2000) for name in ("word2vec-novels", "fasttext-novels")))
+    >>> rows = rank_rows(pair, (words_row(pair.source, "the king"), words_row(pair.target, "the king"))).rows
+    >>> bool("king" in pair.ids[rows])
+    True
+    """
+    spaces, told = (pair.source, pair.target), list(how)
+    for space, query in zip(spaces, queries, strict=True):
+        if query is not None and query.shape != (space.dimension,):
+            raise SpaceError(
+                f"{space.name}: expected a vector of {space.dimension} numbers, got {len(query)}"
+            )
+    known = [side for side in (0, 1) if queries[side] is not None]
+    by_space, lists = [None, None], []
+    if not known:
+        if words is None or not np.any(words > 0):
+            raise SpaceError(
+                "No text has a word of this query, and no model here can encode it. Try other words."
+            )
+        best = np.argsort(-words, kind="stable")[:_FEEDBACK]
+        best, lists = best[words[best] > 0], [words]
+        stand_in = f"the mean of the {counted(len(best), 'row')} whose texts fit best"
+        by_space = [_similarities(space, _mean_direction(space, best)) for space in spaces]
+        told = [stand_in, stand_in]
+    for side in known:
+        by_space[side] = _similarities(spaces[side], queries[side])
+    for side in {0, 1} - set(known) if known else ():
+        best = np.argsort(-by_space[1 - side], kind="stable")[:_FEEDBACK]
+        by_space[side] = _similarities(spaces[side], _mean_direction(spaces[side], best))
+        told[side] = f"the mean of the {len(best)} rows nearest in {spaces[1 - side].name}"
+    return _fused(by_space, lists, n_each, (told[0], told[1]))
+
+
+def _similarities(space: LatentSpace, query: np.ndarray) -> np.ndarray:
+    mean = mean_of(space)
+    direction = unit_rows(np.asarray(query, dtype=np.float32)[None], mean)
+    return Engine().map_rows(space.vectors, direction.T, mean=mean, unit=True)[:, 0]
+
+
+def _mean_direction(space: LatentSpace, rows: np.ndarray) -> np.ndarray:
+    mean = mean_of(space)
+    return unit_rows(space.vectors[rows], mean).mean(axis=0) + mean
+
+
+def _fused(
+    by_space: Sequence[np.ndarray], lists: Sequence[np.ndarray], n_each: int, how: tuple[str, str]
+) -> Ranking:
+    ranks = []
+    for similarities in (*by_space, *lists):
+        rank = np.empty(len(similarities), dtype=np.int64)
+        rank[np.argsort(-similarities, kind="stable")] = np.arange(len(similarities))
+        ranks.append(rank)
+    nearest = np.stack(ranks[:2], axis=1) < n_each
+    rows = np.flatnonzero(nearest.any(axis=1))
+    gain = sum(1 / (_FUSION + 1 + rank[rows]) for rank in ranks)
+    rows = rows[np.argsort(-gain, kind="stable")]
+    return Ranking(rows, np.stack([found[rows] for found in by_space], axis=1), nearest[rows], how)
