@@ -17,6 +17,7 @@ from app.glossary.terms import linked_html
 from app.plain_text import plain_html
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
+from relcore.base.report import Table
 from relcore.represent.anchors import coinciding_anchors
 from relcore.runs.digest import digest_of
 from relcore.scores.comparison import circumstances, long_rows, score_notes
@@ -84,6 +85,11 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
     caption(" · ".join([*circumstances(scores), f"chance level: {chance}"]))
     for told in score_notes(scores):
         messages.warning(told)
+
+
+def report_table(table: Table) -> None:
+    """Draw a table of a report, as people read it, with its caption."""
+    st.html(f'<div class="relscope-report">{linked_html(table.html())}</div>')
 
 
 def show_cautions(pair: Match, anchors: tuple[str, ...]) -> None:

@@ -13,40 +13,30 @@ from app.drift import passport
 from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html
+from app.tables import report_table
 from app.widgets import several_spaces, space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import general, short
+from relcore.base.numbers import short
 from relcore.drift.check import (
     AGAINST,
     MOST_VERSIONS,
     QUANTITIES,
     SITUATIONS,
     TABLES,
-    Drift,
     DriftCheck,
     DriftSeries,
     DriftVerdict,
     Thresholds,
     as_toml,
-    cautions,
-    circumstances,
     describe,
-    shares_told,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
-from relcore.drift.reports import DriftChart, DriftLines, DriftMap, ordered
+from relcore.drift.reports import DriftChart, DriftLines, DriftMap, ordered, report
 
 _STARTS_ITSELF = 20.0  # seconds
 _HEIGHT = 400  # of the table of many checks
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
-_NOTED = 0.02  # share from which a rotation that also shifts is worth a sentence
-_MEANT = {
-    "shift": "of the mean row",
-    "scale": "of all axes alike",
-    "rotation": "or reflection",
-    "remains": "no rotation explains it",
-}
 
 
 def draw(workspace: Workspace) -> None:
@@ -115,7 +105,8 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     if drift is None:
         return
     verdict = drift.judged(thresholds)
-    messages.lead(f"<b>{plain_html(drift.headline(verdict, planned))}</b>")
+    told = report(drift, verdict, () if planned else SITUATIONS)
+    messages.lead(f"<b>{plain_html(told.sentence)}</b>")
     for place, situation in zip(
         st.columns(2, gap="medium"), () if planned else SITUATIONS, strict=not planned
     ):
@@ -124,9 +115,11 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
             f"{plain(describe(drift, verdict, situation))}  \n:small[{plain(SITUATIONS[situation].help)}]",
             icon=":material/notifications_active:" if alarm else ":material/check:",
         )
-    for caution in cautions(drift, verdict, planned):
+    for caution in told.facts["cautions"]:
         st.caption(plain(caution))
-    st.markdown(shares_in_words(drift))
+    checks, *shares = told.tables
+    for table in shares:
+        report_table(table)
     recipe = DriftChart(old=old, new=new, digests=compute.digests(specs), drift=task, thresholds=thresholds)
     figure = recipe.draw(drift)
     chart, listed = st.columns(2, gap="medium")
@@ -134,7 +127,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
         exports.chart(figure.interactive(exports.theme()), "drift.chart")
     with listed:
         _checks(verdict)
-    caption(plain(circumstances(drift)))
+    caption(plain(checks.caption))
     exports.export_bar(figure, "drift")
 
 
@@ -163,25 +156,6 @@ def _checks(verdict: DriftVerdict) -> None:
         column_config=look,
         key="drift.checks",
     )
-
-
-def shares_in_words(drift: Drift) -> str:
-    shares = shares_told(drift)
-    if not shares:
-        old, new = drift.widths
-        return (
-            f"The versions have {old:,} and {new:,} dimensions, so their rows cannot be subtracted. The best"
-            f" rotation between them leaves ρ = {short(drift.rho)}."
-        )
-    if not any(shares.values()):
-        return "The vectors of both versions are the same."
-    parts = ", ".join(f"**{step} {short(share)}** ({_MEANT[step]})" for step, share in shares.items())
-    text = (
-        f"Shares of the squared change: {parts}. ρ = {general(drift.rho)}; the mean moved by"
-        f" {general(drift.shift)} of the spread, scale × {general(drift.scale)}."
-    )
-    turned = min(shares["shift"], shares["rotation"]) > _NOTED
-    return text + (" A rotation about zero also turns the mean row, which counts as shift." if turned else "")
 
 
 def thresholds_of() -> Thresholds:

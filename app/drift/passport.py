@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,11 +13,11 @@ from app import compute, exports, messages, results, session
 from app.page_settings import kept, note, noted
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
+from app.tables import report_table
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import band, short, signed
 from relcore.catalog.catalog import SpaceSpec
 from relcore.passport.charts import EmbedAnchors, NameRecipe, PassportChart
 from relcore.passport.passport import (
@@ -140,9 +139,10 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
         exports.chart(figure.interactive(exports.theme()), "passport.chart")
         exports.export_bar(figure, "passport")
     with listed:
-        st.dataframe(_evidence(change), hide_index=True, key="passport.evidence")
-        told = f"{change.n:,} anchors. Chance: the highest value when anchors are paired at random."
-        st.caption(f"{told} {plain(change.caution)}")
+        report = change.report()
+        report_table(report.tables[0])
+        for note in report.notes:
+            st.caption(plain(note))
         if spec in workspace.spaces:
             download(workspace, spec, "passport.download")
         else:
@@ -160,18 +160,3 @@ def _named(passport: Passport, new: LatentSpace) -> None:
         st.caption(
             plain(f"Made by MiniLM with {tried.recipe}" if tried.recipe else "MiniLM has none that fits")
         )
-
-
-def _evidence(change: Change) -> pd.DataFrame:
-    found: Mapping = {
-        "cosine of old and new": change.cosine,
-        "cosines between anchors (correlation)": change.gram,
-    }
-    rows = [
-        (name, short(one.value), band(one.low, one.high), signed(one.chance))
-        for name, one in found.items()
-        if one is not None
-    ]
-    rows.append(("largest change between two anchors", short(change.gram_apart), "", ""))
-    rows.append(("length, new ÷ old", short(change.scale), "", ""))
-    return pd.DataFrame(rows, columns=["evidence", "value", "95 % interval", "chance"])

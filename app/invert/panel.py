@@ -17,7 +17,7 @@ from app.items import PICTURE, Items, cut, hover_columns, items_of, sheet_of, wi
 from app.page_settings import kept
 from app.panes import places_of_selected, select
 from app.plain_text import NAME, plain_html
-from app.tables import brushing_table
+from app.tables import brushing_table, report_table
 from app.widgets import bound, edit_setting
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -167,8 +167,7 @@ def draw(workspace: Workspace) -> None:
         panes = RecoveredRows.of(recipe, inversion=result.spec, color_by=color_by)
         exports.export_bar(panes.draw((result, scene)), "invert-panes")
     with side:
-        table = result.report(side_names(pair, result.spec.route)).tables[0]
-        st.html(f'<div class="relscope-inversion">{table.html()}</div>')
+        report_table(result.report(side_names(pair, result.spec.route)).tables[0])
     rows, inspected = st.columns([2.9, 1], gap="medium")
     with rows:
         _extremes(pair, result, workspace)

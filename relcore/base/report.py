@@ -63,15 +63,16 @@ class Table:
         parts = [f"<h4>{escape(self.title)}</h4>" * bool(self.title)]
         if self.shown:
             head, *rows = self.shown
-            kinds = _numeric(self.shown)
-            cells = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-            parts.append(f"<table><thead><tr>{cells}</tr></thead><tbody>")
+            looks = [' style="text-align: right"' * number for number in _numeric(self.shown)]
+            cells = (
+                f'<th scope="col"{look}>{escape(cell)}</th>' for look, cell in zip(looks, head, strict=True)
+            )
+            parts.append(f"<table><thead><tr>{''.join(cells)}</tr></thead><tbody>")
             for row in rows:
-                look = ('<td style="text-align: right">' if number else "<td>" for number in kinds)
-                cells = "".join(
-                    f"{td}{escape(visible(cell))}</td>" for td, cell in zip(look, row, strict=True)
+                cells = (
+                    f"<td{look}>{escape(visible(cell))}</td>" for look, cell in zip(looks, row, strict=True)
                 )
-                parts.append(f"<tr>{cells}</tr>")
+                parts.append(f"<tr>{''.join(cells)}</tr>")
             parts.append("</tbody></table>")
         return "".join([*parts, f"<p><small>{escape(self.caption)}</small></p>" * bool(self.caption)])
 

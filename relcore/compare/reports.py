@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from relcore.base.numbers import counted, percent
+from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report
 from relcore.scores.comparison import Scores, scores_report
 from relcore.scores.score import Score
@@ -33,13 +33,21 @@ def comparison_report(
         facts,
         pair=pair,
         anchors=anchors,
-        also=_unmatched(scores, pair),
+        also=[*_unmatched(scores, pair), *filter(None, [disagreement(scores)])],
         figures=figures,
     )
 
 
-def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> str:
-    """One sentence on how many rows agree in shared axes and by anchors; "" if no score gives that number."""
+def agreement(
+    scores: Scores,
+    pair: Match,
+    anchors: Sequence[str] = (),
+    shown: Callable[[str, str], str] = lambda form, share: share,
+) -> str:
+    """One sentence on how many rows agree in shared axes and by anchors; "" if no score gives that number.
+
+    The text of a share is ``shown(representation, share)``, of rows that are nearest to their own partner.
+    """
     classes = any("class agreement" in by_metric for by_metric in scores.values())
     shares, chance, sampled = {}, None, False
     for form in ("absolute", "relative"):
@@ -54,6 +62,7 @@ def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> str:
         return ""
     about = "about " * sampled
     of = {form: f"{about}{percent(share)}" for form, share in shares.items()}
+    of = of if classes else {form: shown(form, share) for form, share in of.items()}
     by = {"absolute": "shared axes", "relative": f"similarities to {counted(len(anchors), 'anchor')}"}
     first, *others = shares
     widths = sorted({space.dimension for space in (pair.source, pair.target)})
@@ -66,6 +75,19 @@ def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> str:
         return told + themselves(scores[list(shares)[-1]], about)
     start += f"{of[first]} of the rows are their own nearest neighbour in the other space"
     return start + "".join(f"; by {by[form]}, {of[form]} are" for form in others) + end
+
+
+def disagreement(scores: Scores) -> str:
+    """An explanation of two absolute scores that seem to disagree; "" where they do not."""
+    cka, mrr = (scores.get("absolute", {}).get(metric) for metric in ("cka", "mrr"))
+    if cka is None or mrr is None or not (cka.null and mrr.null):
+        return ""
+    if cka <= cka.null.high or mrr > mrr.null.high:
+        return ""
+    return (
+        f"Linear CKA is {short(cka, 2)} where the absolute mean reciprocal rank is {short(mrr, 2)}: CKA"
+        " ignores rotations; the rank depends on the coordinates."
+    )
 
 
 def themselves(scores: Mapping[str, Score], about: str = "") -> str:

@@ -39,6 +39,13 @@ from relcore.scores.score import Z95
 
 _MOST_ROWS = 20  # that people read: classes with an alarm first
 _LEAST = 1e-3  # a threshold may be zero
+_NOTED = 0.02  # share from which a rotation that also shifts is worth a sentence
+_MEANT = {
+    "shift": "of the mean row",
+    "scale": "of all axes alike",
+    "rotation": "or reflection",
+    "remains": "no rotation explains it",
+}
 
 
 def report(
@@ -81,10 +88,21 @@ def report(
     caption = circumstances(drift)
     caption += f" {more:,} more checks of classes are in the JSON report." * bool(more)
     tables = [Table("checks", verdict.table(), rows, caption=caption)]
-    if shares:
-        moved = f"shift {general(drift.shift)} of the spread, scale × {general(drift.scale)}"
-        shown = [["of the change", *shares], ["share", *map(short, shares.values())]]
+    if any(shares.values()):
+        shown = [["of the squared change", "share", ""]]
+        shown += [[step, short(share), _MEANT[step]] for step, share in shares.items()]
+        moved = (
+            f"The mean moved by {general(drift.shift)} of the spread, scale × {general(drift.scale)}; what"
+        )
+        moved += f" remains is ρ = {general(drift.rho)}."
+        if min(shares["shift"], shares["rotation"]) > _NOTED:
+            moved += " A rotation about zero also turns the mean row, which counts as shift."
         tables.append(Table(shown=shown, caption=moved))
+    elif not shares:
+        notes.append(
+            f"The versions have {drift.widths[0]:,} and {drift.widths[1]:,} dimensions, so their rows cannot"
+            f" be subtracted. The best rotation between them leaves ρ = {short(drift.rho)}."
+        )
     return Report(facts["headline"], tables, facts, [*verdicts, *notes], figures or {})
 
 

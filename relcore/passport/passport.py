@@ -295,10 +295,17 @@ class Change(Reported):
             values = one._asdict() if one else dict.fromkeys(Evidence._fields)
             row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
         row |= {"gram apart": self.gram_apart, "scale": self.scale}
-        facts |= {"others": self.others}
-        return Report(
-            self.sentence, [Table("checks", pd.DataFrame([row]))], facts, [*filter(None, [self.caution])]
-        )
+        shown = [["evidence", "value", "95 %", "chance"]]
+        named = {"cosine of old and new": self.cosine, "cosines between anchors (correlation)": self.gram}
+        for name, one in named.items():
+            if one:
+                shown.append([name, short(one.value), band(one.low, one.high), signed(one.chance)])
+        shown.append(["largest change between two anchors", short(self.gram_apart), "", ""])
+        shown.append(["length, new ÷ old", short(self.scale), "", ""])
+        caption = f"{counted(self.n, 'anchor')}; chance: the highest value where they are paired at random."
+        table = Table("checks", pd.DataFrame([row]), shown, caption=caption)
+        notes = [*filter(None, [self.caution])]
+        return Report(self.sentence, [table], facts | {"others": self.others}, notes)
 
     @property
     def caution(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import short
 from relcore.base.rows import ROWS_PER_BLOCK, centred, mean_row, row_blocks, unit_rows
+from relcore.engine.engine import Engine
 from relcore.represent.similarity import need_finite
 from relcore.scores.score import CENTRE, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
@@ -421,13 +422,7 @@ def _cka_sums(
     X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None, null: bool = True
 ) -> CkaSums:
     x, y = own or (OwnMoments.of(X, null), OwnMoments.of(Y, null))
-    product, rows = np.zeros((X.shape[1], Y.shape[1])), min(len(X), ROWS_PER_BLOCK)
-    left, right = np.empty((rows, X.shape[1]), np.float32), np.empty((rows, Y.shape[1]), np.float32)
-    for block in row_blocks(len(X)):
-        rows = block.stop - block.start
-        centred(X[block], x.mean, left[:rows])
-        centred(Y[block], y.mean, right[:rows])
-        product += left[:rows].T @ right[:rows]
+    product = Engine().moments(X, Y).products
     return CkaSums(len(X), float(np.vdot(product, product)), x, y)
 
 

@@ -49,7 +49,7 @@ def test_headline_tables_and_captions_have_links(make_session):
     named = set(
         re.findall(r"#what-([\w-]+)", str([text.value for text in (*session.at.html, *session.at.caption)]))
     )
-    assert {"anchor", "relative", "absolute", "chance", "held-out", "query", "mrr", "jaccard", "cka"} <= named
+    assert {"anchor", "relative", "absolute", "chance", "held-out", "mrr", "jaccard", "cka"} <= named
     assert named <= {*ENTRIES, "all"}
 
 

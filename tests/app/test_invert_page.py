@@ -42,7 +42,7 @@ def pair_of(session: Session):
 
 
 def mean_cosines(session: Session) -> dict[str, str]:
-    (table,) = re.findall(r'relscope-inversion">.*?</table>', session.html)
+    (table,) = re.findall(r'relscope-report">.*?</table>', session.html)
     rows = [re.findall("<td.*?>(.*?)</td>", row) for row in table.split("<tr>")[2:]]
     return {row[0]: row[1] for row in rows}
 

@@ -136,7 +136,7 @@ def test_the_switch_shows_each_space_in_its_own_axes_in_shared_ones_and_relative
         shown.add(pixels(page, 1))
     assert len(shown) == 3
     lead = page.locator(".st-key-headline").inner_text()
-    assert "are their own nearest neighbour in the other model" in lead
+    assert "are their own nearest neighbour in the other space" in lead
     assert "CKA ignores rotations" in page.locator(".relscope-details").text_content()
 
 
