@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 import weakref
@@ -9,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
@@ -45,9 +46,17 @@ def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
         return out
     size = -(-len(array) // _COPYING)
     slices = [slice(start, start + size) for start in range(0, len(array), size)]
-    with ThreadPoolExecutor(_COPYING) as pool:
-        list(pool.map(lambda part: np.copyto(out[part], array[part]), slices))
+    list(_copiers().map(lambda part: np.copyto(out[part], array[part]), slices))
     return out
+
+
+@cache
+def _copiers() -> ThreadPoolExecutor:
+    """The threads that copy, which would take as long to start as to copy a piece."""
+    return ThreadPoolExecutor(_COPYING, "copy")
+
+
+os.register_at_fork(after_in_child=_copiers.cache_clear)  # a process that was forked has no threads
 
 
 def held(device: str = "") -> tuple[int, int]:
