@@ -25,16 +25,21 @@ import torch
 
 from relcore import InverseRelativeProjection, LatentSpace, Procrustes, RelativeProjection, match
 from relcore.base.environment import described, has_gpu, use_device
+from relcore.catalog.encoding import encode as encode_rows
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.transformers import PretrainedText
 from relcore.engine.nearest import nearest
+from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent.heads import fit_head, fit_heads
 from relcore.represent.representations import ProjectionSpec
+from relcore.runs.store import Store
 from relcore.scores.comparison import score_forms
 
 RESULTS = Path(__file__).parent / "gpu.md"
 DEVICE = "cuda" if has_gpu() else "cpu"
 SCALE = 1 if has_gpu() else 100
 QUERIES, ANCHORS = 2_000 // SCALE, 300 // (1 + SCALE // 2)
-SECTIONS = ("compare", "neighbours", "inversion", "heads", "encode", "command")
+SECTIONS = ("compare", "neighbours", "inversion", "heads", "maps", "encode", "command")
 
 
 class Line(NamedTuple):
@@ -187,8 +192,20 @@ def heads() -> Iterator[Line]:
             yield Line(f"12 mlp heads at once, {n:,} × {d}", seconds(fit), seconds(fit))
 
 
+PEER = """
+import numpy as np, pandas as pd
+from sentence_transformers import SentenceTransformer, models
+tower = models.Transformer("bert", max_seq_length=512)
+encoder = SentenceTransformer(modules=[tower, models.Pooling(768)], device="cuda")
+texts = list(pd.read_parquet("texts.parquet")["text"])
+np.savez("peer.npz", encoder.encode(texts, batch_size=128, show_progress_bar=False))
+"""
+
+
 def encode() -> Iterator[Line]:
-    """The command with a BERT of random weights, against sentence-transformers where it is installed."""
+    """A BERT of random weights, against sentence-transformers: a command with all its imports, and the work
+    alone.
+    """
     import pandas as pd
 
     n = 50_000 // SCALE // SCALE
@@ -203,12 +220,27 @@ def encode() -> Iterator[Line]:
         ours = seconds(lambda: run(folder, *parts))
         peer = None
         if has_gpu():
+            script = [sys.executable, "-c", PEER]
+            peer = seconds(lambda: subprocess.run(script, cwd=folder, capture_output=True, check=True))
+        yield Line(f"encode {n:,} texts by BERT-base, as a command; sentence-transformers", ours, None, peer)
+        data = Dataset(lambda start, stop: texts[start:stop], ids, name="texts", kind="texts")
+        encoder, store = PretrainedText(str(Path(folder, "bert"))), Store(Path(folder, "other"))
+        ours = seconds(lambda: encode_rows(data, encoder, store))
+        if has_gpu():
             from sentence_transformers import SentenceTransformer, models
 
             tower = models.Transformer(str(Path(folder, "bert")), max_seq_length=512)
-            encoder = SentenceTransformer(modules=[tower, models.Pooling(768)], device=DEVICE)
-            peer = seconds(lambda: encoder.encode(texts, batch_size=128, show_progress_bar=False))
-    yield Line(f"relscope encode of {n:,} texts, BERT-base; sentence-transformers", ours, None, peer)
+            other = SentenceTransformer(modules=[tower, models.Pooling(768)], device=DEVICE)
+            peer = seconds(lambda: other.encode(texts, batch_size=128, show_progress_bar=False))
+        yield Line(f"the same {n:,} texts, libraries loaded, into the store", ours, None, peer)
+
+
+def maps() -> Iterator[Line]:
+    """UMAP by TorchDR."""
+    for n, d in ((20_000, 100), (50_000, 384)):
+        rows = made_up(n // SCALE, d)[0]
+        draw = lambda rows=rows: reduce_spaces([rows], ReductionSpec("umap-gpu"))  # noqa: E731
+        yield Line(f"UMAP of {n // SCALE:,} × {d} by TorchDR", seconds(draw), seconds(draw))
 
 
 def save_bert(folder: Path, words: list[str]) -> None:
