@@ -54,6 +54,8 @@ class Setting:
         What forms and commands use if nothing is chosen, instead of the default; with `several`, a tuple.
     option, metavar : str
         Name on the command line, by default the field's, and what stands for its value in ``--help``.
+    nargs : str
+        How often a command takes it: an argument "?", "*" or "+", an option "append" for any number of times.
     note : function of the value → str
         A caption beneath the widget.
     more : bool
@@ -82,6 +84,7 @@ class Setting:
     usual: Any = UNSET
     option: str = ""
     metavar: str = ""
+    nargs: str = ""
     verbatim: bool = False  # a text keeps the spaces around it
     note: Callable[[Any], str] | None = None
     more: bool = False

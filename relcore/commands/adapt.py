@@ -17,7 +17,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import space_spec
-from relcore.commands.arguments import SHARDS_HELP, Estimated, Printed, add, by_shard
+from relcore.commands.arguments import SHARDS_HELP, CommandOptions, Estimated, Printed, by_shard
 from relcore.commands.output import Bar
 from relcore.files.saving import write_space
 from relcore.runs.store import Store
@@ -31,6 +31,18 @@ COPY = "none"
 
 @dataclass
 class AdaptOptions:
+    adapter: str = setting(
+        metavar="ADAPTER", help=f"an adapter's folder or file; {COPY!r} copies rows as they are"
+    )
+    source: str = setting(
+        metavar="SOURCE",
+        nargs="?",
+        help=f"where the rows are: {'; '.join(index.help for index in INDEXES.values())}, or any space;"
+        " without it, show the card",
+    )
+    target: str = setting(
+        metavar="TARGET", nargs="?", help="where they go, written the same way; it must be new"
+    )
     corpus: bool = setting(
         False,
         help="The rows are vectors of the old model, for adapters that project them; else new queries.",
@@ -38,26 +50,13 @@ class AdaptOptions:
     add: bool = setting(False, help="Add the rows to a collection or table that exists already.")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    places = "; ".join(index.help for index in INDEXES.values())
-    parser.description += (
-        " Rows are streamed, so that millions take little memory; progress is saved, so that a stopped run"
-        " resumes. Ids are kept, and so is the payload where both sides have one. Nothing is ever deleted or"
-        f" overwritten.{SHARDS_HELP}"
-    )
-    text = f"an adapter's folder or file; {COPY!r} copies rows as they are"
-    parser.add_argument("adapter", metavar="ADAPTER", help=text)
-    text = f"where the rows are: {places}, or any space; without it, show the card"
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help=text)
-    text = "where they go, written the same way; it must be new"
-    parser.add_argument("target", metavar="TARGET", nargs="?", help=text)
-    add(parser, AdaptOptions, Printed, Estimated)
-    parser.epilog = (
-        "example:\n"
-        "  relscope adapt bridge\n"
-        "  relscope adapt bridge new-queries.npy mapped.npy\n"
-        "  relscope adapt bridge old.parquet lancedb:store#projected --corpus"
-    )
+OPTIONS = CommandOptions(
+    (AdaptOptions, Printed, Estimated),
+    "Rows are streamed, so that millions take little memory; progress is saved, so that a stopped run"
+    " resumes. Ids are kept, and so is the payload where both sides have one. Nothing is ever deleted or"
+    f" overwritten.{SHARDS_HELP}",
+    ("bridge", "bridge new-queries.npy mapped.npy", "bridge old.parquet lancedb:store#projected --corpus"),
+)
 
 
 def run(options: argparse.Namespace) -> Report:

@@ -18,7 +18,7 @@ from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec, is_address, load
 from relcore.catalog.naming import SPACE_HELP, space_specs
 from relcore.catalog.row_tables import joined
-from relcore.commands.arguments import add
+from relcore.commands.arguments import CommandOptions
 from relcore.commands.output import Bar
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
@@ -28,6 +28,7 @@ from relcore.stores.index import parse_place
 
 @dataclass
 class AppOptions:
+    spaces: tuple[str, ...] = setting(metavar="SPACE", nargs="*", help=SPACE_HELP)
     port: int | None = setting(
         None, low=0, high=65535, help="Where the app listens; default 8501, or the next free port."
     )
@@ -60,21 +61,18 @@ class AppOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " The first two become source and target. A table without vectors and with as many rows as the file"
-        " before it gives that file its ids, labels and texts. A folder of vector files, as of checkpoints,"
-        " opens all of them. A folder of shards with more than a million rows, or at an address such as"
-        " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C."
-    )
-    parser.add_argument("spaces", metavar="SPACE", nargs="*", help=SPACE_HELP)
-    add(parser, AppOptions)
-    parser.epilog = (
-        "example:\n"
-        "  relscope app first.npy second.parquet\n"
-        "  relscope app first.npy metadata.csv second.parquet\n"
-        "  relscope app first.npy second.npy --print-selection | python my_script.py"
-    )
+OPTIONS = CommandOptions(
+    (AppOptions,),
+    "The first two become source and target. A table without vectors and with as many rows as the file"
+    " before it gives that file its ids, labels and texts. A folder of vector files, as of checkpoints,"
+    " opens all of them. A folder of shards with more than a million rows, or at an address such as"
+    " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C.",
+    (
+        "first.npy second.parquet",
+        "first.npy metadata.csv second.parquet",
+        "first.npy second.npy --print-selection | python my_script.py",
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:

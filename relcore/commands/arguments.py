@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -155,6 +155,35 @@ class Results(FullPaths, Printed):
 # Options from fields, and the values back.
 
 
+@dataclass(frozen=True)
+class CommandOptions:
+    """What a command takes, and what its ``--help`` says beside its title.
+
+    Attributes
+    ----------
+    kinds : dataclasses whose fields are its options; of those of one name the first counts
+    about : sentences
+    examples : calls, without the name of the command
+    output : help of ``-o``; "" where it writes the report or nothing
+    skip : names of fields that are no options
+    more : function that adds what no field can declare
+    """
+
+    kinds: tuple[type, ...]
+    about: str = ""
+    examples: tuple[str, ...] = ()
+    output: str = ""
+    skip: tuple[str, ...] = ()
+    more: Callable[[argparse.ArgumentParser], None] | None = None
+
+    def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
+        parser.description = f"{parser.description} {self.about}".strip()
+        add(parser, *self.kinds, skip=self.skip, output=self.output)
+        if self.more:
+            self.more(parser)
+        parser.epilog = "\n".join(["example:", *(f"  relscope {name} {call}" for call in self.examples)])
+
+
 def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (), output: str = "") -> None:
     """An option for each field of these dataclasses that has a help text and is not skipped, also of the
     dataclasses in their fields; a positional argument for a field without default. With a help text `output`
@@ -169,11 +198,22 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
         for name, one in settings_of(kind).items():
             if is_dataclass(one.kind):
                 add(parser, one.kind, skip=skip)
-            if name in skip or not one.help:
+            if name in skip or not one.help or flag(one.option) in parser._option_string_actions:
                 continue
             usual, shown = one.start(), {"help": described(one)}
+            if one.nargs == "append":
+                shown |= {"action": "append", "metavar": one.metavar, "dest": one.option}
+                shown |= {
+                    "type": Path if one.kind is Path else str,
+                    "required": usual is UNSET,
+                    "default": [],
+                }
+                parser.add_argument(flag(one.option), **shown).setting = one
+                continue
             if usual is UNSET:
-                parser.add_argument(name, metavar=one.metavar, **shown).setting = one
+                shown |= {"nargs": one.nargs or None, "choices": tuple(one.choices) or None}
+                shown |= {"type": Path if one.kind is Path else str, "metavar": one.metavar or None}
+                parser.add_argument(name, **shown).setting = one
                 continue
             shown |= {"default": usual, "dest": one.option}
             if one.kind is bool:

@@ -10,11 +10,11 @@ from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.commands.arguments import (
     ByRow,
+    CommandOptions,
     DrawnAnchors,
     Pair,
     Results,
     Scheduler,
-    add,
     anchors_of,
     spaces_of,
     values_of,
@@ -35,19 +35,14 @@ class AuditOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " A rotation is fitted on the 60 % of the pairs that agree best. A pair is suspect if it agrees no"
-        " better under it than mismatched pairs do."
-    )
-    output = (
-        f"Write the pairs ({', '.join(LINK_FILES)}) for --anchors of other commands, which then do not score"
-        " the suspects."
-    )
-    add(parser, Pair, ByRow, DrawnAnchors, AuditOptions, PairAudit, Results, Scheduler, output=output)
-    parser.epilog = (
-        "example:\n  relscope audit word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv"
-    )
+OPTIONS = CommandOptions(
+    (Pair, ByRow, DrawnAnchors, AuditOptions, PairAudit, Results, Scheduler),
+    "A rotation is fitted on the 60 % of the pairs that agree best. A pair is suspect if it agrees no"
+    " better under it than mismatched pairs do.",
+    ("word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv",),
+    output=f"Write the pairs ({', '.join(LINK_FILES)}) for --anchors of other commands, which then do not"
+    " score the suspects.",
+)
 
 
 def run(options: argparse.Namespace) -> Report:

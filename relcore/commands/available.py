@@ -14,7 +14,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import available, ignored_columns
 from relcore.catalog.naming import space_specs
-from relcore.commands.arguments import Printed, add
+from relcore.commands.arguments import CommandOptions, Printed
 from relcore.files.columns import Choices, overview, what_loads
 from relcore.files.reading import column_roles, parts_of, shape_of
 from relcore.files.tables import TABLES
@@ -24,6 +24,12 @@ _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
 
 @dataclass
 class AvailableOptions:
+    file: str = setting(
+        metavar="FILE",
+        nargs="?",
+        help="a vector file or a folder of them: show rows and dimensions; of a table, what each of its"
+        " columns is read as",
+    )
     data: Path = setting(
         None,
         metavar="FOLDER",
@@ -31,22 +37,14 @@ class AvailableOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "a vector file or a folder of them: show rows and dimensions; of a table, what each of its columns"
-    parser.add_argument("file", nargs="?", metavar="FILE", help=f"{text} is read as")
-    add(parser, AvailableOptions, Printed)
-    parser.description += (
-        " Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
-        " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the"
-        " options are id_column, label_column, count_column, ignore with names separated by commas, and"
-        " matrix for a file with several."
-    )
-    parser.epilog = (
-        "example:\n"
-        "  relscope available --data ~/vectors\n"
-        "  relscope available words.csv\n"
-        "  relscope compare words.csv#id_column=word#ignore=year,note second.npz"
-    )
+OPTIONS = CommandOptions(
+    (AvailableOptions, Printed),
+    "Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
+    " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the"
+    " options are id_column, label_column, count_column, ignore with names separated by commas, and"
+    " matrix for a file with several.",
+    ("--data ~/vectors", "words.csv", "words.csv#id_column=word#ignore=year,note"),
+)
 
 
 def run(options: argparse.Namespace) -> Report:

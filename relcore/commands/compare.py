@@ -17,11 +17,11 @@ from relcore.commands.arguments import (
     SHARDS_HELP,
     ByLinks,
     ByRow,
+    CommandOptions,
     DrawnAnchors,
     Estimated,
     Pair,
     Results,
-    add,
     anchors_of,
     by_shard,
     pair_settings,
@@ -62,14 +62,13 @@ class Queries:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    usual = metrics_of_a_pair()
-    parser.description += f" The scores are those of Explore, {', '.join(usual.values())}"
-    parser.description += f".{SHARDS_HELP} --metrics also takes "
-    parser.description += ", ".join(name for name in metrics_of_a_pair(more=True) if name not in usual)
-    parser.description += "."
-    add(parser, Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Estimated, Results)
-    parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
+_METRICS = metrics_of_a_pair()
+OPTIONS = CommandOptions(
+    (Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Estimated, Results),
+    f"The scores are those of Explore, {', '.join(_METRICS.values())}.{SHARDS_HELP} --metrics also takes"
+    f" {', '.join(name for name in metrics_of_a_pair(more=True) if name not in _METRICS)}.",
+    ("word2vec-novels fasttext-novels --anchors 300 --queries all",),
+)
 
 
 def run(options: argparse.Namespace) -> Report:

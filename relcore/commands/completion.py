@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 
-from relcore.base.settings import Setting
+from relcore.base.settings import Setting, setting
+from relcore.commands.arguments import CommandOptions
 
-SHELLS = ("bash", "zsh", "fish")
 _FILES = ("FILE", "FOLDER", "SPACE", "PLACE", "SOURCE", "TARGET", "OLD", "NEW", "ADAPTER", "DATASET")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " It completes the names of commands, options and choices, and files where one is expected. Make it"
-        " again after an update."
-    )
-    parser.add_argument("shell", choices=SHELLS, help="the shell that reads it")
-    parser.epilog = (
-        "example:\n"
-        "  relscope completion bash > ~/.local/share/bash-completion/completions/relscope\n"
-        "  relscope completion zsh > ~/.zfunc/_relscope       # with fpath+=~/.zfunc before compinit\n"
-        "  relscope completion fish > ~/.config/fish/completions/relscope.fish"
-    )
+@dataclass
+class CompletionOptions:
+    shell: str = setting(choices=("bash", "zsh", "fish"), help="the shell that reads it")
+
+
+OPTIONS = CommandOptions(
+    (CompletionOptions,),
+    "It completes the names of commands, options and choices, and files where one is expected. Make it"
+    " again after an update.",
+    (
+        "bash > ~/.local/share/bash-completion/completions/relscope",
+        "zsh > ~/.zfunc/_relscope       # with fpath+=~/.zfunc before compinit",
+        "fish > ~/.config/fish/completions/relscope.fish",
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -32,9 +36,9 @@ def run(options: argparse.Namespace) -> None:
     parser = parser_of((), every=True)
     for command in dict.fromkeys(parser.commands.choices.values()):
         for action in command._actions:
-            setting = getattr(action, "setting", Setting())
-            if setting.choices and not setting.is_tuple:
-                action.choices = [*setting.choices]
+            declared = getattr(action, "setting", Setting())
+            if declared.choices and not declared.is_tuple:
+                action.choices = [*declared.choices]
             elif any(name in _FILES for name in str(action.metavar).split("|")):
                 action.complete = shtab.FILE
     print(shtab.complete(parser, options.shell))

@@ -8,19 +8,17 @@ from pathlib import Path
 import pandas as pd
 
 from relcore.base.report import Report, Table
-from relcore.commands.arguments import Printed, add
+from relcore.commands.arguments import CommandOptions, Printed
 from relcore.commands.parser import FILE, defaults, parser_of, place, tables
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        f" {FILE} lies in the working folder, or in the nearest one above it up to your home folder. It has a"
-        " table for each command, whose keys are options: [compare] with anchors = 500 makes --anchors 500"
-        " the default. What is typed wins. Options that write files, --store, --scheduler, --share and"
-        " --no-token are only typed."
-    )
-    add(parser, Printed)
-    parser.epilog = "example:\n  relscope config --json"
+OPTIONS = CommandOptions(
+    (Printed,),
+    f"{FILE} lies in the working folder, or in the nearest one above it up to your home folder. It has a"
+    " table for each command, whose keys are options: [compare] with anchors = 500 makes --anchors 500"
+    " the default. What is typed wins. Options that write files, --store, --scheduler, --share and"
+    " --no-token are only typed.",
+    ("--json",),
+)
 
 
 def run(options: argparse.Namespace) -> Report:

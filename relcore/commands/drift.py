@@ -11,7 +11,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs
-from relcore.commands.arguments import ByRow, Results, Scheduler, add, loaded_spaces, values_of
+from relcore.commands.arguments import ByRow, CommandOptions, Results, Scheduler, loaded_spaces, values_of
 from relcore.commands.running import computed
 from relcore.drift.check import (
     LINES,
@@ -33,6 +33,13 @@ GATES = {
 
 @dataclass
 class DriftOptions:
+    old: str = setting(metavar="OLD", help=SPACE_HELP)
+    new: str = setting(
+        metavar="NEW",
+        nargs="?",
+        help="the new version of the same rows; rows are paired by id. Without it, OLD is a folder of"
+        " versions such as checkpoints: each is compared with the one before, and the last two are judged",
+    )
     gate: str = setting(
         "either",
         choices=tuple(GATES),
@@ -46,33 +53,25 @@ class DriftOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
-        " that shift, scale and rotation do not matter. New queries, old vectors: they matter. Both raise"
-        " an alarm if one row that was whole is missing, zero, repeated or out of place, or more dimensions"
-        " constant; rows that only the new version has are left out. The exit code is 1 after an"
-        " alarm, 0 without one, 2 after an error."
-    )
-    parser.add_argument("old", metavar="OLD", help=SPACE_HELP)
-    parser.add_argument(
-        "new",
-        nargs="?",
-        metavar="NEW",
-        help=(
-            "the new version of the same rows; rows are paired by id. Without it, OLD is a folder of versions"
-            " such as checkpoints: each is compared with the one before, and the last two are judged"
-        ),
-    )
+def _add_thresholds(parser: argparse.ArgumentParser) -> None:
     text = "print the default thresholds as a TOML file, and exit"
     parser.add_argument("--print-thresholds", action=_Printed, nargs=0, help=text)
-    add(parser, DriftOptions, ByRow, DriftCheck, Results, Scheduler)
-    parser.epilog = (
-        "example:\n"
-        "  relscope drift v1.npz v2.npz --gate everything-new --format markdown > drift.md\n"
-        "  relscope drift checkpoints\n"
-        "  relscope drift --print-thresholds > thresholds.toml"
-    )
+
+
+OPTIONS = CommandOptions(
+    (DriftOptions, ByRow, DriftCheck, Results, Scheduler),
+    "Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
+    " that shift, scale and rotation do not matter. New queries, old vectors: they matter. Both raise"
+    " an alarm if one row that was whole is missing, zero, repeated or out of place, or more dimensions"
+    " constant; rows that only the new version has are left out. The exit code is 1 after an"
+    " alarm, 0 without one, 2 after an error.",
+    (
+        "v1.npz v2.npz --gate everything-new --format markdown > drift.md",
+        "checkpoints",
+        "--print-thresholds > thresholds.toml",
+    ),
+    more=_add_thresholds,
+)
 
 
 class _Printed(argparse.Action):

@@ -13,7 +13,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
-from relcore.commands.arguments import Results, Scheduler, add, described, flag
+from relcore.commands.arguments import CommandOptions, Results, Scheduler, described, flag
 from relcore.commands.running import follow, queue
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
@@ -23,8 +23,26 @@ from relcore.files.saving import need_suffix, write_space
 from relcore.runs.store import Store
 
 
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("settings of encoders")
+    for dest, owners in _settings().items():
+        text = "; ".join(f"{name}: {described(one)}" for name, one in owners.items())
+        with suppress(argparse.ArgumentError):  # such as --json of a plugin
+            group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
+
+
+_NAMED = (f"{name} ({entry.help})" if entry.help else name for name, entry in ENCODERS.items())
+
+
 @dataclass
 class EncodeOptions:
+    dataset: str = setting(metavar="DATASET", help=DATASET_HELP)
+    encoder: str = setting(
+        metavar="NAMES",
+        nargs="append",
+        help=f"encoders, separated by commas or given several times: {', '.join(_NAMED)}; or a .json file"
+        " with an encoder",
+    )
     limit: int | None = setting(
         None, help="Use at most N items: the first ones, or equally many of each class."
     )
@@ -39,27 +57,14 @@ class EncodeOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " Encodings are saved in the store. Other commands take them by name or key; the app lists them under"
-        " Spaces, Store."
-    )
-    parser.add_argument("dataset", metavar="DATASET", help=DATASET_HELP)
-    named = ", ".join(f"{name} ({entry.help})" if entry.help else name for name, entry in ENCODERS.items())
-    text = f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder"
-    parser.add_argument("--encoder", metavar="NAMES", action="append", required=True, help=text)
-    output = "Also write the space (.npz, .safetensors or .parquet); of several file-1.npz, file-2.npz, …"
-    add(parser, EncodeOptions, Results, Scheduler, output=output)
-    group = parser.add_argument_group("settings of encoders")
-    for dest, owners in _settings().items():
-        text = "; ".join(f"{name}: {described(one)}" for name, one in owners.items())
-        with suppress(argparse.ArgumentError):  # such as --json of a plugin
-            group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
-    parser.epilog = (
-        "example:\n"
-        "  relscope encode digits --encoder mlp,cnn -o digits.npz\n"
-        "  relscope encode wikipedia:16 --encoder minilm --layers 2,4,6"
-    )
+OPTIONS = CommandOptions(
+    (EncodeOptions, Results, Scheduler),
+    "Encodings are saved in the store. Other commands take them by name or key; the app lists them under"
+    " Spaces, Store.",
+    ("digits --encoder mlp,cnn -o digits.npz", "wikipedia:16 --encoder minilm --layers 2,4,6"),
+    output="Also write the space (.npz, .safetensors or .parquet); of several file-1.npz, file-2.npz, …",
+    more=_add_settings,
+)
 
 
 def run(options: argparse.Namespace) -> Report:

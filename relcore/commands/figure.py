@@ -13,12 +13,28 @@ from relcore.base.errors import SpaceError
 from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
-from relcore.commands.arguments import FullPaths, Printed, add
+from relcore.commands.arguments import CommandOptions, FullPaths, Printed
 from relcore.files.saving import need_suffix
 
 
 @dataclass
-class PrintOptions:
+class FigureOptions:
+    recipe: Path = setting(
+        help="a recipe (.json), or any pdf, png, svg or html file that Relscope exported: these contain it"
+    )
+    data: Path = setting(
+        (),
+        metavar="FOLDER",
+        nargs="append",
+        help="where the recipe's files are, up to two folders below; can be given several times. They are"
+        " also looked for beside the recipe, in this folder, and under RELSCOPE_DATA",
+    )
+    file: str = setting(
+        (),
+        metavar="NAME=PATH",
+        nargs="append",
+        help="the file to take for one that the recipe names; can be given several times",
+    )
     width: float = setting(6.75, low=2, high=12, metavar="INCHES", help="3.25 for a column, 6.75 for a page.")
     dpi: int = setting(
         300, low=72, high=1200, help="Resolution of png, and of points that pdf and svg hold as pixels."
@@ -28,28 +44,15 @@ class PrintOptions:
     panel_letters: bool = setting(True, help="Write the letters a, b, c, d before the titles.")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Draw a figure again from its recipe: load the spaces, compute everything, write one file. The"
-        " numbers are those of the app. If a space has changed since, the command stops with an error."
-    )
-    text = "a recipe (.json), or any pdf, png, svg or html file that Relscope exported: these contain it"
-    parser.add_argument("recipe", type=Path, help=text)
-    output = (
-        "The file to write; its suffix selects the format: .pdf, .svg, .png (for print), .html (interactive),"
-        " .csv (the plotted numbers), .tex (a small table), .json (the recipe with all settings). Default: a"
-        " PDF in this folder."
-    )
-    add(parser, PrintOptions, Printed, FullPaths, output=output)
-    several = {"action": "append", "default": []}
-    text = (
-        "where the recipe's files are, up to two folders below; can be given several times. They are also"
-        " looked for beside the recipe, in this folder, and under RELSCOPE_DATA"
-    )
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help=text, **several)
-    text = "the file to take for one that the recipe names; can be given several times"
-    parser.add_argument("--file", metavar="NAME=PATH", help=text, **several)
-    parser.epilog = "example:\n  relscope figure relscope-panes.pdf -o again.svg --width 3.25"
+OPTIONS = CommandOptions(
+    (FigureOptions, Printed, FullPaths),
+    "It loads the spaces, computes everything and writes one file. The numbers are those of the app. If a"
+    " space has changed since, the command stops with an error.",
+    ("relscope-panes.pdf -o again.svg --width 3.25",),
+    output="The file to write; its suffix selects the format: .pdf, .svg, .png (for print), .html"
+    " (interactive), .csv (the plotted numbers), .tex (a small table), .json (the recipe with all settings)."
+    " Default: a PDF in this folder.",
+)
 
 
 def run(options: argparse.Namespace) -> Report:

@@ -12,11 +12,11 @@ from relcore.commands.arguments import (
     SHARDS_HELP,
     ByLinks,
     ByRow,
+    CommandOptions,
     DrawnAnchors,
     Estimated,
     Pair,
     Results,
-    add,
     anchors_of,
     by_shard,
     pair_settings,
@@ -28,17 +28,13 @@ from relcore.invert.inversion import InversionSpec, invert_pair, recovery_report
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " The numbers are those of Connect, Invert: for each method, the mean cosine of recovered and true"
-        f" held-out rows.{SHARDS_HELP}"
-    )
-    output = "Write the recovered rows (.npz, .safetensors or .parquet; of shards a new folder)."
-    add(parser, Pair, ByRow, ByLinks, InversionSpec, DrawnAnchors, Results, Estimated, output=output)
-    parser.epilog = (
-        "example:\n  relscope invert word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz"
-    )
+OPTIONS = CommandOptions(
+    (Pair, ByRow, ByLinks, InversionSpec, DrawnAnchors, Results, Estimated),
+    "The numbers are those of Connect, Invert: for each method, the mean cosine of recovered and true"
+    f" held-out rows.{SHARDS_HELP}",
+    ("word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz",),
+    output="Write the recovered rows (.npz, .safetensors or .parquet; of shards a new folder).",
+)
 
 
 def run(options: argparse.Namespace) -> Report:

@@ -10,7 +10,15 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import FIGURES
 from relcore.base.report import Report
 from relcore.base.settings import setting, settings_of
-from relcore.commands.arguments import SHARDS_HELP, Pair, Results, Sample, add, is_number, values_of
+from relcore.commands.arguments import (
+    SHARDS_HELP,
+    CommandOptions,
+    Pair,
+    Results,
+    Sample,
+    is_number,
+    values_of,
+)
 from relcore.commands.running import computed, samples
 from relcore.files.saving import need_suffix
 from relcore.linking.bootstrap import Pairs
@@ -33,23 +41,25 @@ class LinkOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        f" Ids are read only for the known pairs. Without any, it takes about {ENOUGH:,} rows of each space."
-        " Links are guesses with an estimated precision; compare, stitch, invert and migrate read their file"
-        f" by --links. “paper” takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}"
-    )
-    output = (
-        f"Write the links ({', '.join(LINK_FILES)}): source, target, kind, and the estimated precision of all"
-        " links down to it."
-    )
-    add(parser, Pair, LinkOptions, BootstrapSpec, Results, Sample, skip=["hide"], output=output)
+def _add_hide(parser: argparse.ArgumentParser) -> None:
     told = "An experiment: hide which rows have the same id, and compare what is found with it."
     parser.add_argument("--hide", action="store_true", default=None, help=told)
     parser.set_defaults(anchors=None)  # depends on the rows
     parser.add_argument("--real", dest="hide", action="store_false", help=argparse.SUPPRESS)
     parser.add_argument("--seeds", dest="pairs", help=argparse.SUPPRESS)  # as `bootstrap` named them
-    parser.epilog = "example:\n  relscope link old.npy new.npy --pairs known.tsv -o links.parquet"
+
+
+OPTIONS = CommandOptions(
+    (Pair, LinkOptions, BootstrapSpec, Results, Sample),
+    f"Ids are read only for the known pairs. Without any, it takes about {ENOUGH:,} rows of each space."
+    " Links are guesses with an estimated precision; compare, stitch, invert and migrate read their file"
+    f" by --links. “paper” takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}",
+    ("old.npy new.npy --pairs known.tsv -o links.parquet",),
+    output=f"Write the links ({', '.join(LINK_FILES)}): source, target, kind, and the estimated precision of"
+    " all links down to it.",
+    skip=("hide",),
+    more=_add_hide,
+)
 
 
 def run(options: argparse.Namespace) -> Report:

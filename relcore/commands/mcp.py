@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import Any
 from relcore.base import access
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.libraries import missing_library
+from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import is_address
+from relcore.commands.arguments import CommandOptions
 from relcore.commands.parser import written
 from relcore.stores.index import parse_place
 
@@ -39,16 +42,23 @@ _LIMITS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        f" The tools are {', '.join(TOOLS)}: the options of these commands, their numbers as JSON, their"
-        " errors in one line. None writes a file. They read the bundled spaces, $RELSCOPE_DATA, and the"
-        " places that are named here. An agent's client starts this command and talks to it on stdin and"
-        " stdout."
+@dataclass
+class ServerOptions:
+    places: tuple[str, ...] = setting(
+        metavar="PLACE",
+        nargs="*",
+        help="a file, a folder, a vector index or an address that the agent may read, too",
     )
-    text = "a file, a folder, a vector index or an address that the agent may read, too"
-    parser.add_argument("places", metavar="PLACE", nargs="*", help=text)
-    parser.epilog = "example:\n  relscope mcp ~/vectors lancedb:store#notes"
+
+
+OPTIONS = CommandOptions(
+    (ServerOptions,),
+    f"The tools are {', '.join(TOOLS)}: the options of these commands, their numbers as JSON, their"
+    " errors in one line. None writes a file. They read the bundled spaces, $RELSCOPE_DATA, and the"
+    " places that are named here. An agent's client starts this command and talks to it on stdin and"
+    " stdout.",
+    ("~/vectors lancedb:store#notes",),
+)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.catalog.naming import SPACE_HELP
-from relcore.commands.arguments import SHARDS_HELP, ByLinks, ByRow, Results, Sample, add, values_of
+from relcore.commands.arguments import SHARDS_HELP, ByLinks, ByRow, CommandOptions, Results, Sample, values_of
 from relcore.commands.running import all_computed, computed, samples
 from relcore.files.saving import need_suffix
 from relcore.migrate.charts import MigrationChart
@@ -75,20 +75,18 @@ class MigrateOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " Rows that both models have embedded are the pairs; they belong together by id, or by order under"
-        " --pair-by-row. Without judgements, pairs that are held out from the adapter are the queries, and"
-        " rows of the same label are relevant where OLD or NEW has labels. Without both there is no verdict,"
-        " except by --answers. Also prints the threshold on the new scores that lets as many rows pass as a"
-        f" threshold on the old ones.{SHARDS_HELP}"
-    )
-    add(parser, MigrateOptions, ByRow, ByLinks, Migration, Results, Sample)
-    parser.epilog = (
-        "example:\n"
-        "  relscope migrate old.npy new.npy --export adapter\n"
-        "  relscope migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt"
-    )
+OPTIONS = CommandOptions(
+    (MigrateOptions, ByRow, ByLinks, Migration, Results, Sample),
+    "Rows that both models have embedded are the pairs; they belong together by id, or by order under"
+    " --pair-by-row. Without judgements, pairs that are held out from the adapter are the queries, and"
+    " rows of the same label are relevant where OLD or NEW has labels. Without both there is no verdict,"
+    " except by --answers. Also prints the threshold on the new scores that lets as many rows pass as a"
+    f" threshold on the old ones.{SHARDS_HELP}",
+    (
+        "old.npy new.npy --export adapter",
+        "old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt",
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> Report:

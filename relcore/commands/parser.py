@@ -138,7 +138,7 @@ def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.Argumen
         called = arguments[:1] and arguments[0] in (name, *former)
         if called or every:
             module = import_module(f"relcore.commands.{name}")
-            module.add_arguments(command)
+            module.OPTIONS.add_to(command, name)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
             command.add_argument("--store", metavar="FOLDER", help=store)
             command.add_argument("--device", metavar="NAME", help=f"{DEVICE_HELP} (default: ${DEVICE})")

@@ -18,7 +18,7 @@ from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec
-from relcore.commands.arguments import Results, add, values_of
+from relcore.commands.arguments import CommandOptions, Results, values_of
 from relcore.files.saving import need_suffix
 from relcore.passport.passport import (
     ANCHORS,
@@ -48,6 +48,8 @@ ACCEPTED = ("same", "rounded", "rescaled", "rotated")
 
 @dataclass
 class PassportOptions:
+    verb: str = setting(choices=tuple(VERBS), help="what to do")
+    files: tuple[str, ...] = setting(metavar="FILE", nargs="+", help=f"a passport; or {SPACE_HELP}")
     vectors: str = setting(
         None,
         metavar="FILE",
@@ -82,25 +84,21 @@ class PassportOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " “make SPACE” publishes all rows of a space as anchors, with a card of their model; “make bundled"
-        " --encoder …” takes the 300 texts that come with Relscope, “make FOLDER --pictures” the digests of"
-        f" pictures. “check FILE NEW” says what became of them: {', '.join(CHANGES)}; NEW is another"
-        " passport, or a space or store that has their ids. “bridge OLD NEW” makes of two passports with the"
-        " same anchors the adapter that migrate makes of such pairs, and embeds nothing. The exit code of a"
-        " check is 1 beyond --gate, 2 after an error."
-    )
-    parser.add_argument("verb", choices=tuple(VERBS), help="what to do")
-    parser.add_argument("files", metavar="FILE", nargs="+", help=f"a passport; or {SPACE_HELP}")
-    output = f"Of make: the passport to write, {SUFFIX}. Of bridge: the folder of the adapter."
-    add(parser, PassportOptions, PassportCard, Results, output=output)
-    parser.epilog = (
-        "example:\n"
-        "  relscope passport make anchors.txt --encoder minilm -o minilm.safetensors\n"
-        "  relscope passport check minilm.safetensors lancedb:store#notes --gate rounded\n"
-        "  relscope passport bridge old.safetensors new.safetensors -o adapter"
-    )
+OPTIONS = CommandOptions(
+    (PassportOptions, PassportCard, Results),
+    "“make SPACE” publishes all rows of a space as anchors, with a card of their model; “make bundled"
+    " --encoder …” takes the 300 texts that come with Relscope, “make FOLDER --pictures” the digests of"
+    f" pictures. “check FILE NEW” says what became of them: {', '.join(CHANGES)}; NEW is another"
+    " passport, or a space or store that has their ids. “bridge OLD NEW” makes of two passports with the"
+    " same anchors the adapter that migrate makes of such pairs, and embeds nothing. The exit code of a"
+    " check is 1 beyond --gate, 2 after an error.",
+    (
+        "make anchors.txt --encoder minilm -o minilm.safetensors",
+        "check minilm.safetensors lancedb:store#notes --gate rounded",
+        "bridge old.safetensors new.safetensors -o adapter",
+    ),
+    output=f"Of make: the passport to write, {SUFFIX}. Of bridge: the folder of the adapter.",
+)
 
 
 def run(options: argparse.Namespace) -> Report:

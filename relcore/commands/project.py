@@ -18,10 +18,10 @@ from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.commands.arguments import (
     SHARDS_HELP,
+    CommandOptions,
     DrawnAnchors,
     Estimated,
     Printed,
-    add,
     anchors_of,
     by_shard,
     values_of,
@@ -41,19 +41,17 @@ class ProjectOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " The result is again a space, with one column per anchor; it keeps ids and labels. To compare two"
-        " spaces, use the same anchors for both: --save-anchors with the first, --anchors FILE with the"
-        f" second.{SHARDS_HELP}"
-    )
-    output = "The file to write (.npz, .safetensors or .parquet; of shards a new folder, or its address)."
-    add(parser, DrawnAnchors, ProjectionSpec, ProjectOptions, Printed, Estimated, output=output)
-    parser.epilog = (
-        "example:\n"
-        "  relscope project word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz\n"
-        "  relscope project fasttext-novels --anchors anchors.txt -o second.npz"
-    )
+OPTIONS = CommandOptions(
+    (ProjectOptions, DrawnAnchors, ProjectionSpec, Printed, Estimated),
+    "The result is again a space, with one column per anchor; it keeps ids and labels. To compare two"
+    " spaces, use the same anchors for both: --save-anchors with the first, --anchors FILE with the"
+    f" second.{SHARDS_HELP}",
+    (
+        "word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz",
+        "fasttext-novels --anchors anchors.txt -o second.npz",
+    ),
+    output="The file to write (.npz, .safetensors or .parquet; of shards a new folder, or its address).",
+)
 
 
 def run(options: argparse.Namespace) -> Report:

@@ -20,9 +20,9 @@ from relcore.commands.arguments import (
     Anchors,
     ByLinks,
     ByRow,
+    CommandOptions,
     Results,
     Sample,
-    add,
     number_or_ids,
     values_of,
 )
@@ -38,6 +38,9 @@ from relcore.stitch.stitching import (
 
 @dataclass
 class StitchOptions:
+    spaces: tuple[str, ...] = setting(
+        metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}"
+    )
     test_fraction: float | None = setting(
         None,
         above=0,
@@ -52,20 +55,13 @@ class StitchOptions:
     metric: str = setting("accuracy", choices=STITCH_METRICS, help="Of the matrices.")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " The numbers are those of Connect, Stitch. Rows that the networks of stored encodings were trained"
-        " on are not used as test rows. Anchors are chosen among the training rows of the first space: by"
-        f" default twice the dimension of the widest space, at most half of the rows.{SHARDS_HELP}"
-    )
-    parser.add_argument(
-        "spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}"
-    )
-    add(parser, StitchSpec, skip=["strategy", "test_fraction"])
-    add(parser, Anchors, StitchOptions, ByRow, ByLinks, Results, Sample)
-    parser.epilog = (
-        "example:\n  relscope stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
-    )
+OPTIONS = CommandOptions(
+    (Anchors, StitchOptions, StitchSpec, ByRow, ByLinks, Results, Sample),
+    "The numbers are those of Connect, Stitch. Rows that the networks of stored encodings were trained"
+    " on are not used as test rows. Anchors are chosen among the training rows of the first space: by"
+    f" default twice the dimension of the widest space, at most half of the rows.{SHARDS_HELP}",
+    ("mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5",),
+)
 
 
 def run(options: argparse.Namespace) -> Report:

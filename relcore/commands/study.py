@@ -15,7 +15,7 @@ from relcore.base.portable import read_json
 from relcore.base.report import Report, Table, delimited, json_lines
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
-from relcore.commands.arguments import Results, Scheduler, add
+from relcore.commands.arguments import CommandOptions, Results, Scheduler
 from relcore.commands.output import Bar
 from relcore.commands.running import queue
 from relcore.files.saving import need_suffix
@@ -25,20 +25,25 @@ from relcore.studies.study import Study, StudyRuns, StudySpec, study_of, study_r
 
 @dataclass
 class StudyOptions:
+    name: str = setting(
+        metavar="NAME", nargs="?", help="the study; without a name, all studies are listed with their options"
+    )
+    grid: str = setting(
+        (),
+        metavar="OPTION=VALUE",
+        nargs="append",
+        help="set an option of the study; separate several values by commas; can be given several times",
+    )
     spec: Path = setting(None, metavar="FILE", help="Read the study and its options from a .json file.")
     table: bool = setting(False, help="Show finished runs only; do not start any.")
     chart: str = setting("", help="The chart for --recipe; default: the study's first.")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "the study; without a name, all studies are listed with their options"
-    parser.add_argument("name", metavar="NAME", nargs="?", help=text)
-    text = "set an option of the study; separate several values by commas; can be given several times"
-    parser.add_argument("--grid", action="append", default=[], metavar="OPTION=VALUE", help=text)
-    add(parser, StudyOptions, Results, Scheduler, output="Write the table of runs (.csv or .jsonl).")
-    parser.epilog = (
-        "example:\n  relscope study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
-    )
+OPTIONS = CommandOptions(
+    (StudyOptions, Results, Scheduler),
+    examples=("similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv",),
+    output="Write the table of runs (.csv or .jsonl).",
+)
 
 
 def run(options: argparse.Namespace) -> Report:

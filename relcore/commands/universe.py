@@ -16,7 +16,7 @@ from relcore.base.settings import setting
 from relcore.base.writing import replacing
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs
-from relcore.commands.arguments import ByRow, Results, Scheduler, add, loaded_spaces, values_of
+from relcore.commands.arguments import ByRow, CommandOptions, Results, Scheduler, loaded_spaces, values_of
 from relcore.commands.running import computed
 from relcore.files.saving import need_suffix, write_space
 from relcore.spaces.space import LatentSpace
@@ -27,32 +27,31 @@ VERBS = ("add", "map")
 
 @dataclass
 class UniverseOptions:
+    spaces: tuple[str, ...] = setting(
+        metavar="SPACE",
+        nargs="+",
+        help=f"two or more; each is {SPACE_HELP}. Or a verb: add FILE SPACE, map FILE SPACE",
+    )
     name: str = setting(None, metavar="NAME", help="Of map: the universe's name of SPACE, if it has another.")
     to: str = setting(
         None, metavar="NAME", help="Of map: translate into this space; without it, into the common one."
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " Without a verb: fits one orthogonal map for each space, scores held-out rows of every pair, and"
-        " writes maps and scores as a file. “add FILE SPACE” adds a space to such a file by one map, without"
-        " the other spaces; “map FILE SPACE” maps the rows of a space. Rows are paired by id. A folder of"
-        " several spaces, such as checkpoints, counts as all of them."
-    )
-    text = f"two or more; each is {SPACE_HELP}. Or a verb: add FILE SPACE, map FILE SPACE"
-    parser.add_argument("spaces", metavar="SPACE", nargs="+", help=text)
-    output = (
-        f"The file to write: of a universe {SUFFIX}, of “map” .npy, .npz, .safetensors or .parquet; “add”"
-        " replaces FILE by default."
-    )
-    add(parser, UniverseSpec, ByRow, UniverseOptions, Results, Scheduler, output=output)
-    parser.epilog = (
-        "example:\n"
-        "  relscope universe a.npy b.npy c.npy -o words.universe\n"
-        "  relscope universe add words.universe d.npy\n"
-        "  relscope universe map words.universe d.npy --to a -o d-as-a.npy"
-    )
+OPTIONS = CommandOptions(
+    (UniverseOptions, UniverseSpec, ByRow, Results, Scheduler),
+    "Without a verb: fits one orthogonal map for each space, scores held-out rows of every pair, and"
+    " writes maps and scores as a file. “add FILE SPACE” adds a space to such a file by one map, without"
+    " the other spaces; “map FILE SPACE” maps the rows of a space. Rows are paired by id. A folder of"
+    " several spaces, such as checkpoints, counts as all of them.",
+    (
+        "a.npy b.npy c.npy -o words.universe",
+        "add words.universe d.npy",
+        "map words.universe d.npy --to a -o d-as-a.npy",
+    ),
+    output=f"The file to write: of a universe {SUFFIX}, of “map” .npy, .npz, .safetensors or .parquet; “add”"
+    " replaces FILE by default.",
+)
 
 
 def run(options: argparse.Namespace) -> Report:
