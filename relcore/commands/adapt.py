@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
@@ -19,12 +19,12 @@ from relcore.catalog.catalog import load
 from relcore.catalog.naming import space_spec
 from relcore.commands.arguments import SHARDS_HELP, CommandOptions, Estimated, Printed, by_shard
 from relcore.commands.output import Bar
+from relcore.commands.running import over_shards
 from relcore.files.saving import write_space
 from relcore.runs.store import Store
+from relcore.sharded.operations import adapt_shards
+from relcore.sharded.space import ShardedSpace
 from relcore.stores.index import StorePlace, parse_place
-
-if TYPE_CHECKING:
-    pass
 
 COPY = "none"
 
@@ -69,36 +69,34 @@ def run(options: argparse.Namespace) -> Report:
         raise SpaceError(
             "expected a source and a target, got one of them; name both, or an adapter alone to see its card"
         )
-    side, passes = "corpus" if options.corpus else "queries", []
-    if by_shard(options, options.source):
-        from relcore.commands.running import over_shards
-        from relcore.sharded.operations import adapt_shards
+    side = "corpus" if options.corpus else "queries"
 
+    def report(result: Any, passes: Mapping[str, Any], *sources: ShardedSpace) -> Report:
+        mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
+        row = {"written": where, "n": result.n, "dimension": result.width, "side": side}
+        shards = "".join(f" in {len(source.shards):,} shards" for source in sources)
+        line = f"{where}: {result.n:,} rows × {result.width:,}{shards}, {mapped}."
+        return Report(line, [Table("written", pd.DataFrame([row]))], notes=passes.get("passes", []))
+
+    if by_shard(options, options.source):
         if adapter is None or options.add:
             raise SpaceError(
                 "expected an adapter, and a new folder, for a folder of shards; copy the folder itself to"
                 " copy its rows"
             )
-        found = over_shards(
+        where = options.target
+        return over_shards(
             options,
             [options.source],
             lambda run, goal, _, source: adapt_shards(adapter, source, goal, run, side=side),
-            options.target,
+            report,
+            where,
             anchored=False,
         )
-        if isinstance(found, Report):
-            return found
-        result, (source,), facts = found
-        where, n_shards, passes = options.target, f" in {len(source.shards):,} shards", facts["passes"]
-    else:
-        goal, n_shards = _place(options.target), ""
-        with Bar(options) as bar, _readable(options.source) as place:
-            result = adapt(adapter, place, goal, side=side, add=options.add, report=bar.show)
-        where = goal.text
-    mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
-    row = {"written": where, "n": result.n, "dimension": result.width, "side": side}
-    line = f"{where}: {result.n:,} rows × {result.width:,}{n_shards}, {mapped}"
-    return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=passes)
+    goal = _place(options.target)
+    where = goal.text
+    with Bar(options) as bar, _readable(options.source) as place:
+        return report(adapt(adapter, place, goal, side=side, add=options.add, report=bar.show), {})
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import FIGURES, METRICS
-from relcore.base.numbers import counted
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.commands.arguments import (
@@ -29,6 +28,7 @@ from relcore.commands.arguments import (
     values_of,
 )
 from relcore.commands.output import Bar
+from relcore.commands.running import all_computed, over_shards
 from relcore.compare.reports import comparison_report
 from relcore.compare.scoring import ExactScores
 from relcore.engine.device import get_ready
@@ -39,9 +39,9 @@ from relcore.scores.comparison import (
     class_labels,
     metrics_of_a_pair,
     score_forms,
-    scores_report,
 )
-from relcore.spaces.matching import distinct_names, match
+from relcore.sharded.operations import ShardedScores, compare_shards
+from relcore.spaces.matching import match
 
 if TYPE_CHECKING:
     from relcore.figures.export import Exportable
@@ -100,8 +100,6 @@ def run(options: argparse.Namespace) -> Report:
             need_k(options.k, n, n - (options.convention == "mutual"), which)
     forms = REPRESENTATIONS if anchors else ("absolute",)
     if n_queries is None:
-        from relcore.commands.running import all_computed
-
         tasks = [ExactScores.on(form, anchors, **settings) for form in forms]
         tasks = [replace(task, metrics=metrics) for task in tasks] if metrics else tasks
         results = all_computed(tasks, specs, (pair.source, pair.target), options)
@@ -143,9 +141,6 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
-    from relcore.commands.running import over_shards
-    from relcore.sharded.operations import compare_shards
-
     if options.neighbours != "exact":
         raise SpaceError(
             f"--neighbours: expected 'exact' for folders of shards, got {options.neighbours!r}; leave it out"
@@ -156,18 +151,11 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
         )
     projection = values_of(options, ExactScores)["projection"]
     settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}
-    found = over_shards(
+    return over_shards(
         options,
         (options.source, options.target),
         lambda run, _, anchors, *spaces: compare_shards(
             *spaces, anchors, run, projection, n_queries=n_queries or spaces[0].n, **settings
         ),
+        ShardedScores.report,
     )
-    if isinstance(found, Report):
-        return found
-    result, (source, target), passes = found
-    names = distinct_names((source, target))
-    sentence = f"{names[0]} and {names[1]}, {counted(len(result.anchors), 'anchor')}"
-    sentence += f", {counted(len(source.shards), 'shard')} each."
-    facts = {"source": names[0], "target": names[1], "n": result.n, "anchors": source.ids_of(result.anchors)}
-    return scores_report(result.scores, sentence, facts | passes, also=passes["passes"])

@@ -6,7 +6,6 @@ import argparse
 from functools import partial
 
 from relcore.base.names import FIGURES
-from relcore.base.numbers import counted
 from relcore.base.report import Report
 from relcore.commands.arguments import (
     SHARDS_HELP,
@@ -23,8 +22,10 @@ from relcore.commands.arguments import (
     spaces_of,
     values_of,
 )
+from relcore.commands.running import over_shards
 from relcore.files.saving import need_suffix, write_space
-from relcore.invert.inversion import InversionSpec, invert_pair, recovery_report, side_names
+from relcore.invert.inversion import InversionSpec, invert_pair, side_names
+from relcore.sharded.operations import ShardedInversion, invert_shards
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -40,7 +41,20 @@ OPTIONS = CommandOptions(
 def run(options: argparse.Namespace) -> Report:
     spec = InversionSpec(**values_of(options, InversionSpec))
     if by_shard(options, options.source, options.target):
-        return _by_shard(options, spec)
+        return over_shards(
+            options,
+            (options.source, options.target),
+            lambda run, goal, anchors, *spaces: invert_shards(
+                *spaces,
+                anchors,
+                run,
+                spec,
+                goal=goal * bool(options.output),
+                random_state=options.random_state,
+            ),
+            ShardedInversion.report,
+            str(options.output or ""),
+        )
     need_suffix(options.output)
     specs, spaces = spaces_of(options, (options.source, options.target))
     pair = match(*spaces)
@@ -54,30 +68,3 @@ def run(options: argparse.Namespace) -> Report:
     shared = pair_settings(specs, pair, anchors) | {"inversion": inversion.spec}
     figure = partial(FIGURES["inversion-errors"].load(), **shared)
     return inversion.report((source, target), **{"inversion-errors": lambda: figure().draw(inversion)})
-
-
-def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> Report:
-    import pandas as pd
-
-    from relcore.commands.running import over_shards
-    from relcore.sharded.operations import invert_shards
-
-    found = over_shards(
-        options,
-        (options.source, options.target),
-        lambda run, goal, anchors, *spaces: invert_shards(
-            *spaces, anchors, run, spec, goal=goal * bool(options.output), random_state=options.random_state
-        ),
-        str(options.output or ""),
-    )
-    if isinstance(found, Report):
-        return found
-    result, (source, target), passes = found
-    score, null, method = result.score, result.score.null, result.spec.title
-    row = {"method": method, "cosine": float(score), "chance": null.mean, "low": null.low, "high": null.high}
-    table = pd.DataFrame([row | {"n": score.n, "anchors": len(result.anchors)}])
-    scored = f"{result.spec.settings()}; scored on all {counted(score.n, 'held-out row')}"
-    facts = {"source": source.name, "target": target.name, **passes}
-    caption = f"{scored}; chance level: these rows permuted."
-    route = f"{source.name} → {target.name}"
-    return recovery_report(route, {method: score}, table, facts, caption=caption, notes=passes["passes"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -26,9 +28,12 @@ from relcore.commands.arguments import (
     by_shard,
     values_of,
 )
+from relcore.commands.running import over_shards
 from relcore.files.saving import need_suffix, write_space
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.representations import ProjectionSpec
+from relcore.sharded.operations import Written, project_shards
+from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import LatentSpace
 
 
@@ -63,36 +68,37 @@ def run(options: argparse.Namespace) -> Report:
         )
     if options.output is None:
         raise SpaceError("project: expected a file for the relative rows, got none; name it with -o")
-    if sharded:
-        from relcore.commands.running import over_shards
-        from relcore.sharded.operations import project_shards
 
+    def report(
+        n: int, width: int, anchors: Sequence[str], where: str = "", notes: Sequence[str] = ()
+    ) -> Report:
+        if options.save_anchors:
+            write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids", bare=True))
+        how = "whitened cosine" if options.whiten else options.similarity
+        line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
+        line += ", centred" if options.center else ""
+        row = {"n": n, "anchors": width, "similarity": how, "center": options.center}
+        return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=notes)
+
+    def of_shards(result: Written, passes: Mapping[str, Any], source: ShardedSpace) -> Report:
+        anchors = source.ids_of(result.anchors) if options.save_anchors else ()
+        where = f" in {counted(len(source.shards), 'shard')}"
+        return report(result.n, result.width, anchors, where, passes["passes"])
+
+    if sharded:
         settings = {"whiten": options.whiten, "random_state": options.random_state}
-        found = over_shards(
+        return over_shards(
             options,
             [options.space],
             lambda run, goal, anchors, source: project_shards(source, anchors, goal, run, spec, **settings),
+            of_shards,
             str(options.output),
         )
-        if isinstance(found, Report):
-            return found
-        result, (source,), facts = found
-        n, width, passes = result.n, result.width, facts["passes"]
-        where = f" in {counted(len(source.shards), 'shard')}"
-        anchors = source.ids_of(result.anchors) if options.save_anchors else ()
-    else:
-        need_suffix(options.output)
-        space = load(space_spec(options.space), again=True)
-        anchors, where, passes = shared_anchors(anchors_of(options, space), space), "", []
-        projection = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors))
-        relative, name = projection.transform(space.vectors), f"{space.name}, relative"
-        of_space = {"name": name, "labels": space.labels, "counts": space.counts}
-        write_space(LatentSpace(relative, space.ids, **of_space), options.output)
-        n, width = relative.shape
-    if options.save_anchors:
-        write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids", bare=True))
-    how = "whitened cosine" if options.whiten else options.similarity
-    line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
-    line += ", centred" if options.center else ""
-    row = {"n": n, "anchors": width, "similarity": how, "center": options.center}
-    return Report(f"{line}.", [Table("written", pd.DataFrame([row]))], notes=passes)
+    need_suffix(options.output)
+    space = load(space_spec(options.space), again=True)
+    anchors = shared_anchors(anchors_of(options, space), space)
+    projection = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors))
+    relative, name = projection.transform(space.vectors), f"{space.name}, relative"
+    of_space = {"name": name, "labels": space.labels, "counts": space.counts}
+    write_space(LatentSpace(relative, space.ids, **of_space), options.output)
+    return report(*relative.shape, anchors)

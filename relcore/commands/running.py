@@ -13,7 +13,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -28,11 +28,9 @@ from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store, in_use
+from relcore.sharded.passes import Runner, estimate, sample_shards, trial_shards
+from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import LatentSpace
-
-if TYPE_CHECKING:
-    from relcore.sharded.passes import Runner
-    from relcore.sharded.space import ShardedSpace
 
 AT_ONCE_SECONDS = 2.0  # starting processes takes longer
 
@@ -167,9 +165,6 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
     SpaceError
         A recipe is to name shards, which a figure cannot load; rows are to be paired by their order.
     """
-    from relcore.sharded.passes import Runner
-    from relcore.sharded.space import ShardedSpace
-
     if getattr(options, "recipe", None):
         raise SpaceError(
             "--recipe: expected spaces that a figure can load, got folders of shards; leave --recipe out"
@@ -190,17 +185,16 @@ def over_shards(
     options: argparse.Namespace,
     places: Sequence[str],
     job: Callable[..., Any],
+    report: Callable[..., Report],
     goal: str = "",
     anchored: bool = True,
-) -> tuple[Any, list[ShardedSpace], dict[str, Any]] | Report:
-    """What `job(runner, goal, anchors, *spaces)` gives for folders of shards, the spaces, and facts about its
-    passes; with --estimate the report of what it will take.
+) -> Report:
+    """The report of what `job(runner, goal, anchors, *spaces)` gives for folders of shards: that of
+    `report(result, facts about the passes, *spaces)`, or with --estimate of what it will take.
 
     A job writes into the folder `goal`. A trial on the first shards, into a folder that is removed, gives the
     estimate, which goes to stderr where the job is long.
     """
-    from relcore.sharded.passes import estimate, trial_shards
-
     with shards(options, *places) as (run, *spaces):
         first, workers = spaces[0], run.queue.size if run.queue else 1
         anchors = anchors_by_shard(options, first) if anchored else 0
@@ -220,7 +214,7 @@ def over_shards(
             print(f"relscope: {expected.sentence()}", file=sys.stderr, flush=True)
         result = job(run, goal, anchors, *spaces)
     facts = {"passes": run.describe(), "worker_mb": run.peaks, "estimate": expected and asdict(expected)}
-    return result, spaces, facts
+    return report(result, facts, *spaces)
 
 
 def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | tuple[str, ...]:
@@ -261,8 +255,6 @@ def samples(
         raise SpaceError(
             "expected folders of shards only, or none, got both; write all spaces in shards, or none"
         )
-    from relcore.sharded.passes import sample_shards
-
     with shards(options, *places) as (run, *spaces):
         drawn = [
             sample_shards(space, options.sample, run, ids)

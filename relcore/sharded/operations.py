@@ -9,19 +9,22 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, SIMILARITIES
+from relcore.base.numbers import counted
+from relcore.base.report import Report
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import is_address
 from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
-from relcore.invert.inversion import InversionSpec, choose_numbers
+from relcore.invert.inversion import InversionSpec, choose_numbers, recovery_report
 from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
 from relcore.migrate.estimators import apply_steps
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
@@ -29,7 +32,7 @@ from relcore.runs.entries import Entry
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import cosine_score, cosine_sums
-from relcore.scores.comparison import LIVE_QUERIES, groups_of, metrics_of_a_pair, scores_of
+from relcore.scores.comparison import LIVE_QUERIES, groups_of, metrics_of_a_pair, scores_of, scores_report
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.scores.passes import (
     NO_ROWS,
@@ -74,6 +77,7 @@ from relcore.sharded.space import (
     paired,
     replacing,
 )
+from relcore.spaces.matching import distinct_names
 
 _ROWS = 8192  # at once: relative rows are wider than their sources
 MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
@@ -128,6 +132,15 @@ class ShardedScores:
     n: int
     n_zero: int
     anchors: np.ndarray
+
+    def report(self, passes: dict[str, Any], source: ShardedSpace, target: ShardedSpace) -> Report:
+        """Every score with its chance level; `passes` are facts on how they were made."""
+        names = distinct_names((source, target))
+        sentence = f"{names[0]} and {names[1]}, {counted(len(self.anchors), 'anchor')}"
+        sentence += f", {counted(len(source.shards), 'shard')} each."
+        facts = {"source": names[0], "target": names[1], "n": self.n}
+        facts |= {"anchors": source.ids_of(self.anchors), **passes}
+        return scores_report(self.scores, sentence, facts, also=passes["passes"])
 
 
 def compare_shards(
@@ -550,6 +563,24 @@ class ShardedInversion:
     spec: InversionSpec
     anchors: np.ndarray
     width: int
+
+    def report(self, passes: dict[str, Any], source: ShardedSpace, target: ShardedSpace) -> Report:
+        """The score with its chance level; `passes` are facts on how it was made."""
+        score, null, method = self.score, self.score.null, self.spec.title
+        row = {"method": method, "cosine": float(score), "chance": null.mean}
+        row |= {"low": null.low, "high": null.high, "n": score.n, "anchors": len(self.anchors)}
+        caption = (
+            f"{self.spec.settings()}; scored on all {counted(score.n, 'held-out row')}; chance level: these"
+        )
+        facts = {"source": source.name, "target": target.name, **passes}
+        return recovery_report(
+            f"{source.name} → {target.name}",
+            {method: score},
+            pd.DataFrame([row]),
+            facts,
+            caption=f"{caption} these rows permuted.",
+            notes=passes["passes"],
+        )
 
 
 @dataclass(frozen=True)
