@@ -1,8 +1,9 @@
 """``python -m benchmarks.live``: how long a dragged anchor takes until the maps of both models, and their
 scores, have followed.
 
-In a real Chromium: from the movement of the pointer until the data of both panes are there, until both are
-drawn, and until scores are there after a rest. ``--server`` measures without a browser: a moved anchor to
+In a real Chromium: from the movement of the pointer until the data of both panes are there ("data"), until
+both are drawn ("drawn"), and, of the last movement before a rest, until all of very many rows are there
+("whole") and drawn ("settled"), and until scores are. ``--server`` measures without a browser: a moved anchor to
 both maps as float16, and all scores, on the chosen device. Each line is a name and a value.
 """
 
@@ -53,11 +54,11 @@ HEARD = """() => {
   window.heard = [];
   const read = (canvas) => {
     const gl = canvas.getContext("webgl2");
-    gl?.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
+    gl ? gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4)) : canvas.getContext("2d").getImageData(0, 0, 1, 1);
   };
   document.querySelector(".ls-root").addEventListener("ls-hand", ({ detail: { what, serial, time } }) => {
-    if (what === "drawn") document.querySelectorAll(".ls-points").forEach(read);
-    heard.push({ what, serial, time: what === "drawn" ? performance.now() : time });
+    if (what === "drawn" || what === "settled") document.querySelectorAll(".ls-points").forEach(read);
+    heard.push({ what, serial, time: what === "drawn" || what === "settled" ? performance.now() : time });
   });
 }"""
 
@@ -101,9 +102,11 @@ def in_a_browser(n: int, d: int, moves: int) -> None:
             process.terminate()
             process.wait()
     name, asked = f"{n}x{d}_browser", {one["serial"]: one["time"] for one in heard if one["what"] == "asked"}
-    for what in ("data", "drawn", "scores"):
+    for what in ("data", "drawn", "whole", "settled", "scores"):
         known = [one["time"] - asked[one["serial"]] for one in heard if one["what"] == what]
-        spread(f"{name}_{what}_ms", known[2:] if what != "scores" else known)
+        known = known[2:] if what in ("data", "drawn") else known
+        if known:
+            spread(f"{name}_{what}_ms", known)
         say(f"{name}_{what}_answers", len(known))
     say(f"{name}_moves", moves + 20)
     say(f"{name}_server_mb_before", before)

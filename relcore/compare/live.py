@@ -192,6 +192,7 @@ class LiveComparison:
         self.sides = [_Side(held, side) for side in (0, 1)]
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
+        self._edges: np.ndarray | None = None
         self.n_columns = 0  # that were computed, for those who count the work
         self.become(anchors)
         for form in self.forms:  # the axes that the first movement begins from
@@ -223,13 +224,19 @@ class LiveComparison:
         return found
 
     def frame(self, chosen: np.ndarray | None = None, row: int | None = None, k: int = N_NEAR) -> LiveFrame:
-        """The maps with each axis in units of its range over all shown rows, −1 … 1, as the panes draw it: of
-        all shown rows, or of those `chosen` by their places (m,).
+        """The maps with each axis in units of its range over the shown rows, −1 … 1, as the panes draw it: of
+        all shown rows, or of those `chosen` by their places (m,). Then the range is that of these and of the
+        rows that were at the edges of the last maps of all rows.
 
-        `row`: the one whose k nearest rows are wanted, by cosine in either space.
+        `row`: the one whose k nearest rows among these are wanted, by cosine in either space.
         """
-        where = self.where
-        n_near = 0 if row is None else min(k, len(self.shown[0]))
+        where, numbers = self.where, None
+        if chosen is not None:
+            if self._edges is None:
+                self.frame()
+            numbers = where.put(np.concatenate([chosen, self._edges]))
+        m = len(self.shown[0]) if chosen is None else len(chosen)
+        n_near = 0 if row is None else min(k, m)
         asked = [[] if row is None else [self.held.anchor(side, row)[:, None]] for side in (0, 1)]
         near = np.empty((2, n_near), dtype=np.int64)
         weights = [[] if self.reduction.align else self._weights(form) for form in self.forms]
@@ -238,20 +245,23 @@ class LiveComparison:
             # One pass over the rows for all maps and the similarities.
             columns = [*(both[side][0] for both in weights if both), *asked[side]]
             if columns:
+                made = where.put(np.hstack(columns).T.astype(np.float32))
+                rows = units if numbers is None else units[numbers]
                 with where.exact():
-                    made = where.put(np.hstack(columns).T.astype(np.float32))
-                    axes = where.product(made, units.T, f"axes {side}")
+                    axes = where.product(made, rows.T, f"axes {side}")
                 if n_near:
-                    near[side] = where.largest(axes[-1], n_near)
-            drawn.append(
-                [] if self.reduction.align else [axes[2 * i : 2 * i + 2] for i in range(len(weights))]
-            )
+                    found = where.largest(axes[-1, :m], n_near)
+                    near[side] = found if chosen is None else chosen[found]
+            drawn.append([axes[2 * i : 2 * i + 2] for i, both in enumerate(weights) if both])
         if self.reduction.align:
-            drawn = [list(one) for one in zip(*self.maps().values(), strict=True)]
-            drawn = [[where.put(picture.T) for picture in one] for one in drawn]
+            turned = ([where.put(picture.T) for picture in both] for both in self.maps().values())
+            all_rows = [[one if numbers is None else one[:, numbers] for one in both] for both in turned]
+            drawn = list(map(list, zip(*all_rows, strict=True)))
         in_order = [one for both in zip(*drawn, strict=True) for one in both]
-        chosen = None if chosen is None else where.put(np.concatenate([chosen, near.ravel()]))
-        return LiveFrame([where.full_range(one, chosen).tobytes() for one in in_order], near)
+        if chosen is None:
+            ends = [where.get(end) for one in in_order for end in (one.argmin(1), one.argmax(1))]
+            self._edges = np.unique(np.concatenate(ends))
+        return LiveFrame([where.full_range(one, m).tobytes() for one in in_order], near)
 
     def _drawn(self, units: Array, weights: np.ndarray, offset: np.ndarray) -> Array:
         where = self.where
@@ -446,7 +456,7 @@ class LiveAnswers:
         if watched < len(following.held.pair) and watched >= 0:
             anchor_of = following.held.anchor
             similar = [anchor_of(side, row) @ anchor_of(side, watched) for side in (0, 1)]
-        about = np.array([near.shape[1], n if chosen is None else len(chosen) + near.size], "<i4")
+        about = np.array([near.shape[1], n if chosen is None else len(chosen)], "<i4")
         numbers = near.astype("<i4").tobytes(), np.array(similar, "<f4").tobytes()
         return b"".join((head, about.tobytes(), *numbers, *maps))
 

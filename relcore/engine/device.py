@@ -100,13 +100,13 @@ class NumpyDevice:
         """All rows (n, d) as float32 in one array on the device."""
         return self.rows(X[:])
 
-    def full_range(self, axes: Array, chosen: Array | None = None) -> np.ndarray:
-        """Axes (c, n) as float16 in units of the range of each, −1 … 1; 0 where one has none. Of all columns,
-        or of those `chosen` by number (m,).
+    def full_range(self, axes: Array, m: int) -> np.ndarray:
+        """The first m columns of axes (c, n) as float16 in units of the range of each axis, −1 … 1; 0 where
+        one has none.
         """
         low, high = axes.min(axis=1, keepdims=True), axes.max(axis=1, keepdims=True)
         half = (high - low) / 2
-        units = (axes if chosen is None else axes[:, chosen]) - (low + high) / 2
+        units = axes[:, :m] - (low + high) / 2
         units /= np.where(half > 0, half, 1)
         return units.astype("<f2")
 
@@ -252,10 +252,10 @@ class TorchDevice:
             out[start : start + _GATHERED] = self.put(X[start : start + _GATHERED])
         return out
 
-    def full_range(self, axes: Array, chosen: Array | None = None) -> np.ndarray:
+    def full_range(self, axes: Array, m: int) -> np.ndarray:
         low, high = axes.amin(1, keepdim=True), axes.amax(1, keepdim=True)
-        half, kept = (high - low) / 2, axes if chosen is None else axes[:, chosen]
-        units = (kept - (low + high) / 2) / self._torch.where(half > 0, half, 1)
+        half = (high - low) / 2
+        units = (axes[:, :m] - (low + high) / 2) / self._torch.where(half > 0, half, 1)
         return self.get(units.half())
 
     def largest(self, values: Array, k: int) -> np.ndarray:

@@ -40,13 +40,26 @@ class Discs {
     this.shown = wanted;
     const { width, height } = canvas;
     const rows = this.choose(look.most ?? Infinity);
+    if (look.sketched) return this.sketch(rows, look, width, height);
     if (ink.length < 4 * width * height) ink = new Float32Array(4 * width * height);
     else ink.fill(0, 0, 4 * width * height);
     drop(rows, content, look, opacitiesOf(look, content.order.length, rows.length), width, height);
-    if (this.image?.width === width && this.image.height === height) this.image.data.fill(0);
-    else this.image = this.pen.createImageData(width, height); // kept: one for each frame of a moving picture is work to throw away
+    this.paper(width, height).data.fill(0);
     for (let line = 0; line < height; line++) dry(this.image.data, 4 * line * width, 4 * (line + 1) * width);
     this.pen.putImageData(this.image, 0, 0);
+  }
+
+  /* Kept: an image for each frame of a moving picture is work to throw away. */
+  paper(width, height) {
+    if (this.image?.width !== width || this.image.height !== height) this.image = this.pen.createImageData(width, height);
+    return this.image;
+  }
+
+  /* A picture for a moment, while an anchor moves: discs of one size, stamped on the colour of the surface. It takes a quarter of the time. */
+  sketch(rows, look, width, height) {
+    const image = this.paper(width, height);
+    stamp(image.data, rows, this.content, look, opacitiesOf(look, this.content.order.length, rows.length), width, height);
+    this.pen.putImageData(image, 0, 0);
   }
 
   dispose() {
@@ -70,6 +83,51 @@ function drop(rows, { position, color, flags, depth }, look, opacities, width, h
     const x = left + across * position[2 * row];
     const y = middle - up * position[2 * row + 1];
     disc(x, y, diameter / 2, opacity, color[3 * row], color[3 * row + 1], color[3 * row + 2], rim, ratio, surface, width, height);
+  }
+}
+
+const STAMPS = 4; // stamps across and down a pixel, for centres between pixels
+
+/* How much a disc covers of each pixel of a square, for `STAMPS`² places of its centre in the middle pixel. */
+function stampsOf(radius) {
+  const half = Math.ceil(radius + 1);
+  const side = 2 * half + 1;
+  const covers = new Float32Array(STAMPS * STAMPS * side * side);
+  for (let i = 0; i < covers.length; i++) {
+    const [column, line, across, down] = [i % side, Math.floor(i / side) % side, Math.floor(i / side / side) % STAMPS, Math.floor(i / side / side / STAMPS)];
+    covers[i] = clamp(radius + 0.5 - Math.hypot(column - half - across / STAMPS, line - half - down / STAMPS), 0, 1);
+  }
+  return { covers, half, side };
+}
+
+function stamp(data, rows, { position, color, flags }, { scale, offset, sizes, surface, ratio, lift, brushed }, opacities, width, height) {
+  const [red, green, blue] = surface.map((value) => Math.round(255 * value));
+  new Uint32Array(data.buffer).fill(new Uint32Array(Uint8Array.of(red, green, blue, 255).buffer)[0]);
+  const [across, up] = [(scale[0] * width) / 2, (scale[1] * height) / 2];
+  const [left, middle] = [((1 + offset[0]) * width) / 2 - 0.5, ((1 - offset[1]) * height) / 2 - 0.5];
+  const stamps = sizes.map((size) => stampsOf((ratio * size) / 2));
+  for (let i = 0; i < rows.length; i++) {
+    const row = rows[i];
+    const other = flags[row] >> 1 ? 1 : 0;
+    const { covers, half, side } = stamps[other];
+    const opacity = lit(opacities[other], flags[row] & 1, lift, brushed);
+    const x = left + across * position[2 * row];
+    const y = middle - up * position[2 * row + 1];
+    const column = Math.floor(x);
+    const line = Math.floor(y);
+    if (!(column >= half && line >= half && column + half < width && line + half < height)) continue; // cut by the edge
+    let from = (Math.floor(STAMPS * (y - line)) * STAMPS + Math.floor(STAMPS * (x - column))) * side * side;
+    const [r, g, b] = [color[3 * row], color[3 * row + 1], color[3 * row + 2]];
+    for (let down = line - half; down <= line + half; down++) {
+      for (let at = 4 * (down * width + column - half), end = at + 4 * side; at < end; at += 4) {
+        const cover = covers[from++];
+        if (!cover) continue;
+        const alpha = cover * opacity;
+        data[at] += alpha * (r - data[at]);
+        data[at + 1] += alpha * (g - data[at + 1]);
+        data[at + 2] += alpha * (b - data[at + 2]);
+      }
+    }
   }
 }
 

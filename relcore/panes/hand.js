@@ -40,9 +40,10 @@ class Near {
 
   set(rows, others) {
     this.rows = rows;
-    const shared = new Set(others);
-    const rings = Array.from(rows, (row) => element("circle", shared.has(row) ? "ls-shared" : "", { r: 6 }));
-    this.root.replaceChildren(...rings);
+    const [shared, rings] = [new Set(others), this.root.children];
+    while (rings.length > rows.length) this.root.lastChild.remove();
+    while (rings.length < rows.length) this.root.append(element("circle", "", { r: 6 }));
+    rows.forEach((row, i) => change(rings[i], "class", shared.has(row) ? "ls-shared" : ""));
   }
 
   place(pixel) {
@@ -117,12 +118,17 @@ class Hand {
     if (!held || row < 0 || row === held.to || (row !== held.row && owner.anchors.includes(row))) return;
     held.to = row;
     this.movedAt = performance.now();
-    this.showStars();
-    this.strip.textContent = this.said();
-    this.strip.classList.add("ls-old");
     this.resting = false;
     this.restSoon();
     this.ask();
+    // With the answer, which comes within a frame: a picture of the star alone would make the page too busy to hear it.
+    if (!this.channel || !this.saved.size) this.show();
+  }
+
+  show() {
+    this.showStars();
+    this.strip.textContent = this.said();
+    this.strip.classList.add("ls-old");
   }
 
   said() {
@@ -147,9 +153,9 @@ class Hand {
     return this.fewest ?? MOST_FOLLOWING[points.inSoftware ? "software" : "card"];
   }
 
-  /* Ask for the maps with the anchor where it is now, of very many rows for a sample of them, or `all`. One question at a time: a movement
+  /* Ask for the maps with the anchor where it is now, of very many rows for a sample of them. One question at a time: a movement
      before its answer waits, and takes the place of one that waits. */
-  ask(all = false) {
+  ask() {
     if (!this.channel) return;
     if (this.waiting) {
       this.dropped += this.next;
@@ -157,15 +163,17 @@ class Hand {
       return;
     }
     const [{ row, to, kind }, { n }] = [this.held, this.owner.header];
-    const most = all || n <= MOST_ASKED ? 0 : this.most;
+    const most = n <= MOST_ASKED ? 0 : this.most;
     const more = most ? [...this.owner.anchors, to] : [];
     this.waiting = { rows: most ? [...sampled(n, most), ...more] : null };
-    this.send(kind, row, to, this.owner.place.watched?.() ?? -1, most, ...more);
+    this.send(kind, row, to, most, ...more);
   }
 
-  send(kind, row = 0, to = 0, ...others) {
-    this.channel.send(Int32Array.of(++this.serial, kind, Math.max(row, 0), Math.max(to, 0), ...others));
+  send(kind, row = 0, to = 0, most = 0, ...more) {
+    const watched = this.owner.place.watched?.() ?? -1;
+    this.channel.send(Int32Array.of(++this.serial, kind, Math.max(row, 0), Math.max(to, 0), watched, most, ...more));
     this.tell("asked", this.serial, this.movedAt);
+    return this.serial;
   }
 
   answered(answer) {
@@ -174,10 +182,13 @@ class Hand {
       if (this.held && serial === this.serial) this.score(new Float32Array(answer, HEAD, 3));
       return;
     }
+    if (serial === this.whole) {
+      if (this.held && this.resting) this.follow(answer, null);
+      return;
+    }
     const rows = this.waiting?.rows;
     this.waiting = null;
     if (!this.held) return;
-    this.shown = serial;
     this.follow(answer, rows);
     if (this.next) {
       this.next = false;
@@ -187,25 +198,25 @@ class Hand {
 
   /* Show the places of an answer, those of all rows or of the ones asked for, and what is near. */
   follow(answer, asked) {
-    this.tell("data", this.shown);
-    this.came = performance.now();
     const { owner, held } = this;
-    const [k, m] = new Int32Array(answer, HEAD, 2);
+    const [serial, , k, m] = new Int32Array(answer, 0, 4);
+    Object.assign(this, { shown: serial, came: performance.now() });
+    this.tell(this.resting ? "whole" : "data", serial);
+    this.show();
     const near = [0, 1].map((side) => new Int32Array(answer, HEAD + 8 + 4 * k * side, k));
     const similar = new Float32Array(answer, HEAD + 8 + 8 * k, 2);
     const [known, first] = [halves(), HEAD + 16 + 8 * k];
-    const rows = asked && [...asked, ...near[0], ...near[1]];
     this.live.panes.forEach((number, i) => {
       const [pane, places] = [owner.panes[number], new Uint16Array(answer, first + 4 * m * i, 2 * m)];
       if (!this.saved.has(pane)) this.saved.set(pane, { units: pane.units, dense: pane.dense });
       const before = this.saved.get(pane).units;
-      const units = !rows ? new Float32Array(2 * m) : pane.units === before ? before.slice() : pane.units;
+      const units = !asked ? new Float32Array(2 * m) : pane.units === before ? before.slice() : pane.units;
       for (let j = 0; j < m; j++) {
-        const row = rows ? rows[j] : j;
+        const row = asked ? asked[j] : j;
         units[2 * row] = known[places[j]];
         units[2 * row + 1] = known[places[m + j]];
       }
-      pane.follow(units, this.resting ? 0 : this.most, rows);
+      pane.follow(units, this.resting ? 0 : this.most, asked);
       if (this.resting) pane.settle();
     });
     owner.panes.forEach((pane, i) => {
@@ -219,7 +230,7 @@ class Hand {
   /* A pane is drawn. */
   drawn(pane) {
     if (!this.awaited?.delete(pane) || this.awaited.size) return;
-    this.tell("drawn", this.shown);
+    this.tell(this.resting ? "settled" : "drawn", this.shown);
     if (!this.held || this.resting) return;
     if (performance.now() - this.came > SLOW && pane.points.inSoftware) this.fewest = Math.max(FEWEST_FOLLOWING, Math.round(this.most / 1.5));
     this.restSoon();
@@ -233,11 +244,12 @@ class Hand {
   /* The hand rests: the scores, and all points. */
   rest() {
     if (!this.held || this.resting) return;
-    if (this.waiting) return this.restSoon();
+    if (this.waiting) return void (this.show(), this.restSoon());
     this.resting = true;
     const sampled = [...this.saved.keys()].some((pane) => pane.sampled);
-    if (this.channel && sampled) this.ask(true);
-    if (this.channel) this.send(SCORE, 0, 0, -1, 0);
+    const { kind, row, to } = this.held;
+    if (this.channel && sampled) this.whole = this.send(kind, row, to);
+    if (this.channel) this.send(SCORE);
     if (!sampled) for (const pane of this.saved.keys()) pane.settle();
   }
 

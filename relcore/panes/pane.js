@@ -144,7 +144,7 @@ class Pane {
      these are, where not all. */
   follow(units, most, sampled = null) {
     Object.assign(this, { glide: null, units, following: most, sampled, unsettled: true });
-    this.names.root.style.display = sampled ? "none" : "";
+    this.names.root.style.display = this.unnamed ? "none" : "";
     this.moving.forget();
     if (!this.dense) this.points.upload("position", units);
     this.redraw();
@@ -156,6 +156,11 @@ class Pane {
     this.unfollow();
     if (this.dense) this.dense = this.dense.at(stepsOf(this.units));
     this.redraw();
+  }
+
+  /* Names stay away while points move of which not all have places, or which no card draws: to lay texts out takes as long as the points. */
+  get unnamed() {
+    return this.sampled || (this.following && this.points.inSoftware);
   }
 
   unfollow() {
@@ -234,11 +239,11 @@ class Pane {
     if (this.root.getAttribute("aria-label") !== label) this.root.setAttribute("aria-label", label);
     const growth = this.dense?.growth ?? this.view.zoom ** 0.35; // zooming in spreads the points, so they may grow, but less
     const { sizes, alphas } = this.coloring.style;
-    if (this.dense?.hasPoints !== false || !this.blank) this.points.draw({ scale, offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, ...this.owner.brush, surface: this.owner.surface, ratio, most, crowded: !(this.moving.sampled && this.moving.whole) });
+    if (this.dense?.hasPoints !== false || !this.blank) this.points.draw({ scale, offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, ...this.owner.brush, surface: this.owner.surface, ratio, most, crowded: !(this.moving.sampled && this.moving.whole), sketched: Boolean(this.following) });
     this.blank = this.dense?.hasPoints === false; // nothing to wipe off
     this.stars.place((row) => (this.hides(row) ? null : this.pixel(row, width, height)), width);
     this.near.place((row) => this.pixel(row, width, height));
-    if (!this.sampled) this.names.place(this, this.owner, width, height);
+    if (!this.unnamed) this.names.place(this, this.owner, width, height);
     this.placeRing();
   }
 

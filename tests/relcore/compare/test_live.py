@@ -121,22 +121,35 @@ def test_a_frame_is_the_maps_in_units_of_their_range(device):
             assert np.abs(frame - units).max() < 2e-3
 
 
-def test_the_rows_near_an_anchor_are_those_of_the_highest_cosine_and_need_no_pass_of_their_own(device):
+def test_a_frame_of_some_rows_lies_on_the_maps_of_all_and_has_what_is_near(device):
     pair, shown = pair_of(), np.arange(0, N, 2)
-    live = LiveComparison(LiveRows(pair, np.arange(N)), range(6), shown=shown, forms=("relative", "whitened"))
-    whole, n_products = live.frame(), []
-    product = type(live.where).product
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(live.where), "product", lambda *given: n_products.append(1) or product(*given))
-        some = live.frame(np.array([4, 9]), row=31, k=5)
-    assert len(n_products) == 2
-    for side, space in enumerate((pair.source, pair.target)):
-        unit = space.vectors - space.vectors.mean(axis=0)
-        unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-        assert some.near[side].tolist() == np.argsort(-(unit[shown] @ unit[31]))[:5].tolist()
-    for one, other in zip(some.maps, whole.maps, strict=True):
-        expected = np.frombuffer(other, "<f2").reshape(2, -1)[:, [4, 9, *some.near.ravel()]]
-        np.testing.assert_allclose(np.frombuffer(one, "<f2").reshape(2, -1), expected, atol=2e-3)
+    for reduction in (FIRST, ReductionSpec(align=True)):
+        held, forms = LiveRows(pair, np.arange(N)), ("relative", "whitened")
+        live = LiveComparison(held, range(6), reduction=reduction, shown=shown, forms=forms)
+        chosen = np.arange(3, 70, 2)
+        some, whole = live.frame(chosen, row=31, k=5), live.frame(row=31, k=5)
+        for side, space in enumerate((pair.source, pair.target)):
+            unit = space.vectors - space.vectors.mean(axis=0)
+            unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+            similar = unit[shown] @ unit[31]
+            assert whole.near[side].tolist() == np.argsort(-similar)[:5].tolist()
+            assert some.near[side].tolist() == chosen[np.argsort(-similar[chosen])[:5]].tolist()
+        for one, other in zip(some.maps, whole.maps, strict=True):
+            expected = np.frombuffer(other, "<f2").reshape(2, -1)[:, chosen]
+            np.testing.assert_allclose(np.frombuffer(one, "<f2").reshape(2, -1), expected, atol=2e-3)
+
+
+def test_a_frame_of_few_rows_reads_these_alone(monkeypatch):
+    live = LiveComparison(LiveRows(pair_of(), np.arange(N)), range(8))
+    live.frame()
+    widths, product = [], NumpyDevice.product
+    monkeypatch.setattr(
+        NumpyDevice, "product", lambda *given: widths.append(given[2].shape[1]) or product(*given)
+    )
+    live.become([40, *range(1, 8)])
+    live.frame(np.arange(10), row=40)
+    assert len(widths) == 2
+    assert max(widths) <= 10 + 8  # and the rows at the edges of the two maps
 
 
 def test_the_axes_of_two_anchors_are_the_similarities_to_them(device):

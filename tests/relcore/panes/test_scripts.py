@@ -222,3 +222,28 @@ def test_every_half_is_read_as_numpy_reads_it():
     known = bits.view("<f2").astype(np.float64)
     read = np.array(run("Array.from(halves())"))
     np.testing.assert_array_equal(read, np.where(np.isfinite(known), known, 0))
+
+
+def test_stamped_discs_look_like_those_that_are_drawn_at_rest():
+    """On the colour of the surface; a stamp's centre is up to a quarter of a pixel away."""
+    rng, n, side = np.random.default_rng(0), 60, 80
+    look = {"scale": [0.9, 0.9], "offset": [0, 0], "sizes": [6, 4], "surface": [1, 1, 1], "ratio": 1}
+    found = run(
+        "(() => { const content = { position, color, flags }; ink = new Float32Array(4 * side * side);"
+        " drop(rows, content, look, [0.8, 0.5], side, side); const drawn = new Uint8ClampedArray(ink.length);"
+        " dry(drawn, 0, ink.length); const stamped = new Uint8ClampedArray(ink.length);"
+        " stamp(stamped, rows, content, look, [0.8, 0.5], side, side); return [[...drawn], [...stamped]]; })()",
+        position=rng.uniform(-0.9, 0.9, 2 * n).astype(np.float32),
+        color=rng.integers(0, 255, 3 * n).astype(np.uint8),
+        flags=np.array([0, 2] * (n // 2), dtype=np.uint8),
+        rows=np.arange(n, dtype=np.uint32),
+        look={**look, "lift": 0, "brushed": False},
+        side=side,
+    )
+    drawn, stamped = (np.array(one, dtype=np.float64).reshape(side, side, 4) for one in found)
+    shown = drawn[..., :3] * drawn[..., 3:] / 255 + 255 - drawn[..., 3:]
+    assert (stamped[..., 3] == 255).all()
+    covered = drawn[..., 3] > 0
+    assert np.abs(shown - stamped[..., :3])[covered].mean() < 25
+    assert np.abs(shown - stamped[..., :3])[~covered].mean() < 1
+    assert np.abs(shown - 255)[covered].mean() > 50  # without discs
