@@ -32,6 +32,7 @@ from relcore.compare.live import (
     LiveAnswers,
     LiveComparison,
     LiveRows,
+    leave_all_but,
     need_followed,
     read_request,
 )
@@ -115,6 +116,11 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
     too_many = len(offer.pair) * widest > MOST_NUMBERS and resolve() == "cpu"
     if not offer.anchors or too_many or not st.runtime.exists():
         return None
+    active = st.runtime.get_instance().is_active_session
+    for ended in [name for name, one in _offers.items() if not active(one.session)]:
+        del _offers[ended]
+    pairs = [offer.pair, *(one.pair for one in _offers.values())]
+    leave_all_but({space.digest for pair in pairs for space in (pair.source, pair.target)})
     place = f"{key}:live"
     known, name = st.session_state.get(place, (None, ""))
     if known != offer.content or name not in _offers:

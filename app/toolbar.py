@@ -216,9 +216,10 @@ def _session_file(workspace: Workspace) -> None:
             " chosen by hand, removed suspects, the selection, and the names and digests of your files, but"
             " not their folders. To open it, first load these files."
         )
-        if resolve() != "cpu":
-            n, n_bytes = held()
-            st.caption(f":material/memory: {described()}: now {counted(n, 'space')}, {n_bytes / 1e9:.2f} GB.")
+        n, n_bytes = held()
+        if resolve() != "cpu" or n:
+            now = f"{counted(n, 'array')} of rows, {n_bytes / 1e9:.2f} GB"
+            st.caption(f":material/memory: {described()}: held for all sessions now: {now}.")
         st.caption(f":material/menu_book: {term('all', 'All terms, with pictures')}")
 
 

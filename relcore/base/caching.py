@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -48,3 +48,18 @@ class MadeOnce(Generic[Made]):
             ref = weakref.ref(array, lambda _: self._kept.pop(number, None))
             self._kept[number] = known = ref, self.make(array)
         return known[1]
+
+
+_contents: dict[int, Hashable] = {}  # of arrays in memory, by identity
+
+
+def call_content(X: np.ndarray, content: Hashable) -> None:
+    """Say what the content of an array is that nobody can change: its digest."""
+    if id(X) not in _contents:
+        _contents[id(X)] = content
+        weakref.finalize(X, _contents.pop, id(X), None)
+
+
+def content_of(X: np.ndarray) -> Hashable:
+    """The digest of an array if that is known, equal for equal arrays; else its identity."""
+    return _contents.get(id(X), id(X))

@@ -8,7 +8,8 @@ scatter Bᵀ M B that the axes of PCA follow from, M (d, d) the scatter of U. Th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,7 +18,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.rows import DerivedRows, row_blocks, unit_rows
-from relcore.engine.device import Array, NumpyDevice, device_of
+from relcore.engine.device import Array, NumpyDevice, device_of, leave
 from relcore.engine.engine import Engine, Moments
 from relcore.maps.pane_maps import TWO, Directions, DirectionsOf
 from relcore.maps.reduction import ReductionSpec, aligned, facing, leading_axes
@@ -57,6 +58,33 @@ class Overtaken(Exception):
     """Scores are given up, as an anchor moves again."""
 
 
+class HeldRows(NamedTuple):
+    """What unit rows on a device are: those of a space by its digest, less its mean or not, of all rows ("")
+    or of some, by a digest of their numbers.
+    """
+
+    space: str
+    center: bool
+    rows: str
+
+
+def leave_all_but(digests: Collection[str]) -> None:
+    """Give back the unit rows of spaces that are not among these."""
+    leave(lambda content: isinstance(content, HeldRows) and content.space not in digests)
+
+
+class SomeRows(NamedTuple):
+    """Row numbers of a pair, None for all, and their digest."""
+
+    numbers: np.ndarray | None
+    digest: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SomeRows) and self.digest == other.digest
+
+    __hash__ = None
+
+
 class LiveRows:
     """What does not depend on the anchors: the unit rows of both spaces on the device, and their moments.
 
@@ -85,19 +113,24 @@ class LiveRows:
         known = [directions_of(space, rows, center, random_state) for space in self.spaces]
         self.origins = [one.mean if center else None for one in known]
         self.moments = [one.moments for one in known]
-        self.drawn = [self.units(side, rows, one.few) for side, one in enumerate(known)]
+        self.center, self._few = center, [one.few for one in known]
+        digest = hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()
+        self.drawn_rows = SomeRows(None, "") if len(rows) == len(pair) else SomeRows(rows, digest)
         self.onto = None if reference is None else self._products(self.drawn[0], reference)
 
     def anchor(self, side: int, row: int) -> np.ndarray:
         """The unit row (d,) of an anchor in one space, float64."""
         return unit_rows(self.spaces[side].vectors[row : row + 1], self.origins[side])[0].astype(np.float64)
 
-    @cached_property
+    @property
+    def drawn(self) -> list[Array]:
+        """The unit rows of the drawn rows of both spaces, (m, d) each, on the device."""
+        return [self.units(side, self.drawn_rows) for side in (0, 1)]
+
+    @property
     def every(self) -> list[Array]:
         """The unit rows of both spaces, (n, d) each, on the device."""
-        if len(self.rows) == len(self.pair):
-            return self.drawn
-        return [self.units(side, np.arange(len(self.pair))) for side in (0, 1)]
+        return [self.units(side, self.some(None)) for side in (0, 1)]
 
     @cached_property
     def crossed(self) -> np.ndarray:
@@ -110,19 +143,27 @@ class LiveRows:
         X, Y = self.every
         return {(0, 0): Engine().moments(X), (1, 1): Engine().moments(Y), (0, 1): Engine().moments(X, Y)}
 
-    def units(self, side: int, rows: np.ndarray, known: np.ndarray | None = None) -> Array:
-        """The unit rows of some rows of a space, (r, d), on the device."""
-        space, origin, where = self.spaces[side], self.origins[side], self.where
-        if known is not None:
-            return where.put(known)
-        if isinstance(where, NumpyDevice) and len(rows) * space.dimension > MOST_NUMBERS:
-            raise SpaceError(
-                f"live: expected at most {MOST_NUMBERS // space.dimension:,} rows without a GPU, got"
-                f" {len(rows):,}; draw fewer rows"
-            )
-        numbers = None if len(rows) == len(space) else rows
-        units = DerivedRows(space.vectors, lambda X: unit_rows(X, origin), numbers)
-        return where.gathered(units)
+    def some(self, rows: np.ndarray | None) -> SomeRows:
+        if rows is None or len(rows) == len(self.pair):
+            return SomeRows(None, "")
+        if np.array_equal(rows, self.rows):
+            return self.drawn_rows
+        return SomeRows(rows, hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest())
+
+    def units(self, side: int, some: SomeRows) -> Array:
+        """The unit rows of some rows of a space, (r, d), on the device, where they stay for all sessions."""
+        space, origin = self.spaces[side], self.origins[side]
+        n = len(space) if some.numbers is None else len(some.numbers)
+        if isinstance(self.where, NumpyDevice):
+            if self._few[side] is not None and some == self.drawn_rows:
+                return self._few[side]
+            if n * space.dimension > MOST_NUMBERS:
+                raise SpaceError(
+                    f"live: expected at most {MOST_NUMBERS // space.dimension:,} rows without a GPU, got"
+                    f" {n:,}; draw fewer rows"
+                )
+        units = DerivedRows(space.vectors, lambda X: unit_rows(X, origin), some.numbers)
+        return self.where.stay(HeldRows(space.digest, self.center, some.digest), units)
 
     def _products(self, units: Array, reference: np.ndarray) -> np.ndarray:
         """Σ u (t − t̄)ᵀ, (d, 2) float64."""
@@ -187,8 +228,7 @@ class LiveComparison:
         need_followed(projection, reduction, forms)
         self.held, self.projection, self.reduction, self.forms = held, projection, reduction, tuple(forms)
         self.where = held.where.alike()
-        same = shown is None or np.array_equal(shown, held.rows)
-        self.shown = held.drawn if same else [held.units(side, shown) for side in (0, 1)]
+        self.some = held.drawn_rows if shown is None else held.some(shown)
         self.sides = [_Side(held, side) for side in (0, 1)]
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
@@ -197,6 +237,11 @@ class LiveComparison:
         self.become(anchors)
         for form in self.forms:  # the axes that the first movement begins from
             self._weights(form)
+
+    @property
+    def shown(self) -> list[Array]:
+        """The unit rows of the shown rows of both spaces, on the device."""
+        return [self.held.units(side, self.some) for side in (0, 1)]
 
     def become(self, anchors: Sequence[int]) -> None:
         """Have these anchors; only the columns of those that are new, or stand elsewhere, are computed."""
@@ -235,13 +280,14 @@ class LiveComparison:
             if self._edges is None:
                 self.frame()
             numbers = where.put(np.concatenate([chosen, self._edges]))
-        m = len(self.shown[0]) if chosen is None else len(chosen)
+        shown = self.shown
+        m = len(shown[0]) if chosen is None else len(chosen)
         n_near = 0 if row is None else min(k, m)
         asked = [[] if row is None else [self.held.anchor(side, row)[:, None]] for side in (0, 1)]
         near = np.empty((2, n_near), dtype=np.int64)
         weights = [[] if self.reduction.align else self._weights(form) for form in self.forms]
         drawn: list[list[Array]] = []
-        for side, units in enumerate(self.shown):
+        for side, units in enumerate(shown):
             # One pass over the rows for all maps and the similarities.
             columns = [*(both[side][0] for both in weights if both), *asked[side]]
             if columns:

@@ -7,17 +7,18 @@ import sys
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache, lru_cache
-from threading import Event, Lock, Thread
+from threading import Event, Lock, RLock, Thread
 from typing import Any, TypeVar
 
 import numpy as np
 
-from relcore.base.caching import is_constant
+from relcore.base.caching import content_of, is_constant
 from relcore.base.environment import gpu_bytes, resolve, torch_name
+from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
 from relcore.base.rows import NO_LENGTH, Rows, inverse_lengths
 
@@ -26,9 +27,12 @@ T = TypeVar("T")
 
 _GATHERED = 1 << 16  # rows that are made before the device gets them
 _STAGED = 1 << 25  # bytes of pinned memory that a piece of an array goes through
-# Arrays in memory, by identity and device, on the device; the least recently used first.
-_resident: OrderedDict[tuple[int, str], Any] = OrderedDict()
-_resident_lock = Lock()
+# Rows that stay on a device, once for all who use them, by their content; the least recently used first.
+_resident: OrderedDict[tuple[Hashable, str], Any] = OrderedDict()
+_resident_lock = RLock()
+_owners: dict[tuple[Hashable, str], set[int]] = {}  # the arrays whose copy an entry is
+_MEMORY = "memory"  # the device of a NumPy array
+_MEMORY_ROOM = 2**30  # bytes of derived rows that stay there
 
 _COPYING = 4  # threads that copy memory: one alone takes a quarter of its bandwidth
 
@@ -60,9 +64,53 @@ os.register_at_fork(after_in_child=_copiers.cache_clear)  # a process that was f
 
 
 def held(device: str = "") -> tuple[int, int]:
-    """How many spaces stay on a device, by default on all, and how many bytes they take there."""
-    sizes = [tensor.nbytes for (_, name), tensor in list(_resident.items()) if device in ("", name)]
+    """How many arrays of rows stay on a device, by default on all, and how many bytes they take there."""
+    sizes = [rows.nbytes for (_, name), rows in list(_resident.items()) if device in ("", name)]
     return len(sizes), sum(sizes)
+
+
+def leave(is_unwanted: Callable[[Hashable], bool]) -> None:
+    """Give back the rows, on all devices, whose content is not wanted any more."""
+    with _resident_lock:
+        for key in [key for key in _resident if is_unwanted(key[0])]:
+            _resident.pop(key)
+
+
+def _stay(device: str, content: Hashable, n_bytes: int, room: float, make: Callable[[], Any]) -> Any:
+    """The rows of this content on a device, made where they are not there; others leave for them."""
+    key = content, device
+    with _resident_lock:
+        if key not in _resident:
+            for other in [other for other in _resident if other[1] == device]:
+                if held(device)[1] + n_bytes <= room:
+                    break
+                del _resident[other]
+            _resident[key] = make()
+        _resident.move_to_end(key)
+        return _resident[key]
+
+
+def _need_room(n_bytes: int, room: float) -> None:
+    if n_bytes > room:
+        raise SpaceError(
+            f"rows that stay on the device: expected at most {room / 1e9:.2g} GB, got {n_bytes / 1e9:.2g} GB;"
+            " draw fewer rows, or on a GPU raise RELSCOPE_GPU_GB"
+        )
+
+
+def _own(X: np.ndarray, key: tuple[Hashable, str]) -> None:
+    """Have the copy of an array leave with the last array of this content."""
+    owners = _owners.setdefault(key, set())
+    if id(X) not in owners:
+        owners.add(id(X))
+        weakref.finalize(X, _disown, id(X), key)
+
+
+def _disown(one: int, key: tuple[Hashable, str]) -> None:
+    _owners[key].discard(one)
+    if not _owners[key]:
+        del _owners[key]
+        _resident.pop(key, None)
 
 
 # The devices. Their blocks are as large as is good for them: a CPU's fit its cache, a GPU's keep it busy.
@@ -99,6 +147,15 @@ class NumpyDevice:
     def gathered(self, X: Rows) -> Array:
         """All rows (n, d) as float32 in one array on the device."""
         return self.rows(X[:])
+
+    def stay(self, content: Hashable, X: Rows) -> Array:
+        """All rows as by `gathered`, which stay on the device for all who ask for this content, as long as
+        there is room.
+
+        Raises a SpaceError where there never is.
+        """
+        _need_room(X.nbytes, _MEMORY_ROOM)
+        return _stay(_MEMORY, content, X.nbytes, _MEMORY_ROOM, lambda: self.gathered(X))
 
     def full_range(self, axes: Array, m: int) -> np.ndarray:
         """The first m columns of axes (c, n) as float16 in units of the range of each axis, −1 … 1; 0 where
@@ -235,16 +292,14 @@ class TorchDevice:
             return X[block]
         if not self.keeps(X):
             return self.rows(np.asarray(X[block]))
-        key = id(X), self.torch_name
-        with _resident_lock:
-            if key in _resident:
-                _resident.move_to_end(key)
-            else:
-                self._make_room(4 * X.size)
-                # An array that goes takes its copy on the device with it.
-                weakref.finalize(X, _resident.pop, key, None)
-                _resident[key] = self.rows(X)
-            return _resident[key][block]
+        content = content_of(X)
+        rows = _stay(self.torch_name, content, 4 * X.size, self._room(), lambda: self.rows(X))
+        _own(X, (content, self.torch_name))
+        return rows[block]
+
+    def stay(self, content: Hashable, X: Rows) -> Array:
+        _need_room(X.nbytes, self._room())
+        return _stay(self.torch_name, content, X.nbytes, self._room(), lambda: self.gathered(X))
 
     def gathered(self, X: Rows) -> Array:
         out = self._torch.empty(X.shape, dtype=self._torch.float32, device=self.torch_name)
@@ -276,14 +331,6 @@ class TorchDevice:
         if given := gpu_bytes():
             return given
         return np.inf if self.torch_name == "cpu" else (self._free() + held(self.torch_name)[1]) / 2
-
-    def _make_room(self, n_bytes: int) -> None:
-        """Have room for a space: those that were not used for the longest time leave."""
-        room = self._room()
-        for key in [key for key in _resident if key[1] == self.torch_name]:
-            if held(self.torch_name)[1] + n_bytes <= room:
-                return
-            del _resident[key]
 
     def _free(self) -> int:
         cuda = self._torch.cuda

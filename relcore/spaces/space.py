@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
+from relcore.base.caching import call_content
 from relcore.base.errors import SpaceError, quote
 from relcore.base.rows import (
     BLOCK_ROWS,
@@ -194,7 +195,9 @@ class LatentSpace:
         marks += [[]] * isinstance(ids, AuditedIds)
         columns = ids, self.labels, self.counts, *marks
         if self._stored is None:
-            return digest_of_content(self._vectors.shape, [self._vectors], columns)
+            content = digest_of_content(self._vectors.shape, [self._vectors], columns)
+            call_content(self._vectors, content)
+            return content
         of_columns, origin = digest_of_columns(columns), self._stored.origin
         origin.need_unchanged()
         known = origin.known_digest(of_columns)

@@ -1,14 +1,16 @@
 """Maps and scores that follow a moved anchor equal those that are computed afresh, on both devices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from relcore import LatentSpace, ProjectionSpec, SpaceError, match
 from relcore.base.environment import use_device
-from relcore.compare.live import LiveComparison, LiveRows
-from relcore.engine.device import NumpyDevice
+from relcore.compare.live import LiveComparison, LiveRows, leave_all_but
+from relcore.engine.device import NumpyDevice, device_of, held
 from relcore.maps import reduction as reduction_module
-from relcore.maps.pane_maps import TWO, orient_pairs, pca_pair
+from relcore.maps.pane_maps import TWO, Directions, orient_pairs, pca_pair
 from relcore.maps.reduction import ReductionSpec, leading_axes
 from relcore.scores.comparison import score_forms
 
@@ -180,6 +182,31 @@ def test_a_drag_brings_a_map_from_the_device_and_no_row_to_it_but_those_of_the_a
     assert products == [((2, 12), (12, N)), ((2, 9), (9, N))]  # and no (n, k) matrix
     assert put == [24, 18]  # the weights of the maps, two numbers a column of the space
     assert [len(frame) for frame in frames] == [4 * N, 4 * N]
+
+
+def test_unit_rows_are_held_once_for_all_and_leave_with_their_spaces(monkeypatch, device):
+    leave_all_but(())  # what earlier tests left
+    pair, other = pair_of(seed=11), pair_of(seed=12)
+    made, gathered = [], type(device_of()).gathered
+    monkeypatch.setattr(type(device_of()), "gathered", lambda *given: made.append(1) or gathered(*given))
+    comparisons = [
+        LiveComparison(LiveRows(one, np.arange(0, N, 2), directions_of=many), range(5))
+        for one in (pair, pair, pair_of(seed=11), other)
+    ]
+    for one in comparisons:
+        one.frame()
+        one.scores(n_queries=20)
+    assert len(made) == 8  # both spaces of two pairs, drawn rows and all rows
+    n, n_bytes = held()
+    leave_all_but({other.source.digest, other.target.digest})
+    assert held()[0] == n - 4
+    assert held()[1] == n_bytes - 4 * 1.5 * N * sum(space.dimension for space in (pair.source, pair.target))
+    comparisons[0].frame()
+    assert len(made) == 10  # they come back where they are needed
+
+
+def many(*given):
+    return replace(Directions.of(*given), few=None)
 
 
 def test_many_anchors_start_from_the_last_axes(monkeypatch):

@@ -2,6 +2,8 @@
 one.
 """
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -176,6 +178,26 @@ def test_a_space_is_brought_to_the_device_once_for_all_representations_and_passe
     blocks = 2
     assert len([name for name in products if name.startswith("turned")]) == 2 * 2 * blocks
     assert len([name for name in products if name == "scores"]) == 2 * 4 * blocks
+
+
+def test_spaces_of_equal_content_share_a_copy_until_the_last_of_them_goes(monkeypatch):
+    pytest.importorskip("torch")
+    gc.collect()  # what earlier tests left
+    rows, place = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32), device_of("torch")
+    spaces = [LatentSpace(rows.copy(), [f"r{row}" for row in range(50)], name=name) for name in "ab"]
+    other = LatentSpace(rows + 1, spaces[0].ids)
+    assert spaces[0].digest == spaces[1].digest != other.digest
+    before, sent = held("cpu")[0], []
+    monkeypatch.setattr(type(place), "rows", lambda self, X: sent.append(len(X)) or self.put(X))
+    for space in (*spaces, other):
+        place.resident(space.vectors, slice(0, 10))
+    assert sent == [50, 50]
+    del spaces[0], space
+    gc.collect()
+    assert held("cpu")[0] == before + 2
+    del spaces[:]
+    gc.collect()
+    assert held("cpu")[0] == before + 1
 
 
 def test_the_least_recently_used_spaces_leave_the_device_first(monkeypatch):
