@@ -34,7 +34,7 @@ from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.adapters import GRAPHS, SNIPPET
-from relcore.migrate.charts import MigrationChart, ThresholdScores, printed
+from relcore.migrate.charts import CascadePrice, MigrationChart, ThresholdScores, printed
 from relcore.migrate.evaluate import JudgedQuery, read_qrels
 from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
 from relcore.migrate.migration import (
@@ -48,6 +48,7 @@ from relcore.migrate.migration import (
     starting_models,
 )
 from relcore.migrate.migration import TASK as EXAMPLE
+from relcore.migrate.price import Rate
 from relcore.migrate.thresholds import AFTER, ThresholdChange
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
@@ -81,7 +82,7 @@ class MigrateSetup:
 
     def items(self, queries: bool = False) -> Items | None:
         """Texts and pictures of the corpus, or of the queries if they have spaces of their own."""
-        source, target = self.specs[-2:] if queries else self.specs[:2]
+        source, target = self.specs[2:] if queries and self.task.judgements else self.specs[:2]
         return items_of(replace(Workspace(), source=source, target=target))
 
 
@@ -105,10 +106,10 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
         }
         old = space("Old model's vectors", "old", index=options.index(usual[0]), **look)
         new = space("New model's vectors", "new", index=options.index(usual[1]), **look)
-        with st.popover("Judged queries", icon=":material/quiz:"):
+        with st.popover("Queries", icon=":material/quiz:"):
             st.caption(
-                "Real queries decide better than rows. They need three things: the queries embedded by both"
-                " models, and which rows are relevant, as a TREC qrels file (query, iteration, row, grade)."
+                "A log of queries, embedded by both models, tells what a cascade costs. With judgements, a"
+                " TREC qrels file (query, iteration, row, grade), queries also decide, better than rows do."
             )
             sides = [
                 space(f"Queries by the {side} model", f"queries-{side}", index=None, placeholder="None")
@@ -130,15 +131,14 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
 
 
 def _judged(queries: Sequence[SpaceSpec | None]) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
-    """The queries and their judgements; both empty until all three files are there."""
+    """The queries and their judgements, if there are any; both empty until both models' queries are there."""
     uploaded = st.file_uploader("Judgements (qrels)", ["txt", "qrels", "tsv", "test"], key="migrate.qrels")
-    missing = [item is None for item in (*queries, uploaded)]
-    if any(missing):
-        if not all(missing):
-            messages.info(
-                "All three are needed; until then, held-out rows are the queries.", icon=":material/info:"
-            )
+    if None in queries:
+        if uploaded or any(queries):
+            messages.info("The queries of both models are needed.", icon=":material/info:")
         return (), ()
+    if uploaded is None:
+        return tuple(queries), ()
     if uploaded.size > MOST_QRELS:
         raise SpaceError(
             f"{uploaded.name}: expected at most {MOST_QRELS // 10**6} MB, got {uploaded.size:,} bytes"
@@ -161,6 +161,8 @@ def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[s
         "adapter": ("adapter",),
         "strategy": ("strategy", *strategies),
         "relevance": (f"relevance-{place}",),
+        "candidates": ("candidates",),
+        "n_candidates": ("n-candidates", 1, 1000),
         "k": ("k", 1, 100),
         "random_state": ("random-state", 0, 10_000),
     }
@@ -177,7 +179,7 @@ def measured(setup: MigrateSetup) -> MigrationResult | None:
     return results.computed(
         setup.task,
         setup.specs,
-        label="Compare the four options",
+        label="Compare the options",
         unasked_seconds=STARTS_ITSELF,
         spaces=setup.spaces,
         details=setup.details,
@@ -189,9 +191,10 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
     for caution in result.cautions:
         messages.warning(caution)
+    _costs(setup, result)
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
-    columns, *lines = result.report().tables[0].shown
+    columns, *lines = next(one for one in result.report().tables if "vs keep" in one.shown[0]).shown
     for one in result.candidates if result.relevance == NEIGHBOURS else ():
         if one.adapter != result.adapter:
             cells = f"bridge, {ADAPTERS[one.adapter].title}", short(one.score), band(one.low, one.high)
@@ -212,20 +215,52 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
-    """The recommended option, and a sentence about it."""
+    """The recommended option, and a line about it; what blind answers said is told in full."""
     head, _, rest = result.verdict.sentence.partition(": ")
-    rest = rest[:1].upper() + rest[1:]
-    best = result.option("re-embed")
-    if best and best.to_keep and best.to_keep.low > 0:
-        bridge, both = (100 * result.option(name).value / best.value for name in ("bridge", "twice"))
-        rest += (
-            f" Without re-embedding, the bridge reaches {bridge:.0f} % of its score, and querying both models"
-            f" {both:.0f} %."
+    rest = result.verdict.headline or rest
+    return head, rest if rest.startswith("nDCG") else rest[:1].upper() + rest[1:]
+
+
+def _costs(setup: MigrateSetup, result: MigrationResult) -> None:
+    """The table of costs, with fields for the price of embedding."""
+    encoder = setup.specs[1].encoder
+    seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus if encoder else 0.0
+    with st.popover("Price of embedding", icon=":material/payments:"):
+        fields = {
+            "seconds": (
+                "Seconds per row",
+                seconds,
+                "By the encoder's estimate, where it is one of Relscope.",
+            ),
+            "price": ("Price of a million tokens", 0.0, "In any currency; with the tokens of a row."),
+            "tokens": ("Tokens per row", 0.0, "A word of English has about 1.3."),
+        }
+        values = {
+            name: kept(
+                st.number_input, label, 0.0, None, value, None, "%.4g", key=f"migrate.rate-{name}", help=told
+            )
+            for name, (label, value, told) in fields.items()
+        }
+    columns, *lines = result.costs(Rate(**values))
+    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.costs")
+    caption(result.cost_note)
+
+
+def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
+    if result.price is None:
+        messages.info(
+            "Add queries by both models (Queries, above): a log tells the price.", ":material/info:"
         )
-    return head, rest
+        return
+    described = result.price.describe()
+    st.markdown(f"**{plain(described[:1].upper() + described[1:])}.**")
+    recipe = CascadePrice(spaces=setup.specs, digests=setup.digests, migration=setup.task)
+    exports.figure(recipe.draw(result), "migrate.price")
+    columns, *lines = result.price.cells()
+    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.needs")
 
 
-_OPTIONS = ("re-embed", "bridge", "twice")
+_OPTIONS = ("re-embed", "bridge", "twice", "cascade")
 _PICTURE, _LONGEST = 120, 400  # pixels; characters
 
 
@@ -534,6 +569,7 @@ def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
 
 
 _AFTER = {
+    "What a cascade costs": cascade_price,
     "Judge here, blind": judge_blind,
     "Thresholds": thresholds,
     "Queries that get worse": queries_that_get_worse,

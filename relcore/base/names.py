@@ -478,6 +478,7 @@ _ENCODERS = {
     "pretrained-text": Named(
         "Pretrained model", ".encoders.transformers:PretrainedText", "or its folder or hub name"
     ),
+    "onnx-text": Named("ONNX model", ".encoders.onnx_texts:OnnxText", "or onnx, of a folder"),
     "graph": Named(
         "Graph networks, trained here",
         ".encoders.graphs:GraphEncoder",
@@ -508,6 +509,7 @@ FIGURES = {
     "inversion-errors": Named("", ".invert.inversion:RecoveryErrors"),
     "translation-table": Named("", ".invert.inversion:TranslationTable"),
     "migration-options": Named("", ".migrate.charts:MigrationChart"),
+    "cascade-price": Named("", ".migrate.charts:CascadePrice"),
     "threshold-change": Named("", ".migrate.charts:ThresholdScores"),
     "passport": Named("", ".passport.charts:PassportChart"),
     "bootstrap": Named("", ".linking.spec:BootstrapRounds"),

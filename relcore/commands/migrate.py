@@ -1,4 +1,4 @@
-"""migrate: keep the old embedding model, bridge, query both models, or re-embed."""
+"""migrate: keep the old embedding model, bridge, query both models, cascade, or re-embed."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from relcore.migrate.charts import MigrationChart
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.judging import BlindAnswers, with_answers
 from relcore.migrate.migration import Migration, MigrationResult
+from relcore.migrate.price import Rate
 from relcore.migrate.thresholds import AFTER, FEWEST_QUERIES, ThresholdChange
 from relcore.spaces.matching import match
 from relcore.stores.index import parse_place
@@ -38,7 +39,9 @@ class MigrateOptions:
     new: str = setting(
         metavar="NEW", help="the new model's vectors of some or all of these rows, by the same ids"
     )
-    queries_old: str = setting(None, metavar="SPACE", help="Queries by the old model.")
+    queries_old: str = setting(
+        None, metavar="SPACE", help="Queries by the old model, judged ones or a log, which gives the price."
+    )
     queries_new: str = setting(None, metavar="SPACE", help="The same queries by the new model.")
     qrels: Path = setting(
         None, metavar="FILE", help="TREC judgements: per line a query, an iteration, a row and a grade."
@@ -54,7 +57,12 @@ class MigrateOptions:
         high=1,
         help="A cosine of the old model. Default: the one that ten rows per query reach.",
     )
-    curve: bool = setting(True, help="Measure smaller numbers of pairs, too.")
+    curve: bool = setting(False, help="Measure smaller numbers of pairs, too.")
+    row_seconds: float = setting(
+        0.0, low=0, metavar="SECONDS", help="What embedding a row takes, for the table of costs."
+    )
+    price: float = setting(0.0, low=0, help="What a million tokens cost, for the table of costs.")
+    row_tokens: float = setting(0.0, low=0, metavar="N", help="Tokens of a row, with --price.")
     export: Path = setting(
         None,
         metavar="FOLDER",
@@ -86,25 +94,32 @@ OPTIONS = CommandOptions(
         "old.npy new.npy --export adapter",
         "old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt",
     ),
+    # The default of today, which scripts of version 0.1.0 ask for.
+    more=lambda parser: parser.add_argument(
+        "--no-curve", dest="curve", action="store_false", help=argparse.SUPPRESS
+    ),
 )
 
 
 def run(options: argparse.Namespace) -> Report:
     need_suffix(options.plan, [".md"])
     names, given = [options.old, options.new], values_of(options, Migration)
-    judged = [options.queries_old, options.queries_new, options.qrels]
-    if any(judged) and not all(judged):
+    queries = [options.queries_old, options.queries_new]
+    if any([*queries, options.qrels]) and not all(queries):
         raise SpaceError(
-            "migrate: expected --queries-old, --queries-new and --qrels together, got some of them; add the"
-            " others"
+            "migrate: expected --queries-old and --queries-new together, with --qrels where they are judged,"
+            " got some of them; add the others"
         )
+    if bool(options.price) != bool(options.row_tokens):
+        raise SpaceError("migrate: expected --price and --row-tokens together, got one; add the other")
+    names += filter(None, queries)
     if options.qrels:
         if options.pair_by_row:
             raise SpaceError(
                 "--pair-by-row: expected no --qrels, whose ids row numbers would replace, got both; give OLD"
                 " and NEW the ids of the judgements"
             )
-        names, given["judgements"] = names + judged[:2], read_qrels(options.qrels)
+        given["judgements"] = read_qrels(options.qrels)
     answers = BlindAnswers.read(options.answers) if options.answers else None
     if not options.curve:
         given["sizes"] = ()
@@ -121,7 +136,8 @@ def run(options: argparse.Namespace) -> Report:
     thresholds = dict(zip(systems, all_computed(changes, specs, spaces, options), strict=True))
     recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "migration": task}
     chart = MigrationChart(**recipe)
-    report = result.report(**{"migration-options": lambda: chart.draw(result)})
+    rate = Rate(options.row_seconds, options.price, options.row_tokens)
+    report = result.report(rate, **{"migration-options": lambda: chart.draw(result)})
     notes = [f"{AFTER[system]}: {one.describe()}" for system, one in thresholds.items()]
     old, new = spaces[:2]
     pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]

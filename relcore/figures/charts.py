@@ -32,6 +32,8 @@ class Line:
         The band around the line, or the bar through each point.
     labels : m strings, optional
         Hover text of each point.
+    color : int, optional
+        Its place in the palette; by default the line's own.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Line:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     labels: Sequence[str] = ()
+    color: int | None = None
 
     def __post_init__(self) -> None:
         for part in ("x", "y", "low", "high", "labels"):
@@ -122,6 +125,12 @@ class Lines:
             raise SpaceError(
                 "log_x: expected x above 0 on a logarithmic axis, got 0 or less; draw it with log_x=False"
             )
+
+    def colors(self, theme: Theme) -> list[str]:
+        """The colour of each line."""
+        places = [place if line.color is None else line.color for place, line in enumerate(self.lines)]
+        palette = theme.category_colors(1 + max(places))
+        return [palette[place] for place in places]
 
     @property
     def counts(self) -> bool:

@@ -299,7 +299,7 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
     with settings(style):
         figure, axes = _chart(style, lines.x_title, lines.y_title)
         handles = []
-        for line, color in zip(lines.lines, theme.category_colors(len(lines.lines)), strict=True):
+        for line, color in zip(lines.lines, lines.colors(theme), strict=True):
             if len(line) and lines.kind == "lines":
                 order = np.argsort(line.x, kind="stable")
                 x, y = line.x[order], line.y[order]

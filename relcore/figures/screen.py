@@ -150,7 +150,7 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     note = [part for line in lines.note.splitlines() for part in wrap(line, _WIDE)]
     figure = _new_figure(theme, lines.describe(), height, showlegend=True, legend=_ABOVE_EDGE)
     figure.update_layout(margin=_MARGIN | {"t": 24 + 18 * len(note) if note else 16}, hovermode="closest")
-    for line, color in zip(lines.lines, theme.category_colors(len(lines.lines)), strict=True):
+    for line, color in zip(lines.lines, lines.colors(theme), strict=True):
         if len(line):
             points = lines.kind == "points"
             figure.add_traces([_points(line, color, theme)] if points else _line_traces(line, color))

@@ -8,15 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, load_all
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.migrate.evaluate import (
-    CurvePoint,
-)
+from relcore.migrate.evaluate import OPTIONS, CurvePoint
 from relcore.migrate.migration import TITLES, Migration, MigrationResult
 from relcore.migrate.thresholds import SYSTEMS, ThresholdChange, ThresholdOutcome
 
@@ -56,6 +55,27 @@ class MigrationChart(Recipe):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CascadePrice(Recipe):
+    """The rows that a cascade embeds as the log of queries grows."""
+
+    figure: ClassVar[str] = "cascade-price"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    migration: Migration
+
+    def draw(self, result: MigrationResult | None = None) -> Exportable:
+        result = result or self.migration.run(load_all(self.spaces, self.digests, self.figure))
+        if (price := result.price) is None:
+            raise SpaceError("cascade-price: expected queries by both models, got none; add a log of them")
+        line = Line(TITLES["cascade"], *zip(*price.curve, strict=True), color=OPTIONS.index("cascade"))
+        note = f"{price.need.n_candidates:,} candidates per query; mean over orders of the log"
+        corpus = (("whole corpus", float(price.n_rows)),)
+        chart = Lines((line,), "queries", "rows embedded", baselines=corpus, note=note)
+        return chart_exportable(chart, self.to_json(), "relscope-cascade-price")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ThresholdScores(Recipe):
     figure: ClassVar[str] = "threshold-change"
 
@@ -65,13 +85,12 @@ class ThresholdScores(Recipe):
 
     def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
         outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
-        scores = {
-            "old model": outcome.old,
-            SYSTEMS[self.task.system]: outcome.new,
-            "after the map": outcome.mapped,
-        }
         shares = np.linspace(0, 1, len(outcome.old))
-        lines = tuple(Line(name, values, shares) for name, values in scores.items())
+        lines = (  # in the colours of their options
+            Line("old model", outcome.old, shares, color=0),
+            Line(SYSTEMS[self.task.system], outcome.new, shares, color=OPTIONS.index(self.task.system)),
+            Line("after the map", outcome.mapped, shares, color=len(OPTIONS)),
+        )
         chart = Lines(
             lines,
             "similarity, cosine",
@@ -88,18 +107,26 @@ class ThresholdScores(Recipe):
 
 
 def chart_of(result: MigrationResult) -> Lines:
-    """The chart of score against number of pairs: curves of the chosen adapter, other adapters as bridges,
-    and levels of the other options.
+    """The chart of score against number of pairs: curves or levels of the options, each in its colour, and
+    curves of other adapters as bridges.
     """
-    lines, curve = [], pd.DataFrame(map(vars, result.curve), columns=[*CurvePoint.__dataclass_fields__])
-    for (adapter, option), part in curve.groupby(["adapter", "option"], sort=False):
-        own = adapter == result.adapter
-        name = TITLES[option] if own else f"{TITLES[option]}, {ADAPTERS[adapter].title}"
-        lines.append(Line(name, part.n_pairs, part.value, *((part.low, part.high) if own else ())))
-    curved, measured = {line.name for line in lines}, [point.n_pairs for point in result.curve]
-    reach = sorted({min(measured, default=result.n_pairs), max(measured, default=result.n_pairs)})
+    curve, m = (
+        pd.DataFrame(map(vars, result.curve), columns=[*CurvePoint.__dataclass_fields__]),
+        result.n_pairs,
+    )
+    measured = [point.n_pairs for point in result.curve]
+    reach = sorted({min(measured, default=m), max(measured, default=m)})
+    parts = dict(list(curve.groupby(["adapter", "option"], sort=False)))
+    lines = []
     for option in result.options:
-        if (name := TITLES[option.option]) not in curved:
-            ends = ([end] * len(reach) for end in (option.value, option.low, option.high))
-            lines.append(Line(name, reach, *ends))
+        ends = (option.value, option.low, option.high)
+        part, name = parts.pop((result.adapter, option.option), None), result.title_of(option.option)
+        values = (
+            (reach, *([end] * len(reach) for end in ends)) if part is None else (part.n_pairs, part.value)
+        )
+        values += () if part is None else (part.low, part.high)
+        lines.append(Line(name, *values, color=OPTIONS.index(option.option)))
+    for number, ((adapter, option), part) in enumerate(parts.items(), start=len(OPTIONS)):
+        name = f"{TITLES[option]}, {ADAPTERS[adapter].title}"
+        lines.append(Line(name, part.n_pairs, part.value, color=number))
     return Lines(tuple(lines), "pairs", result.metric, log_x=True)

@@ -386,8 +386,61 @@ def added_scores(
     return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
 
 
-OPTIONS = ("keep", "bridge", "twice", "re-embed")  # the dearest last; "twice": query both models
-ADAPTED = ("bridge", "twice")  # those that depend on the adapter
+# The dearest last; "twice": query both models; "cascade": the new model ranks what the old index finds.
+OPTIONS = ("keep", "bridge", "twice", "cascade", "re-embed")
+ADAPTED = ("bridge", "twice", "cascade")  # those that depend on the adapter
+
+# Cascade: candidates from the old index, ranked by new vectors of these rows alone.
+
+N_CANDIDATES = 50
+
+
+class Candidates(NamedTuple):
+    """The rows that the new model ranks: the first `n` of the old query, of the bridged one, or of both by
+    turns ("both", "old", "bridged").
+    """
+
+    lists: str = "both"
+    n: int = N_CANDIDATES
+
+    def of(self, old: np.ndarray, bridged: np.ndarray) -> np.ndarray:
+        """The candidates (q, n) among the lists of the two queries, each (q, ≥ n); −1 stands for none."""
+        return by_turns([*[old] * (self.lists != "bridged"), *[bridged] * (self.lists != "old")], self.n)
+
+
+def by_turns(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
+    """The first n different rows (q, n) where lists (q, ≥ n) are read by turns; −1 stands for none."""
+    rows = np.stack([one[:, :n] for one in lists], axis=2).reshape(len(lists[0]), -1)
+    order = np.argsort(rows, axis=1, kind="stable")
+    ascending = np.take_along_axis(rows, order, axis=1)
+    left_out = np.zeros(rows.shape, dtype=bool)
+    np.put_along_axis(left_out, order[:, 1:], ascending[:, 1:] == ascending[:, :-1], axis=1)
+    left_out |= rows < 0
+    kept = np.argsort(left_out, axis=1, kind="stable")[:, :n]
+    taken = np.take_along_axis(rows, kept, axis=1)
+    taken[np.take_along_axis(left_out, kept, axis=1)] = -1
+    return taken
+
+
+def ranked(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: int = K) -> np.ndarray:
+    """The k of each query's candidates (q, n) with the largest inner product, (q, k); −1 stands for none."""
+    found = np.full((len(queries), k), -1, dtype=np.int64)
+    for block in row_blocks(len(queries), 64):
+        rows = candidates[block]
+        scores = np.einsum("qd,qnd->qn", queries[block], corpus[rows])
+        order = np.argsort(np.where(rows >= 0, -scores, np.inf), axis=1, kind="stable")[:, :k]
+        found[block, : order.shape[1]] = np.take_along_axis(rows, order, axis=1)
+    return found
+
+
+class Sides(NamedTuple):
+    """Queries and corpus of each search: by the old model, through the adapter, and by the new model, whose
+    corpus is None where some rows have no new vector.
+    """
+
+    old: tuple[np.ndarray, np.ndarray]
+    bridged: tuple[np.ndarray, np.ndarray]
+    new: tuple[np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,6 +461,8 @@ class RetrievalTask:
         Where the corpus rows are in the old space.
     is_judged : bool
         False where the new model's neighbours are relevant, which cannot tell which model is better.
+    candidates : Candidates
+        What a cascade ranks.
     """
 
     old_queries: np.ndarray
@@ -418,6 +473,7 @@ class RetrievalTask:
     own: np.ndarray | None
     rows: np.ndarray
     is_judged: bool = True
+    candidates: Candidates = Candidates()
 
     def score(self, lists: np.ndarray, k: int = K) -> np.ndarray:
         """nDCG@k of each query, (q,); where nothing is judged, the share of the new model's k neighbours."""
@@ -436,17 +492,43 @@ class RetrievalTask:
         options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
         """The corpus rows (q, k) that each option finds, the best first, −1 for none."""
-        queries, own = adapter.transform(self.new_queries), self.own
+        return self.lists(self.sides(adapter), weight, k, options)
+
+    def sides(self, adapter: Adapter) -> Sides:
         corpus = adapter.corpus(self.old_corpus) if adapter.rewrites_corpus else self.old_corpus
-        sides, corpora = (self.old_queries, queries), (self.old_corpus, corpus)
-        searches = {
-            "keep": lambda: search(self.old_queries, self.old_corpus, k, own),
-            "bridge": lambda: search(queries, corpus, k, own),
-            "twice": lambda: search(*added_scores(*sides, corpora, weight), k, own),
-        }
-        if self.new_corpus is not None:
-            searches["re-embed"] = lambda: search(self.new_queries, self.new_corpus, k, own)
-        return {name: run() for name, run in searches.items() if name in options}
+        bridged = adapter.transform(self.new_queries), corpus
+        return Sides((self.old_queries, self.old_corpus), bridged, (self.new_queries, self.new_corpus))
+
+    def lists(
+        self,
+        sides: Sides,
+        weight: float | np.ndarray = 1.0,
+        k: int = K,
+        options: tuple[str, ...] = OPTIONS,
+        find: Callable[[str, np.ndarray, np.ndarray, int], np.ndarray] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """As `search`, of queries and corpora that stand for those of the task; the cascade ranks by its own
+        new vectors.
+
+        `find` searches in the place of `relcore.migrate.evaluate.search`: it takes the name of the side, or
+        "twice", the queries, the corpus and the depth.
+        """
+        find = find or (lambda _, queries, corpus, depth: search(queries, corpus, depth, self.own))
+        is_new, found = self.new_corpus is not None, {}
+        cascaded = "cascade" in options and is_new
+        for option, side in (("keep", "old"), ("bridge", "bridged")):
+            if option in options or cascaded:
+                depth = max(k, self.candidates.n * cascaded)
+                found[option] = find(side, *getattr(sides, side), depth)
+        if "twice" in options:
+            queries, corpora = zip(sides.old, sides.bridged, strict=True)
+            found["twice"] = find("twice", *added_scores(*queries, corpora, weight), k)
+        if cascaded:
+            candidates = self.candidates.of(found["keep"], found["bridge"])
+            found["cascade"] = ranked(self.new_queries, self.new_corpus, candidates, k)
+        if "re-embed" in options and is_new:
+            found["re-embed"] = find("new", *sides.new, k)
+        return {name: found[name][:, :k] for name in OPTIONS if name in options and name in found}
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> RetrievalTask:
         """The same task on about `most` rows: the relevant ones, the queries' own ones, and others at
@@ -567,7 +649,7 @@ def judged_trial(
     old, new, old_queries, new_queries = spaces
     paired = match(old_queries, new_queries)
     relevance, unknown = relevance_of(judgements, paired.ids, old.ids)
-    answered = _sampled(paired.ids, np.flatnonzero(np.diff(relevance.indptr)), random_state, MOST_QUERIES)
+    answered = sampled(paired.ids, np.flatnonzero(np.diff(relevance.indptr)), random_state, MOST_QUERIES)
     if len(answered) < 2:
         raise SpaceError("judgements: expected two queries or more with relevant rows, got one; judge more")
     place = new.index.get_indexer(old.index)
@@ -587,7 +669,9 @@ def judged_trial(
     ]
     if trial.new_corpus is None:
         n = int((place >= 0).sum())
-        cautions.append(f"Re-embedding is not measured: {n:,} of {len(old):,} rows have a new vector.")
+        cautions.append(
+            f"Re-embedding and the cascade are not measured: {n:,} of {len(old):,} rows have a new vector."
+        )
     return trial.with_fewer_rows(MOST_TRIAL_ROWS, random_state), tuple(paired.ids[answered]), cautions
 
 
@@ -602,9 +686,9 @@ def held_out_trial(
     if len(parts.held_out) < FEWEST:
         got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
         raise SpaceError(f"pairs: expected {FEWEST} or more held out, got {got}")
-    held = np.sort(_sampled(paired.ids, parts.held_out, random_state, MOST_TRIAL_ROWS))
+    held = np.sort(sampled(paired.ids, parts.held_out, random_state, MOST_TRIAL_ROWS))
     old, new = unit_rows(paired.source.vectors[held]), unit_rows(paired.target.vectors[held])
-    queries = np.sort(_sampled(paired.ids[held], np.arange(len(held)), random_state, MOST_QUERIES))
+    queries = np.sort(sampled(paired.ids[held], np.arange(len(held)), random_state, MOST_QUERIES))
     labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
     if relevance == "labels" and labels is not None:
         relevant = same_label(labels[held], queries)
@@ -617,7 +701,7 @@ def held_out_trial(
     return RetrievalTask(old[queries], new[queries], old, new, relevant, queries, held, is_judged=False)
 
 
-def _sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> np.ndarray:
+def sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> np.ndarray:
     if len(rows) <= most:
         return rows
     return rows[np.sort(np.argsort(row_keys(ids[rows], "queries", random_state))[:most])]
@@ -764,12 +848,14 @@ def moved_by_pairs(
     small = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state).with_fewer_queries(_MOST_MOVED)
     parts = np.empty(len(pairs.ids), dtype=np.int64)
     parts[np.argsort(row_keys(pairs.ids, "parts", random_state))] = np.arange(len(parts)) % PARTS
-    means = np.empty((len(ADAPTED), PARTS))
+    means: dict[str, list[float]] = {}
     for part in range(PARTS):
         lists = small.search(pairs.take(parts != part).fit(adapter), weight, k, ADAPTED)
-        means[:, part] = [small.score(lists[option], k).mean() for option in ADAPTED]
-    moved = (means - means.mean(axis=1, keepdims=True)) * np.sqrt(2 * (PARTS - 1))
-    return dict(zip(ADAPTED, moved, strict=True))
+        for option, rows in lists.items():
+            means.setdefault(option, []).append(float(small.score(rows, k).mean()))
+    return {
+        option: (np.array(one) - np.mean(one)) * np.sqrt(2 * (PARTS - 1)) for option, one in means.items()
+    }
 
 
 # Quality over the number of pairs: each adapter fitted on 25 to 2,500 of them, several draws each.
@@ -825,7 +911,7 @@ def curve_of(
         for adapter in list(dict.fromkeys(adapters))[size == m :]:
             options = ADAPTED if adapter == adapters[0] else ("bridge",)
             found = [trial.search(known.fit(adapter), weight, k, options) for known in drawn]
-            for option in options:
+            for option in found[0]:
                 values = np.stack([trial.score(lists[option], k) for lists in found])
                 moved = (values.mean(axis=1) - values.mean()) * spread
                 mean = bootstrap.mean(QueryScores(values.mean(axis=0), moved))

@@ -48,7 +48,7 @@ class Answer:
 class BlindAnswers:
     """Answers about the old model's rows and those of another option of the migration."""
 
-    option: Literal["bridge", "twice", "re-embed"] = "re-embed"
+    option: Literal["bridge", "twice", "cascade", "re-embed"] = "re-embed"
     answers: tuple[Answer, ...] = ()
 
     @classmethod

@@ -1,37 +1,40 @@
-"""Migration: keep, bridge, query both models or re-embed, as a task."""
+"""Migration: keep, bridge, query both models, cascade or re-embed, as a task."""
 
 from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.names import ADAPTERS, FORMER_CHOICES, STRATEGIES
-from relcore.base.numbers import band, counted, short, signed
+from relcore.base.numbers import band, counted, percent, short, signed
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.catalog.task import Task
-from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.transformers import MiniLM
+from relcore.files.formats import readable
 from relcore.migrate.adapters import CardScore, card_of, export
 from relcore.migrate.estimators import Adapter
 from relcore.migrate.evaluate import (
     MOST_CURVE_ROWS,
     MOST_FITTED,
     MOST_QUERIES,
+    N_CANDIDATES,
     OPTIONS,
     PARTS,
     SIZES,
     Bootstrap,
     Candidate,
+    Candidates,
     CurvePoint,
     Interval,
     JudgedQuery,
@@ -48,7 +51,10 @@ from relcore.migrate.evaluate import (
     moved_by_pairs,
     parts_of,
     preprocessing_cautions,
+    sampled,
+    search,
 )
+from relcore.migrate.price import DEPTHS, UNKNOWN, Cost, Price, Rate, price_of
 from relcore.runs.entries import BundledResults
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
@@ -57,19 +63,26 @@ from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import TEST_FRACTION
 
-TITLES = {"keep": "keep", "bridge": "bridge", "twice": "query both models", "re-embed": "re-embed"}
+TITLES = {
+    "keep": "keep",
+    "bridge": "bridge",
+    "twice": "query both models",
+    "cascade": "cascade",
+    "re-embed": "re-embed",
+}
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What to do: `option`, "" where nothing is judged; whether no other could be worth its cost; why.
 
-    The sentence begins with the answer and a colon.
+    The sentence begins with the answer and a colon; `headline` says in a line what follows, "" for the same.
     """
 
     option: str
     is_clear: bool
     sentence: str
+    headline: str = ""
 
 
 WORTH_A_CHANGE = 0.01  # nDCG; a dearer option that surely gains less is no reason for a change
@@ -96,48 +109,79 @@ def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str
 
 
 def verdict_of(
-    scores: Mapping[str, QueryScores], bootstrap: Bootstrap, *, k: int, on: str, relevance: str, weight: float
+    scores: Mapping[str, QueryScores],
+    bootstrap: Bootstrap,
+    *,
+    k: int,
+    on: str,
+    relevance: str,
+    weight: float,
+    n_candidates: int = N_CANDIDATES,
+    price: Price | None = None,
 ) -> Verdict:
-    """The verdict of `decide` with its sentence; `on` names the data. Without judgements no option is
-    chosen.
+    """The verdict of `decide` with its sentence and the price of a cascade; `on` names the data. Without
+    judgements no option is chosen; a cascade that saves too little is not chosen.
     """
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
+    cost = f"; {price.describe()}" if price else ""
     if relevance == NEIGHBOURS:
-        found = (
-            f"the old model finds {means['keep']}, the bridge {means['bridge']}, both models {means['twice']}"
-        )
-        told = f"Of the {k} rows that the new model finds for a row, {found}; {on}."
+        finds = [f"{_FINDS[name]} {mean}" for name, mean in means.items() if name in _FINDS]
+        told = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
         same = float(scores["keep"].queries.mean()) >= SAME_ROWS
-        return Verdict("", False, f"{FINDS_THE_SAME if same else UNJUDGED} {told}")
-    option, is_clear = decide(scores, bootstrap)
+        why = FINDS_THE_SAME if same else UNJUDGED
+        return Verdict("", False, f"{why} {told}", why.partition(": ")[2])
+    is_dear = price is not None and not price.saves
+    option, is_clear = decide(
+        {name: one for name, one in scores.items() if name != "cascade" or not is_dear}, bootstrap
+    )
     close = f"No option is clearly better than {_TOLD[option]}, and at least one is not clearly worse"
     told = MOVES[option] if is_clear else close
     if option == "keep" and is_clear:
         told += f", nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
     parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
+    numbers = {"weight": short(weight, 2).removesuffix(".00"), "n": f"{n_candidates:,}"}
     for name, how in _WITH.items():
         if name in scores:
             gain = bootstrap.difference(scores[name], scores["keep"])
             change = f"{signed(gain.value)}, 95 %: {band(gain.low, gain.high)}"
-            parts.append(f"{means[name]} {how.format(short(weight, 2).removesuffix('.00'))} ({change})")
-    return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}; {on}.")
+            parts.append(f"{means[name]} {how.format(**numbers)} ({change})")
+    harms = "re-embed" in scores and bootstrap.difference(scores["re-embed"], scores["keep"]).high < 0
+    if harms:
+        cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
+    if option == "cascade" and not price:
+        cost = "; what a cascade embeds is not known without a log of queries"
+    headline = f"nDCG@{k} {means[option]}"
+    if option != "keep":
+        gain = bootstrap.difference(scores[option], scores["keep"])
+        headline += f", {signed(gain.value)} to the old model (95 %: {band(gain.low, gain.high)})"
+    headline += f"; a cascade embeds {percent(price.share)} of the rows" if price else ""
+    return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.", f"{headline}.")
 
 
+_FINDS = {
+    "keep": "the old model finds",
+    "bridge": "the bridge",
+    "twice": "both models",
+    "cascade": "a cascade",
+}
 MOVES = {
     "keep": "Keep the old model",
     "bridge": "Bridge: let new queries search the old vectors through the adapter",
     "twice": "Query both models: search the old vectors with both and add the scores",
+    "cascade": "Cascade: let the new model rank what the old index finds",
     "re-embed": "Re-embed the corpus",
 }
 _TOLD = {
     "keep": "keeping the old model",
     "bridge": "bridging",
     "twice": "querying both models",
+    "cascade": "a cascade",
     "re-embed": "re-embedding",
 }
 _WITH = {
     "bridge": "with a bridge",
-    "twice": "when both models search, with the new model's score counted {} ×",
+    "twice": "when both models search, with the new model's score counted {weight} ×",
+    "cascade": "with a cascade over {n} candidates",
     "re-embed": "with everything embedded again",
 }
 
@@ -167,7 +211,8 @@ class MigrationResult(Reported):
     Attributes
     ----------
     options : tuple of OptionScore
-        keep, bridge, twice, and re-embed where it is measured and anything is judged.
+        keep, bridge, twice, cascade where the rows that are searched have new vectors, and re-embed where
+        these are there and anything is judged.
     weight : float
         How much the bridged search counts where the old one counts 1; 1 where nothing is judged.
     candidates : tuple of Candidate
@@ -186,6 +231,14 @@ class MigrationResult(Reported):
         Positions of queries, and the rows of the old space that are relevant to them.
     pairs : array (m,)
         Row numbers in the old space of the pairs that the adapter was fitted on.
+    candidate_lists, n_candidates : str, int
+        What a cascade ranks: `Candidates`.
+    price : Price or None
+        What it embeds for the queries; None without queries.
+    n_corpus : int
+        Rows of the old space.
+    widths : tuple of int
+        Of the old model, the new one, and what bridged queries search.
     """
 
     verdict: Verdict
@@ -205,6 +258,11 @@ class MigrationResult(Reported):
     relevant_query: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     relevant_row: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     pairs: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    candidate_lists: str = "both"
+    n_candidates: int = N_CANDIDATES
+    price: Price | None = None
+    n_corpus: int = 0
+    widths: tuple[int, int, int] = (0, 0, 0)
 
     def fitted(self, new: np.ndarray, old: np.ndarray) -> Adapter:
         return ADAPTERS[self.adapter].load()().fit(unit_rows(new), unit_rows(old))
@@ -226,11 +284,58 @@ class MigrationResult(Reported):
                 ends = (gain.value, gain.low, gain.high) if gain else (np.nan,) * 3
                 row |= dict(zip((f"to {name}", f"to {name}, low", f"to {name}, high"), ends, strict=True))
             row |= {"weight": self.weight if one.option == "twice" else np.nan}
-            rows.append(row | {"queries": len(self.queries), "rows": self.n_rows})
+            row |= {"queries": len(self.queries), "rows": self.n_rows}
+            rows.append(row | asdict(self.cost_of(one.option)))
         return pd.DataFrame(rows)
 
     def title_of(self, option: str) -> str:
-        return TITLES[option] + (f", weight {short(self.weight, 2)}" if option == "twice" else "")
+        if option == "twice":
+            return f"{TITLES[option]}, weight {short(self.weight, 2)}"
+        return TITLES[option] + (f" over {self.n_candidates:,}" if option == "cascade" else "")
+
+    def cost_of(self, option: str) -> Cost:
+        """What an option costs, the pairs of its adapter included."""
+        old, new, searched = (4 * width * self.n_corpus for width in self.widths)
+        mapped, pairs = searched if self.rewrites_corpus else 0, self.n_pairs
+        bridged = mapped or old  # what bridged queries search
+        lists = self.candidate_lists
+        if option == "cascade":
+            cached = self.price.need.rows if self.price else 0
+            index = {"old": old, "bridged": bridged}.get(lists, old + mapped) + 4 * self.widths[1] * cached
+            each = self.price.next_query if self.price else float(self.n_candidates)
+            now, both = cached + pairs * (lists != "old"), 2 - (lists == "bridged")
+            is_rewritten = self.rewrites_corpus and lists != "old"
+            return Cost(now, each, both, 1 + (lists == "both"), index, is_rewritten)
+        return {
+            "keep": Cost(0, 0.0, 1, 1, old, False),
+            "bridge": Cost(pairs, 0.0, 1, 1, bridged, self.rewrites_corpus),
+            "twice": Cost(pairs, 0.0, 2, 1 + self.rewrites_corpus, old + mapped, self.rewrites_corpus),
+            "re-embed": Cost(self.n_corpus, 0.0, 1, 1, new, True),
+        }[option]
+
+    def costs(self, rate: Rate = UNKNOWN) -> list[list[str]]:
+        """The cost of each option as cells, the head first; of embedding rows where the rate is known."""
+        shown = [["option", "rows to embed", "per query", "models, searches", "index", "corpus rewritten"]]
+        shown[0] += ["embedding costs"] * bool(rate.of(1))
+        for option in OPTIONS:
+            if self.option(option) or (option == "re-embed" and self.n_corpus):
+                cost = self.cost_of(option)
+                each = f"{cost.rows_per_query:,.0f}"
+                if option == "cascade" and not self.price:
+                    each = f"at most {each}"
+                cells = [TITLES[option], f"{cost.rows_now:,}", each]
+                cells += [f"{cost.models_per_query}, {cost.searches_per_query}", readable(cost.index_bytes)]
+                cells.append("yes" if cost.rewrites else "no")
+                shown.append([*cells, *[rate.of(cost.rows_now)] * bool(rate.of(1))])
+        return shown
+
+    @property
+    def cost_note(self) -> str:
+        told = f"{self.n_corpus:,} rows. To embed: the adapter's pairs; all rows for re-embedding; for a"
+        told += " cascade, also the rows that queries find"
+        if not self.price:
+            return f"{told}; a log of queries by both models says how many. Models and searches: per query."
+        return f"{told}, here all of the log, and per query what one more finds. Models, searches: per query."
 
     @property
     def rewrites_corpus(self) -> bool:
@@ -249,8 +354,10 @@ class MigrationResult(Reported):
             return "Both searches count 1, as nothing is judged."
         return "The weight of the bridged search (the old one has 1) is tuned on the other queries."
 
-    def report(self, **figures: Any) -> Report:
-        """The verdict, the options with their intervals, the adapters, and the scores of fewer pairs."""
+    def report(self, rate: Rate = UNKNOWN, **figures: Any) -> Report:
+        """The verdict, the costs, the options with their intervals, the adapters, and the scores of fewer
+        pairs.
+        """
         verdict = self.verdict
         facts = {
             "verdict": {"option": verdict.option, "clear": verdict.is_clear, "sentence": verdict.sentence},
@@ -260,10 +367,12 @@ class MigrationResult(Reported):
             "relevance": self.relevance,
             "pairs": self.n_pairs,
             "candidates": [asdict(candidate) for candidate in self.candidates],
+            "cascade": {"candidates": self.candidate_lists, "n": self.n_candidates},
+            "price": asdict(self.price) if self.price else None,
             "curve": [asdict(point) for point in self.curve],
             "cautions": list(self.cautions),
         }
-        shown = [["option", self.metric, "95 %", "chance", "vs keep, 95 %", "vs re-embed, 95 %"]]
+        shown = [["option", self.metric, "95 %", "chance", "vs keep", "vs re-embed"]]
         for one in self.options:
             cells = [self.title_of(one.option), short(one.value), band(one.low, one.high), short(one.chance)]
             for gain in (one.to_keep, one.to_reembed):
@@ -272,7 +381,11 @@ class MigrationResult(Reported):
         queries = counted(len(self.queries), "query", "queries")
         caption = f"{queries}; {self.n_rows:,} rows searched; {self.n_pairs:,} pairs. {self.weight_note}"
         caption += f" {self.rewriting_note}"
-        tables = [Table("rows", self.table(), shown, caption=caption)]
+        tables = [Table("rows", self.table(), self.costs(rate), caption=self.cost_note)]
+        if self.price:
+            title = f"Cascade, {counted(self.price.n_queries, 'query', 'queries')}"
+            tables.append(Table(shown=self.price.cells(), title=title))
+        tables.append(Table(shown=shown, caption=caption))
         if len(self.candidates) > 1:
             rows = [["adapter, as a bridge", self.metric, "95 %", "corpus rewritten"]]
             for one in self.candidates:
@@ -318,7 +431,7 @@ class MigrationData:
     retrieval task.
 
     `relevance` is that of `MigrationResult`, and `places` (n,) says where the rows of the trial's corpus are
-    in the old space.
+    in the old space of `n_corpus` rows. `log` are the queries by both models, if there are any.
     """
 
     pairs: Pairs
@@ -328,6 +441,31 @@ class MigrationData:
     queries: tuple[str, ...]
     places: np.ndarray
     cautions: tuple[str, ...]
+    n_corpus: int
+    log: QueryLog | None
+
+
+class QueryLog(NamedTuple):
+    """Queries of length 1 by the old and the new model, and the old corpus."""
+
+    old: np.ndarray
+    new: np.ndarray
+    corpus: np.ndarray
+
+    @classmethod
+    def of(cls, spaces: Sequence[LatentSpace], random_state: int) -> QueryLog:
+        """At most 2,000 of the queries that follow the two spaces of rows."""
+        paired = match(*spaces[2:])
+        rows = sampled(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
+        queries = [unit_rows(side.vectors[rows]) for side in (paired.source, paired.target)]
+        return cls(*queries, unit_rows(spaces[0].vectors))
+
+    def price(self, adapter: Adapter, candidates: Candidates) -> Price:
+        n = len(self.corpus)
+        depth = min(n, max(*DEPTHS, candidates.n))
+        mapped = adapter.corpus(self.corpus) if adapter.rewrites_corpus else self.corpus
+        lists = search(self.old, self.corpus, depth), search(adapter.transform(self.new), mapped, depth)
+        return price_of(*lists, n, candidates._replace(n=min(candidates.n, n)))
 
 
 @dataclass(frozen=True)
@@ -347,7 +485,7 @@ class Migration(Task[MigrationResult]):
     """
 
     kind: ClassVar[str] = "migration"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     result: ClassVar[str] = "relcore.migrate.migration:MigrationResult"
     title: ClassVar[str] = "Migration to a new model"
 
@@ -379,6 +517,14 @@ class Migration(Task[MigrationResult]):
         low=1,
         help="Number of random states, each with its own draw of pairs, per point of the curve.",
     )
+    candidates: str = setting(
+        "both",
+        choices={"both": "Both queries, by turns", "old": "The old query", "bridged": "The bridged query"},
+        help="What a cascade ranks: what these queries find in the old index.",
+    )
+    n_candidates: int = setting(
+        N_CANDIDATES, low=1, label="Candidates of a cascade", help="Rows per query that the new model ranks."
+    )
     k: int = setting(K, label="Results per query, k", low=1, help="Depth of the lists that are scored.")
     judgements: tuple[JudgedQuery, ...] = ()
     relevance: str = setting(
@@ -402,7 +548,7 @@ class Migration(Task[MigrationResult]):
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """The time on two idle cores: fits, whose work is linear in their pairs, and searches."""
         widths = [space.dimension for space in spaces[:2]]
-        n, judged = len(spaces[1]), len(spaces) == 4
+        n, judged = len(spaces[1]), bool(self.judgements)
         m = min(self.n_pairs or (n if judged else round(n * (1 - TEST_FRACTION))), MOST_FITTED)
         curve = 1 + len(set(self.compared)), [size for size in self.sizes if size < m]
         fitted = m * (len(ADAPTERS) + PARTS + curve[0]) + self.draws * curve[0] * sum(curve[1])
@@ -428,10 +574,12 @@ class Migration(Task[MigrationResult]):
         name, weight, found = choice.adapter, choice.weight, choice.found
         report(4, 10, "drawing pairs again")
         moved = moved_by_pairs(trial, pairs, name, weight, self.k, state)
+        # Without judgements the relevant rows are those that re-embedding finds, or a cascade over all rows.
+        own = {"re-embed", *["cascade"] * (self.n_candidates >= len(trial.rows))}
         samples = {
             option: QueryScores(trial.score(lists, self.k), moved.get(option, 0.0))
             for option, lists in found.items()
-            if trial.is_judged or option != "re-embed"  # else the relevant rows are its own
+            if trial.is_judged or option not in own
         }
         bootstrap, options = Bootstrap(len(ground.queries), PARTS), []
         for option, sample in samples.items():
@@ -456,7 +604,17 @@ class Migration(Task[MigrationResult]):
         curve += tuple(CurvePoint(m, name, one.option, one.value, one.low, one.high, 1) for one in ends)
         counts = f"{counted(len(ground.queries), 'query', 'queries')}, {len(trial.rows):,} rows, {m:,} pairs"
         on = f"{counts}, {ADAPTERS[name].title}"
-        verdict = verdict_of(samples, bootstrap, k=self.k, on=on, relevance=ground.relevance, weight=weight)
+        price = ground.log.price(fits[name], trial.candidates) if ground.log else None
+        verdict = verdict_of(
+            samples,
+            bootstrap,
+            k=self.k,
+            on=on,
+            relevance=ground.relevance,
+            weight=weight,
+            n_candidates=self.n_candidates,
+            price=price,
+        )
         query, row = trial.relevance.nonzero()
         return MigrationResult(
             verdict,
@@ -476,6 +634,11 @@ class Migration(Task[MigrationResult]):
             relevant_query=np.asarray(query, dtype=np.int64),
             relevant_row=ground.places[row],
             pairs=ground.rows,
+            candidate_lists=self.candidates,
+            n_candidates=self.n_candidates,
+            price=price,
+            n_corpus=ground.n_corpus,
+            widths=(pairs.old.shape[1], pairs.new.shape[1], fits[name].corpus(pairs.old[:1]).shape[1]),
         )
 
     def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
@@ -495,17 +658,19 @@ class Migration(Task[MigrationResult]):
         if paired.n_zero:
             cautions.append(f"{counted(paired.n_zero, 'pair')} with a zero vector left out.")
         pairs = Pairs(unit_rows(new_rows), unit_rows(old_rows), paired.ids).take(parts.fitted)
-        rows = old.index.get_indexer(pairs.ids)
+        rows, ranks = old.index.get_indexer(pairs.ids), Candidates(self.candidates, self.n_candidates)
+        more = len(old), QueryLog.of(spaces, state) if len(spaces) == 4 else None
         if self.judgements:
             trial, queries, unknown = judged_trial(spaces, self.judgements, state)
-            return MigrationData(pairs, rows, "judgements", trial, queries, trial.rows, (*unknown, *cautions))
+            trial, told = replace(trial, candidates=ranks), (*unknown, *cautions)
+            return MigrationData(pairs, rows, "judgements", trial, queries, trial.rows, told, *more)
         if parts.n_repeated:
             left = counted(parts.n_repeated, "held-out row")
             cautions.append(f"{left} left out: the adapter was fitted on a copy.")
-        trial = held_out_trial(paired, parts, self.relevance, self.k, state)
+        trial = replace(held_out_trial(paired, parts, self.relevance, self.k, state), candidates=ranks)
         held, relevance = paired.ids[trial.rows], "labels" if trial.is_judged else NEIGHBOURS
         queries, places = tuple(held[trial.own]), old.index.get_indexer(held)
-        return MigrationData(pairs, rows, relevance, trial, queries, places, tuple(cautions))
+        return MigrationData(pairs, rows, relevance, trial, queries, places, tuple(cautions), *more)
 
 
 def export_result(
@@ -529,7 +694,7 @@ def export_result(
 
 GROUP = "migration-example"
 DATASET = EXAMPLES["sentences"].dataset
-OLD, NEW = TfidfSvd(128), MiniLM()
+OLD, NEW = OnnxText(), MiniLM()
 TASK = Migration(n_pairs=300)
 
 

@@ -96,8 +96,9 @@ def shadow(
         A store that does not search, or whose rows are not those that the adapter makes of the old ones.
     """
     old, new = spaces[:2]
-    asked, own = spaces[-2:], len(spaces) == 2
     ids = [*queries][:QUERIES]
+    own = len(spaces) == 2 or ids[0] not in spaces[2].index  # beside a log the queries are held-out rows
+    asked = spaces[:2] if own else spaces[2:]
     old_queries, new_queries = (side.vectors[side.index.get_indexer(ids)] for side in asked)
     rows = load_rows(place)
     at = old.index.get_indexer(rows.ids)

@@ -114,7 +114,7 @@ def test_blind_answers_about_texts_replace_the_verdict_and_are_saved(tmp_path):
         session.run()
     session.click("judge.back")
     assert session.html.count("<ol") == 2
-    assert "<strong>Re-embed the corpus.</strong> By the judgements" in session.html
+    assert "<strong>Re-embed the corpus.</strong> nDCG@10" in session.html
 
 
 def judge_key(session, key):

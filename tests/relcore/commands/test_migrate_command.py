@@ -26,7 +26,7 @@ def vectors(tmp_path):
     return spaces
 
 
-JUDGED = ("--queries-old", "q_old.npz", "--queries-new", "q_new.npz", "--qrels", "qrels.txt", "--no-curve")
+JUDGED = ("--queries-old", "q_old.npz", "--queries-new", "q_new.npz", "--qrels", "qrels.txt")
 
 
 def test_the_sentence_comes_first_and_formats_agree(run, vectors):
@@ -41,7 +41,7 @@ def test_the_sentence_comes_first_and_formats_agree(run, vectors):
     assert (
         [row["option"] for row in found["rows"]]
         == table.option.tolist()
-        == ["keep", "bridge", "query both models", "re-embed"]
+        == ["keep", "bridge", "query both models", "cascade", "re-embed"]
     )
     assert [row["score"] for row in found["rows"]] == pytest.approx(table.score.tolist())
     rewritten = {one["adapter"]: one["rewrites_corpus"] for one in found["candidates"]}
@@ -88,7 +88,7 @@ def test_rows_without_ids_pair_by_their_order(run, refuse, vectors):
     index = faiss.IndexFlatIP(old.dimension)
     index.add(np.ascontiguousarray(old.vectors))
     faiss.write_index(index, "old.faiss")
-    told = refuse("migrate", "old.faiss", "new.npz", "--no-curve")
+    told = refuse("migrate", "old.faiss", "new.npz")
     assert "share no ids" in told
     assert "if row i of both is the same item, add --pair-by-row" in told
     np.save("new.npy", new.vectors)
@@ -101,6 +101,37 @@ def test_rows_without_ids_pair_by_their_order(run, refuse, vectors):
 
 
 def test_what_is_wrong_is_told(refuse, vectors):
-    assert "expected --queries-old, --queries-new and --qrels together" in refuse(
-        "migrate", "old.npz", "new.npz", *JUDGED[:4]
+    assert "expected --queries-old and --queries-new together" in refuse(
+        "migrate", "old.npz", "new.npz", *JUDGED[2:]
     )
+    assert "expected --queries-old and --queries-new together" in refuse(
+        "migrate", "old.npz", "new.npz", "--queries-old", "q_old.npz"
+    )
+    assert "expected --price and --row-tokens together" in refuse(
+        "migrate", "old.npz", "new.npz", "--price", "2"
+    )
+
+
+def test_a_log_of_queries_gives_the_price_and_the_costs_come_first(run, vectors):
+    log = ("--queries-old", "q_old.npz", "--queries-new", "q_new.npz", "--n-candidates", "5")
+    call = (
+        "migrate",
+        "old.npz",
+        "new.npz",
+        *log,
+        "--row-seconds",
+        "0.5",
+        "--price",
+        "10",
+        "--row-tokens",
+        "100",
+    )
+    found, text = json.loads(run(*call, "--json")), run(*call)
+    need = found["price"]["need"]
+    assert found["relevance"] == "neighbours"
+    assert f"40 queries need {need['rows']} of 300 rows embedded" in text.splitlines()[0]
+    costs = {row["option"]: row["rows_now"] for row in found["rows"]}
+    assert costs["cascade"] == costs["bridge"] + need["rows"]
+    assert text.index("rows to embed") < text.index("vs keep")
+    assert "150 s, 0.30" in text  # re-embedding
+    assert [row["n_candidates"] for row in found["price"]["others"]] == [20, 50, 100, 200]

@@ -37,7 +37,7 @@ def test_pairs_alone_give_no_verdict_and_no_score_that_is_one_by_construction(wo
     spaces, _ = migration_spaces(n=700, **{worse: 3})
     found = Migration(**QUICK).run(spaces[:2])
     assert (found.relevance, found.verdict.option, found.weight) == ("neighbours", "", 1)
-    assert [one.option for one in found.options] == ["keep", "bridge", "twice"]
+    assert [one.option for one in found.options] == ["keep", "bridge", "twice", "cascade"]
     assert all(one.chance < one.low < one.value < one.high < 1 for one in found.options)
 
 

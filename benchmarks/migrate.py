@@ -1,0 +1,591 @@
+"""``python -m benchmarks.migrate million|encode|rates|table``: a million rows through each adapter, and what the
+verdict of a migration, its cascade and its price are worth on seven judged collections.
+
+``million`` maps made-up rows of width 384, each adapter in a process of its own, so that its peak of memory is known, into
+million.md. ``encode FOLDER`` writes the vectors of the collections (Cranfield, NPL, TREC's questions from RELSCOPE_DATA;
+sentences by article and by title; docstrings of scipy and of numpy, pandas and the standard library) as .npy; what is
+there is kept. ``rates FOLDER OUT.jsonl`` measures each collection, pair of models, number and draw of the pairs: on all
+queries, and on each half of them (``--part I/N`` for a share of these cells, ``--draws N``); ``table OUT.jsonl …`` makes
+migrate.md of the lines. Nothing of these collections set a constant of Relscope, but Cranfield the order of adapters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import date
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.steps import processor
+from relcore import LatentSpace, Migration
+from relcore.base.access import data_folder
+from relcore.base.names import ADAPTERS
+from relcore.encoders.bundled import wikipedia_dataset
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.encoder import Encoder, TrainedEncoder
+from relcore.encoders.onnx_texts import OnnxText
+from relcore.encoders.sentences import PooledWords, TfidfSvd
+from relcore.encoders.transformers import MiniLM
+from relcore.migrate.adapters import adapt
+from relcore.migrate.estimators import Adapter
+from relcore.migrate.evaluate import OPTIONS, Bootstrap, JudgedQuery, QueryScores
+from relcore.migrate.migration import WORTH_A_CHANGE, MigrationResult
+from relcore.runs.progress import silent
+from relcore.runs.store import Store
+from relcore.stores.index import BLOCK, StorePlace
+
+RESULTS, RATES = Path(__file__).parent / "million.md", Path(__file__).with_suffix(".md")
+N, D, PAIRS = 1_000_000, 384, 1_000
+GOALS = ("npy", "parquet", "faiss", "lancedb")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.migrate", description=__doc__)
+    parser.add_argument("what", choices=("million", "encode", "rates", "table"))
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH")
+    parser.add_argument("--rows", type=int, default=N)
+    parser.add_argument("--folder", type=Path, help="where 5 kB per row fit; default: the temporary folder")
+    parser.add_argument("--only", nargs="+", choices=COLLECTIONS, default=list(COLLECTIONS))
+    parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--part", default="0/1", metavar="I/N")
+    parser.add_argument("--one", nargs=3, metavar=("ADAPTER", "SIDE", "GOAL"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measured(*options.one, options.rows, options.folder)))
+    elif options.what == "encode":
+        for name in options.only:
+            encoded(options.paths[0], name)
+    elif options.what == "rates":
+        rates(options.paths[0], options.paths[1], options.draws, *map(int, options.part.split("/")))
+    elif options.what == "table":
+        lines = [json.loads(line) for path in options.paths for line in path.read_text().splitlines()]
+        RATES.write_text(rates_table(pd.DataFrame(lines)), encoding="utf-8")
+    else:
+        million(options.rows, options.folder)
+    return 0
+
+
+# Judged collections.
+
+MODELS: dict[str, Encoder] = {
+    "lsa": TfidfSvd(256),
+    "words": PooledWords("word2vec-novels"),
+    "paraphrase": OnnxText(),
+    "minilm": MiniLM(),
+}
+MOST_DOCUMENTS, MOST_ASKED = 1_500, 200
+
+
+class Collection(NamedTuple):
+    """Texts of documents and of queries, and the documents (q, …) that are relevant to each query."""
+
+    documents: list[str]
+    queries: list[str]
+    relevant: list[list[int]]
+
+
+def judged(name: str) -> Collection:
+    """A test collection of RELSCOPE_DATA; of a large one, all judged documents and others at random."""
+    folder = data_folder() / name
+    documents, queries = (
+        pd.read_parquet(folder / f"{part}.parquet").set_index("id").text for part in ("documents", "queries")
+    )
+    lines = [line.split() for line in (folder / "qrels.txt").read_text().splitlines()]
+    of = pd.DataFrame([(query, row) for query, _, row, grade in lines if float(grade) > 0]).groupby(0)[1]
+    of = {query: rows.tolist() for query, rows in list(of)[:MOST_ASKED]}
+    needed = sorted({row for rows in of.values() for row in rows})
+    others = np.random.default_rng(0).permutation(
+        [row for row in map(str, documents.index) if row not in set(needed)]
+    )
+    kept = needed + others[: max(0, MOST_DOCUMENTS - len(needed))].tolist()
+    place = {row: number for number, row in enumerate(kept)}
+    documents.index, queries.index = documents.index.astype(str), queries.index.astype(str)
+    texts = [documents[row] or "." for row in kept]
+    return Collection(
+        texts, [queries[one] for one in of], [[place[row] for row in rows] for rows in of.values()]
+    )
+
+
+def labelled(texts: list[str], labels: list[str], asked: list[str], their: list[str]) -> Collection:
+    """Documents of the same label are relevant."""
+    rows = pd.Series(range(len(labels))).groupby(labels).apply(list)
+    kept = [number for number, label in enumerate(their) if label in rows][:MOST_ASKED]
+    return Collection(texts, [asked[one] for one in kept], [rows[their[one]] for one in kept])
+
+
+def trec() -> Collection:
+    train, test = (pd.read_parquet(data_folder() / "trec" / f"{part}.parquet") for part in ("train", "test"))
+    train = train.drop_duplicates("text").iloc[:MOST_DOCUMENTS]
+    test = test[~test.text.isin(train.text)]
+    return labelled(
+        *(list(part[name].astype(str)) for part in (train, test) for name in ("text", "fine_label"))
+    )
+
+
+def wikipedia(by_title: bool) -> Collection:
+    """Sentences of 100 articles; queries are other sentences, or the titles."""
+    articles = wikipedia_dataset(DatasetSpec("wikipedia"), Store())
+    labels, texts = articles.labels, articles.items(0, len(articles))
+    rank = pd.Series(labels).groupby(labels).cumcount().to_numpy()
+    names = pd.unique(labels)[::1][:75]
+    kept = np.flatnonzero((rank < 20) & np.isin(labels.astype(str), names.astype(str)))
+    documents = [texts[row] for row in kept]
+    if by_title:
+        return labelled(documents, list(labels[kept]), list(names), list(names))
+    held = np.flatnonzero((rank >= 20) & (rank < 24) & np.isin(labels.astype(str), names.astype(str)))
+    held = np.random.default_rng(0).permutation(held)
+    return labelled(documents, list(labels[kept]), [texts[row] for row in held], list(labels[held]))
+
+
+def docstrings(packages: tuple[str, ...]) -> Collection:
+    """What Python code says about itself: the first line asks for the rest of its docstring."""
+    pairs: dict[str, str] = {}
+    for package in packages:
+        for _, text in sorted(set(_docstrings(package))):
+            first, _, rest = re.sub(r"[ \t]+", " ", text).partition("\n\n")
+            first, rest = " ".join(first.split()), " ".join(rest.split())
+            if 20 < len(first) < 200 and "(" not in first and len(rest) > 100:
+                pairs.setdefault(first, rest[:600])
+    some = np.random.default_rng(0).permutation(sorted(pairs))[:MOST_DOCUMENTS]
+    rows = [pairs[one] for one in some]
+    return Collection(rows, list(map(str, some[:MOST_ASKED])), [[row] for row in range(MOST_ASKED)])
+
+
+def _docstrings(package: str) -> Iterator[tuple[str, str]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        modules = [importlib.import_module(package)]
+        if hasattr(modules[0], "__path__"):
+            for one in pkgutil.iter_modules(modules[0].__path__, f"{package}."):
+                if not re.search(r"test|__main__|idle|setup", one.name):
+                    try:
+                        modules.append(importlib.import_module(one.name))
+                    except Exception:
+                        continue
+        for module in modules:
+            for name, thing in list(vars(module).items()):
+                if (inspect.isclass(thing) or callable(thing)) and isinstance(thing.__doc__, str):
+                    yield name, inspect.cleandoc(thing.__doc__)
+                    if inspect.isclass(thing):
+                        for part in vars(thing).values():
+                            if isinstance(getattr(part, "__doc__", None), str) and callable(part):
+                                yield "", inspect.cleandoc(part.__doc__)
+
+
+STANDARD = (
+    "os",
+    "shutil",
+    "pathlib",
+    "argparse",
+    "asyncio",
+    "collections",
+    "concurrent",
+    "csv",
+    "ctypes",
+    "datetime",
+    "decimal",
+    "difflib",
+    "email",
+    "functools",
+    "heapq",
+    "html",
+    "http",
+    "importlib",
+    "inspect",
+    "io",
+    "ipaddress",
+    "itertools",
+    "json",
+    "logging",
+    "mailbox",
+    "math",
+    "multiprocessing",
+    "optparse",
+    "pickle",
+    "plistlib",
+    "random",
+    "re",
+    "sched",
+    "secrets",
+    "selectors",
+    "shelve",
+    "smtplib",
+    "socket",
+    "socketserver",
+    "sqlite3",
+    "ssl",
+    "statistics",
+    "string",
+    "subprocess",
+    "tarfile",
+    "tempfile",
+    "textwrap",
+    "threading",
+    "time",
+    "tkinter",
+    "tokenize",
+    "traceback",
+    "types",
+    "typing",
+    "unittest",
+    "urllib",
+    "uuid",
+    "wave",
+    "weakref",
+    "xml",
+    "zipfile",
+    "zoneinfo",
+    "numpy",
+    "pandas",
+)
+COLLECTIONS: dict[str, Callable[[], Collection]] = {
+    "cranfield": lambda: judged("cranfield"),
+    "npl": lambda: judged("npl"),
+    "trec": trec,
+    "articles": lambda: wikipedia(False),
+    "titles": lambda: wikipedia(True),
+    "scipy": lambda: docstrings(
+        (
+            "scipy.stats",
+            "scipy.signal",
+            "scipy.special",
+            "scipy.linalg",
+            "scipy.optimize",
+            "scipy.spatial",
+            "scipy.sparse",
+            "scipy.ndimage",
+            "scipy.interpolate",
+            "scipy.integrate",
+            "scipy.io",
+            "scipy.fft",
+            "scipy.cluster",
+        )
+    ),
+    "python": lambda: docstrings(STANDARD),
+}
+
+
+def encoded(folder: Path, name: str) -> None:
+    """Write the vectors of a collection, documents then queries, and what is relevant."""
+    known = folder / f"{name}.json"
+    made = COLLECTIONS[name]()
+    if not known.exists():
+        known.write_text(json.dumps(made._asdict()))
+    print(name, len(made.documents), len(made.queries), sum(map(len, made.relevant)), flush=True)
+    documents = _texts(made.documents, name)
+    for model, encoder in MODELS.items():
+        path = folder / f"{name}.{model}.npy"
+        if path.exists():
+            continue
+        if isinstance(encoder, TrainedEncoder):
+            encode = encoder.restore(encoder.train(documents, silent), documents)
+        else:
+            encode = encoder.prepare(documents, silent)
+        rows = np.concatenate(
+            [next(iter(encode(texts).values())) for texts in (made.documents, made.queries)]
+        )
+        np.save(path, rows.astype(np.float16))
+        print(name, model, rows.shape, flush=True)
+
+
+def _texts(texts: list[str], name: str) -> Dataset:
+    return Dataset(
+        lambda start, stop: texts[start:stop],
+        [str(row) for row in range(len(texts))],
+        name=name,
+        kind="texts",
+    )
+
+
+# What the verdict and the price are worth.
+
+CHANGES = (
+    ("lsa", "minilm"),
+    ("words", "minilm"),
+    ("paraphrase", "minilm"),
+    ("lsa", "paraphrase"),
+    ("words", "paraphrase"),
+    ("minilm", "lsa"),
+    ("minilm", "words"),
+    ("minilm", "paraphrase"),
+)
+NUMBERS_OF_PAIRS = (100, 300, 1000)
+
+
+def rates(folder: Path, out: Path, draws: int, part: int, parts: int) -> None:
+    """Write a line for each cell that the file has not."""
+    done = {line["cell"] for line in map(json.loads, out.read_text().splitlines())} if out.exists() else set()
+    cells = list(product(COLLECTIONS, CHANGES, NUMBERS_OF_PAIRS, range(draws)))
+    with out.open("a") as stream:
+        for name, change, n_pairs, draw in cells[part::parts]:
+            cell = f"{name} {'-'.join(change)} {n_pairs} {draw}"
+            if cell not in done:
+                facts = {
+                    "cell": cell,
+                    "collection": name,
+                    "old": change[0],
+                    "new": change[1],
+                    "pairs": n_pairs,
+                }
+                print(json.dumps(facts | rate(folder, name, change, n_pairs, draw)), file=stream, flush=True)
+
+
+def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: int) -> dict[str, Any]:
+    """The options' scores on all queries; the verdicts of two halves, and whether the other contradicts it; the
+    price of a half, and what the other half needs.
+    """
+    facts = json.loads((folder / f"{name}.json").read_text())
+    n, relevant = len(facts["documents"]), facts["relevant"]
+    rows = [np.load(folder / f"{name}.{model}.npy").astype(np.float32) for model in change]
+    order = np.random.default_rng(draw).permutation(len(relevant))
+    half = len(order) // 2
+
+    def result(asked: np.ndarray) -> MigrationResult:
+        ids, names = [f"d{row}" for row in range(n)], [f"q{one}" for one in asked]
+        spaces = [LatentSpace(side[:n], ids, name=model) for side, model in zip(rows, change, strict=True)]
+        spaces += [LatentSpace(side[n:][asked], names, name="queries") for side in rows]
+        graded = tuple(JudgedQuery(f"q{one}", f"d{row}", 1.0) for one in asked for row in relevant[one])
+        return Migration(n_pairs=n_pairs, sizes=(), judgements=graded, random_state=draw).run(spaces)
+
+    whole, *halves = (result(np.sort(some)) for some in (order, order[:half], order[half : 2 * half]))
+    gain = Bootstrap(len(order)).difference(*(QueryScores(whole.scores[one]) for one in ("re-embed", "keep")))
+    return {
+        "adapter": whole.adapter,
+        **{option: float(whole.scores[option].mean()) for option in OPTIONS},
+        "gain": [gain.value, gain.low, gain.high],
+        "share": whole.price.share,
+        "verdicts": [one.verdict.option for one in halves],
+        "clear": [one.verdict.is_clear for one in halves],
+        "contradicted": [contradicts(*halves), contradicts(*halves[::-1])],
+        "covered": [
+            a.price.need.low <= b.price.need.rows <= a.price.need.high for a, b in (halves, halves[::-1])
+        ],
+        "width": [(one.price.need.high - one.price.need.low) / one.price.need.rows for one in halves],
+    }
+
+
+def contradicts(said: MigrationResult, other: MigrationResult) -> bool:
+    """Whether a clear verdict is refuted by the other half of the queries: a cheaper option is clearly better
+    there, or a dearer one clearly gains more than the verdict allows.
+    """
+    chosen, bootstrap = said.verdict.option, Bootstrap(len(other.queries))
+    if not said.verdict.is_clear:
+        return False
+    for option in set(OPTIONS) - {chosen} - ({"cascade"} if not said.price.saves else set()):
+        gain = bootstrap.difference(*(QueryScores(other.scores[one]) for one in (option, chosen)))
+        if gain.low > (WORTH_A_CHANGE if OPTIONS.index(option) > OPTIONS.index(chosen) else 0):
+            return True
+    return False
+
+
+def rates_table(cells: pd.DataFrame) -> str:
+    better = cells[[gain[1] > 0 for gain in cells.gain]]
+    worse = cells[[gain[2] < 0 for gain in cells.gain]]
+    within = better["cascade"] >= better["bridge"] - 0.005
+    clear, contradicted = (np.array(cells[name].tolist()).ravel() for name in ("clear", "contradicted"))
+    covered = np.array(cells["covered"].tolist())
+    lines = [
+        "# What a migration's verdict, cascade and price are worth\n",
+        f"`python -m benchmarks.migrate table`, {date.today()}: {len(cells):,} cells, {cells.collection.nunique()}"
+        f" judged collections, {cells.groupby(['old', 'new']).ngroups} changes of model, {NUMBERS_OF_PAIRS} pairs;"
+        f" the help of the script names the collections. nDCG@10.\n",
+        f"- Cascade over 50 candidates of both queries ≥ bridge − .005: {within.sum():,} of {len(better):,} cells in which"
+        f" the new model is clearly better ({within.mean():.1%}); > bridge in {(better.cascade > better.bridge).sum():,}; ≥ query both models in"
+        f" {(better.cascade >= better.twice).sum():,}.",
+        f"- Clear verdicts from half of the queries: {clear.sum():,} of {len(clear):,}; contradicted by the other half:"
+        f" {contradicted.sum():,}.",
+        f"- Interval of the price from half of the log covers what the other half needs: {covered.sum():,} of"
+        f" {covered.size:,} ({covered.mean():.1%}).",
+        f"- Where the new model is clearly worse ({len(worse):,} cells), the cascade loses"
+        f" {(worse['cascade'] - worse['keep']).mean():.3f} on average against keeping.\n",
+        "| collection | cells, new model better | cascade ≥ bridge − .005 | covered | clear, contradicted |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for name, part in cells.groupby("collection"):
+        known = better[better.collection == name]
+        good = (known.cascade >= known.bridge - 0.005).sum()
+        both = [np.array(part[column].tolist()) for column in ("covered", "clear", "contradicted")]
+        lines.append(
+            f"| {name} | {len(known)} | {good} | {both[0].sum()} of {both[0].size} | {both[1].sum()}, {both[2].sum()} |"
+        )
+    lines += [
+        "",
+        "| old → new | pairs | cells | keep | bridge | both models | cascade | re-embed | rows embedded |",
+    ]
+    lines.append("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for (old, new, pairs), part in cells.groupby(["old", "new", "pairs"], sort=False):
+        means = " | ".join(f"{part[option].mean():.3f}".lstrip("0") for option in OPTIONS)
+        lines.append(f"| {old} → {new} | {pairs:,} | {len(part)} | {means} | {part.share.mean():.0%} |")
+    return "\n".join([*lines, ""])
+
+
+# A million rows.
+
+
+def million(n: int, parent: Path | None) -> None:
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        write_rows(Path(folder), n)
+        kinds = kinds_of_adapters()
+        cases = [(name, "queries", "npy") for name in kinds]
+        cases += [(next(name for name, projects in kinds.items() if projects), "corpus", "npy")]
+        cases += [(next(iter(kinds)), "queries", goal) for goal in GOALS[1:]]
+        found = [in_a_process(case, n, folder) for case in cases]
+    RESULTS.write_text(table(cases, found, n), encoding="utf-8")
+    print(RESULTS.read_text(encoding="utf-8"))
+
+
+def write_rows(folder: Path, n: int) -> None:
+    """Made-up rows of both models, the same every time, block by block."""
+    rng = np.random.default_rng(0)
+    with (folder / "rows.npy").open("wb") as stream:
+        np.lib.format.write_array_header_1_0(
+            stream, {"descr": "<f4", "fortran_order": False, "shape": (n, D)}
+        )
+        for first in range(0, n, BLOCK):
+            stream.write(rng.standard_normal((min(BLOCK, n - first), D), dtype=np.float32).data)
+
+
+def kinds_of_adapters() -> dict[str, bool]:
+    """The first adapter with each sequence of steps, and whether it projects the corpus: others take as
+    long.
+    """
+    kinds: dict[tuple[tuple[type, ...], ...], str] = {}
+    for name in ADAPTERS:
+        adapter = fitted(name)
+        steps = tuple(tuple(map(type, side)) for side in (adapter.query_steps_, adapter.corpus_steps_))
+        kinds.setdefault(steps, name)
+    return {name: len(corpus) > 1 for (_, corpus), name in kinds.items()}
+
+
+def fitted(name: str) -> Adapter:
+    """This adapter, learned from made-up pairs: two bent views of 16 numbers, for which a network learns
+    something.
+    """
+    rng = np.random.default_rng(1)
+    hidden = rng.standard_normal((PAIRS, 16), dtype=np.float32)
+    new, old = (np.tanh(hidden @ rng.standard_normal((16, D), dtype=np.float32)) for _ in range(2))
+    return ADAPTERS[name].load()().fit(new, old)
+
+
+def in_a_process(case: tuple[str, str, str], n: int, folder: str) -> dict[str, float]:
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.migrate",
+        "million",
+        "--rows",
+        str(n),
+        "--folder",
+        folder,
+        "--one",
+        *case,
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise SystemExit(f"{' '.join(case)}: {ran.stderr}")
+    print(*case, ran.stdout.strip(), flush=True)
+    return json.loads(ran.stdout)
+
+
+def measured(name: str, side: str, goal: str, n: int, folder: Path) -> dict[str, float]:
+    """Seconds per million rows of the product, of mapping in memory, and of the whole stream; the peak of
+    memory in bytes.
+    """
+    adapter = fitted(name)
+    mapped = adapter.transform if side == "queries" else adapter.corpus
+    rows = np.random.default_rng(2).standard_normal((BLOCK, D), dtype=np.float32)
+    weights = np.ones((D, D), np.float32)
+    out = np.empty((BLOCK, D), np.float32)
+    product, mapping = paired(lambda: np.matmul(rows, weights, out=out), lambda: mapped(rows))
+    where = StorePlace(goal, str(folder / f"out.{goal}"), "rows" if goal == "lancedb" else "")
+    started = time.perf_counter()
+    adapt(adapter, StorePlace("npy", str(folder / "rows.npy")), where, side=side)
+    whole = time.perf_counter() - started
+    peak = peak_bytes()
+    _remove(Path(where.where))
+    found = {
+        "product": product / BLOCK * 1e6,
+        "mapping": mapping / BLOCK * 1e6,
+        "whole": whole / n * 1e6,
+        "peak": peak,
+    }
+    return {name: float(one) for name, one in found.items()}
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has held; ru_maxrss alone counts that of the parent before it
+    began, too.
+    """
+    status = Path("/proc/self/status")
+    told = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    return 1024 * (int(told[1]) if told else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def paired(floor: Callable[[], object], ours: Callable[[], object], times: int = 60) -> tuple[float, float]:
+    """Median seconds of each, called in turn."""
+    seconds = np.empty((times, 2))
+    for turn in range(times):
+        for column, call in enumerate((floor, ours)):
+            started = time.perf_counter()
+            call()
+            seconds[turn, column] = time.perf_counter() - started
+    return tuple(np.median(seconds, axis=0))
+
+
+def table(cases: list[tuple[str, str, str]], found: list[dict[str, float]], n: int) -> str:
+    threads = os.environ.get("OMP_NUM_THREADS", "not set")
+    load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores, OMP_NUM_THREADS={threads}"
+    lines = [
+        "# A million rows through an adapter\n",
+        (
+            f"`python -m benchmarks.migrate million`, {date.today()}: {n:,} × {D} made-up float32 rows from .npy, one"
+            f" adapter for each sequence of steps, learned from {PAIRS:,} made-up pairs. The floor is one"
+            f" matrix product per row, {D} × {D}, in blocks of {BLOCK:,} rows into memory that is there."
+            " Mapping is `Adapter.transform` or `Adapter.corpus` of a block in memory, in turn with the"
+            " floor; its ratio is one of rows per second. Streaming is `relscope adapt` from file to file:"
+            " it reads, maps, keeps the blocks for a resumed run, and writes the target. Peak memory is of"
+            " the whole process.\n"
+        ),
+        f"{processor()}; at the end of the run {load}.\n",
+        (
+            "| adapter | rows | target | rows per s, mapping | ratio to the product | rows per s, streaming |"
+            " ratio to the product | peak memory, MB |"
+        ),
+        "|---|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for (name, side, goal), one in zip(cases, found, strict=True):
+        mapping, whole, product = (1e6 / one[key] for key in ("mapping", "whole", "product"))
+        lines.append(
+            f"| {name} | {side} | {goal} | {mapping:,.0f} | {mapping / product:.2f} | {whole:,.0f} |"
+            f" {whole / product:.2f} | {one['peak'] / 1e6:,.0f} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.with_name(f"{path.stem}.ids.txt").unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

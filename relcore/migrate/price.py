@@ -1,0 +1,177 @@
+"""What each option of a migration costs: rows to embed, by a query log for a cascade, calls, and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln, stdtrit
+
+from relcore.base.numbers import counted, percent
+from relcore.migrate.evaluate import Candidates
+
+DEPTHS = (20, 50, 100, 200)
+_POINTS = 25  # of the curve
+MOST_SHARE = 0.5  # of the corpus; a log that touches more is better served by re-embedding
+
+
+@dataclass(frozen=True)
+class Need:
+    """The different rows that a cascade embeds for a log, with the 95 % interval of another log as long."""
+
+    n_candidates: int
+    rows: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a cascade embeds for a query log of `n_queries`, out of `n_rows`.
+
+    Attributes
+    ----------
+    need : Need
+        At the migration's number of candidates.
+    others : tuple of Need
+        At other numbers.
+    next_query : float
+        Rows that one further query adds, at the end of the log.
+    curve : tuple of (queries, rows)
+        The expected size of the cache after fewer queries, in any order.
+    """
+
+    n_queries: int
+    n_rows: int
+    need: Need
+    others: tuple[Need, ...]
+    next_query: float
+    curve: tuple[tuple[int, float], ...]
+
+    @property
+    def share(self) -> float:
+        return self.need.rows / self.n_rows
+
+    @property
+    def saves(self) -> bool:
+        """Whether the log needs less than half of the corpus."""
+        return self.share < MOST_SHARE
+
+    def cells(self) -> list[list[str]]:
+        """What each number of candidates needs, as cells, the head first."""
+        shown = [["candidates per query", "rows to embed", "of the corpus", "another log as long, 95 %"]]
+        for need in sorted((self.need, *self.others), key=lambda one: one.n_candidates):
+            share, ends = percent(need.rows / self.n_rows), f"{need.low:,.0f} to {need.high:,.0f}"
+            shown.append([f"{need.n_candidates:,}", f"{need.rows:,}", share, ends])
+        return shown
+
+    def describe(self) -> str:
+        need = self.need
+        told = f"to rank {need.n_candidates:,} candidates each, {counted(self.n_queries, 'query', 'queries')}"
+        told += f" need {need.rows:,} of {self.n_rows:,} rows embedded ({percent(self.share)}; another log as"
+        told += f" long {need.low:,.0f}–{need.high:,.0f})"
+        more = f", and a further query adds {self.next_query:.0f}" if self.next_query >= 0.5 else ""
+        return told + more + ("" if self.saves else ", which saves too little")
+
+
+def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Candidates) -> Price:
+    """The price of a log whose queries find the rows `old` and `bridged` (q, ≥ n), the best first.
+
+    Raises nothing: of one query the interval is 0 … n_rows.
+    """
+    depths = sorted({n for n in DEPTHS if n <= n_rows and n <= old.shape[1]} | {candidates.n})
+    lists = {n: candidates._replace(n=n).of(old, bridged) for n in depths}
+    needs = {n: _need(rows, n_rows) for n, rows in lists.items()}
+    counts, _ = _touched(lists[candidates.n], n_rows)
+    q = len(old)
+    sizes = np.unique(np.linspace(1, q, min(q, _POINTS)).round().astype(int))
+    expected = expected_rows(counts, q, sizes)
+    return Price(
+        q,
+        n_rows,
+        needs[candidates.n],
+        tuple(need for n, need in needs.items() if n != candidates.n),
+        float(np.count_nonzero(counts == 1) / q),
+        tuple(zip(sizes.tolist(), expected.tolist(), strict=True)),
+    )
+
+
+def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarray:
+    """The expected number of different rows after some of q queries: Hurlbert's rarefaction (1971).
+
+    .. math:: E(m) = \\sum_r 1 - \\binom{q - c_r}{m} / \\binom{q}{m}
+
+    `counts` (r,) says how many of the queries touch each row.
+    """
+    values, times = np.unique(counts[counts > 0], return_counts=True)
+    m, c = np.asarray(sizes, dtype=float)[:, None], values[None].astype(float)
+
+    def log_binomial(n: np.ndarray | float, of: np.ndarray) -> np.ndarray:
+        return gammaln(n + 1) - gammaln(of + 1) - gammaln(np.maximum(n - of, 0) + 1)
+
+    untouched = np.where(m <= q - c, np.exp(log_binomial(q - c, m) - log_binomial(q, m)), 0.0)
+    return (times * (1 - untouched)).sum(axis=1)
+
+
+def _touched(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """How many queries touch each row (n_rows,), and how many rows each query alone touches (q,)."""
+    flat = lists.ravel()
+    counts = np.bincount(flat[flat >= 0], minlength=n_rows)
+    alone = (lists >= 0) & (counts[np.maximum(lists, 0)] == 1)
+    return counts, alone.sum(axis=1)
+
+
+def _need(lists: np.ndarray, n_rows: int) -> Need:
+    """The rows that these queries touch; the interval is of another log as long.
+
+    Without query i the log needs `alone[i]` rows less, so the jackknife variance of their number (Efron and
+    Stein 1981: not too small on average) is the sum of squares of these; another log's number varies as much
+    again.
+    """
+    q = len(lists)
+    counts, alone = _touched(lists, n_rows)
+    rows = int(np.count_nonzero(counts))
+    if q < 2:
+        return Need(lists.shape[1], rows, 0.0, float(n_rows))
+    spread = np.sqrt(2 * (q - 1) / q * np.square(alone - alone.mean()).sum())
+    half = float(stdtrit(q - 1, 0.975)) * max(spread, 1.0)
+    return Need(lists.shape[1], rows, max(0.0, rows - half), float(min(n_rows, rows + half)))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Rows to embed by the new model at once and per query, models that embed a query, searches, bytes of the
+    index (of float32 vectors, without a graph), and whether it is written again.
+    """
+
+    rows_now: int
+    rows_per_query: float
+    models_per_query: int
+    searches_per_query: int
+    index_bytes: int
+    rewrites: bool
+
+
+class Rate(NamedTuple):
+    """What embedding costs: seconds of a row, or money of a million tokens and tokens of a row; 0 if not
+    known.
+    """
+
+    seconds: float = 0.0
+    price: float = 0.0
+    tokens: float = 0.0
+
+    def of(self, rows: float) -> str:
+        """The cost of so many rows, "" where nothing is known."""
+        found = []
+        if self.seconds:
+            seconds = rows * self.seconds
+            found.append(f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 3600:,.1f} h")
+        if self.price and self.tokens:
+            found.append(f"{rows * self.tokens * self.price / 1e6:,.2f}")
+        return ", ".join(found)
+
+
+UNKNOWN = Rate()

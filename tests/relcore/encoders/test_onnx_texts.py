@@ -1,0 +1,99 @@
+"""ONNX text models: means of hidden states by hand, padding without effect, what is refused, and a real model."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import Encoder
+from relcore.encoders.onnx_texts import OnnxText
+
+WORDS = {"[UNK]": 0, "a": 1, "cat": 2, "dog": 3, "sat": 4}
+TABLE = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_graph(tmp_path / "model.onnx")
+    tokenizer = Tokenizer(WordLevel(WORDS, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+def save_graph(path, output="states", shape=("n", "t", 6), ids="input_ids"):
+    """A graph that looks each token up in a table."""
+    inputs = [helper.make_tensor_value_info(ids, TensorProto.INT64, ["n", "t"])]
+    inputs.append(helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["n", "t"]))
+    outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)]
+    nodes = [helper.make_node("Gather", ["table", ids], ["rows"])]
+    if len(shape) == 3:
+        nodes.append(helper.make_node("Identity", ["rows"], [output]))
+    else:
+        nodes.append(helper.make_node("ReduceMax", ["rows"], [output], axes=[1], keepdims=0))
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(TABLE, "table")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def encode(encoder, texts):
+    dataset = Dataset(lambda start, stop: texts[start:stop], range(len(texts)), name="texts", kind="texts")
+    return encoder.prepare(dataset, lambda *_: None)(texts)[""]
+
+
+def test_a_row_is_the_mean_of_its_states_alone_or_padded(folder):
+    texts = ["a cat sat", "dog", *["a dog"] * 40, "cat cat dog a sat"]
+    found = encode(OnnxText(str(folder)), texts)
+    assert found.dtype == np.float32
+    for row, text in zip(found, texts, strict=True):
+        np.testing.assert_allclose(row, TABLE[[WORDS[word] for word in text.split()]].mean(axis=0), atol=1e-6)
+    np.testing.assert_array_equal(encode(OnnxText(str(folder / "model.onnx"), "cls"), texts)[0], TABLE[1])
+    short = encode(OnnxText(str(folder), max_tokens=3), texts)
+    np.testing.assert_allclose(short[-1], TABLE[[2, 2, 3]].mean(axis=0), atol=1e-6)
+    assert Encoder.from_record(OnnxText(str(folder)).to_record()) == OnnxText(str(folder))
+
+
+def test_a_sentence_embedding_is_taken_as_it_is(folder):
+    save_graph(folder / "model.onnx", "sentence_embedding", ("n", 6))
+    np.testing.assert_array_equal(encode(OnnxText(str(folder)), ["a cat"])[0], TABLE[[1, 2]].max(axis=0))
+
+
+def test_other_files_are_refused_and_another_graph_has_another_digest(folder):
+    before = OnnxText(str(folder)).content()
+    save_graph(folder / "model.onnx", shape=("n", 6))
+    with pytest.raises(SpaceError, match=r"expected a graph from input_ids .* got inputs"):
+        encode(OnnxText(str(folder)), ["a cat"])
+    save_graph(folder / "model.onnx", ids="pixel_values")
+    with pytest.raises(SpaceError, match="got inputs 'pixel_values', 'attention_mask'"):
+        encode(OnnxText(str(folder)), ["a cat"])
+    assert OnnxText(str(folder)).content() != before
+    (folder / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(SpaceError, match="cannot be loaded"):
+        encode(OnnxText(str(folder)), ["a cat"])
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(SpaceError, match=r"expected a folder with model.onnx .*, got 'model.onnx'"):
+        OnnxText(str(folder)).content()
+
+
+def test_the_model_that_comes_with_relscope_knows_paraphrases(monkeypatch):
+    pairs = [
+        ("A man is playing a guitar on the street.", "Someone plays the guitar outdoors."),
+        ("The stock market fell sharply today.", "Share prices dropped a lot this afternoon."),
+        ("She bakes bread every Sunday morning.", "Each Sunday she makes loaves in the oven."),
+    ]
+    rows = encode(OnnxText(), [text for pair in pairs for text in pair])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = rows[::2] @ rows[1::2].T
+    assert rows.shape == (6, 384)
+    assert np.diag(cosines).min() > 0.35
+    assert (cosines - np.eye(3) * 2).max() < 0.2
+    monkeypatch.setattr("relcore.encoders.onnx_texts._SHA256", "0" * 64)
+    with pytest.raises(SpaceError, match=r"SHA-256 000000000000…, got b388816f4fe4…"):
+        OnnxText().content()
+    monkeypatch.setattr("relcore.encoders.onnx_texts._PACKAGE", "no-such-package")
+    with pytest.raises(SpaceError, match=r'got none; run: pip install "relscope\[onnx\]"'):
+        OnnxText().content()

@@ -1,0 +1,112 @@
+"""A cascade: its candidates, its order, what it must equal at the ends, and the price from a query log."""
+
+import numpy as np
+import pytest
+from scipy.special import comb
+
+from relcore.migrate.evaluate import Candidates, by_turns, ranked, search
+from relcore.migrate.migration import Migration
+from relcore.migrate.price import Rate, expected_rows, price_of
+from tests.relcore.migrate.planted import migration_spaces
+
+
+def test_lists_are_read_by_turns_without_repeats():
+    first, second = np.array([[4, 2, 7, -1]]), np.array([[2, 4, 9, 5]])
+    assert by_turns([first, second], 4).tolist() == [[4, 2, 7, 9]]
+    assert by_turns([first], 4).tolist() == [[4, 2, 7, -1]]
+    assert Candidates("old", 2).of(first, second).tolist() == [[4, 2]]
+    assert Candidates("bridged", 3).of(first, second).tolist() == [[2, 4, 9]]
+
+
+def test_candidates_are_ranked_by_the_new_model_and_all_rows_as_candidates_are_re_embedding(rng):
+    queries, corpus = rng.normal(size=(70, 8)), rng.normal(size=(40, 8))
+    candidates = np.array([rng.permutation(40) for _ in queries])
+    assert (ranked(queries, corpus, candidates, 10) == search(queries, corpus, 10)).all()
+    candidates[:, 3:] = -1
+    found = ranked(queries, corpus, candidates, 5)
+    assert (found[:, 3:] == -1).all()
+    scores = np.take_along_axis(queries @ corpus.T, found[:, :3], axis=1)
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize("lists", ["both", "old", "bridged"])
+def test_between_keeping_and_re_embedding_with_candidates_of_any_list(lists):
+    spaces, judgements = migration_spaces(n=300, n_queries=40, old_topics=5)
+    settings = {"sizes": (), "judgements": judgements, "adapter": "inverse", "candidates": lists}
+    found = Migration(**settings, n_candidates=20).run(spaces)
+    scores = {one.option: one.value for one in found.options}
+    assert list(scores) == ["keep", "bridge", "twice", "cascade", "re-embed"]
+    assert scores["keep"] + 0.05 < scores["cascade"] <= scores["re-embed"] + 0.01
+
+
+def test_where_the_new_model_is_worse_a_cascade_harms_and_the_verdict_says_so():
+    spaces, judgements = migration_spaces(n=700, new_topics=3)
+    found = Migration(sizes=(), judgements=judgements).run(spaces)
+    assert found.option("cascade").to_keep.high < 0
+    assert found.verdict.option == "keep"
+    assert "the new model ranks worse than the old one, so a cascade can only harm" in found.verdict.sentence
+
+
+def test_a_log_that_touches_most_of_the_corpus_is_no_reason_for_a_cascade():
+    spaces, judgements = migration_spaces(n=700, old_topics=3)
+    settings = {"sizes": (), "judgements": judgements}
+    dear = Migration(**settings, n_candidates=200).run(spaces)
+    assert not dear.price.saves
+    assert dear.verdict.option == "re-embed"
+    assert "which saves too little" in dear.verdict.sentence
+
+
+def test_queries_without_judgements_are_a_log_that_gives_the_price():
+    spaces, _ = migration_spaces(n=700)
+    found = Migration(sizes=(), n_candidates=5).run(spaces)
+    alone = Migration(sizes=(), n_candidates=5).run(spaces[:2])
+    assert (found.price.n_queries, found.price.n_rows, alone.price) == (60, 700, None)
+    assert [one.value for one in found.options] == [one.value for one in alone.options]
+    assert f"60 queries need {found.price.need.rows} of 700 rows embedded" in found.verdict.sentence
+
+
+def lists_of(rng, q=60, n=20, rows=2000):
+    """Queries about themes, each of which has rows of its own."""
+    themes = rng.integers(12, size=q)
+    return np.array([rng.choice(np.arange(60) + 60 * theme, n, replace=False) % rows for theme in themes])
+
+
+def test_the_curve_of_the_cache_is_rarefaction(rng):
+    lists = lists_of(rng)
+    price = price_of(lists, lists, 2000, Candidates("old", 20))
+    counts = np.bincount(lists.ravel(), minlength=2000)
+    by_hand = sum(1 - comb(60 - c, 7, exact=True) / comb(60, 7, exact=True) for c in counts if c)
+    assert expected_rows(counts, 60, [7])[0] == pytest.approx(by_hand)
+    assert price.curve[-1] == (60, pytest.approx(price.need.rows))
+    assert price.curve[0] == (1, pytest.approx(20))
+    last = price.curve[-1][1] - expected_rows(counts, 60, [59])[0]
+    assert price.next_query == pytest.approx(last)
+    assert [need.n_candidates for need in price.others] == []
+
+
+def test_the_interval_holds_for_another_log_as_long(rng):
+    held = 0
+    for _ in range(100):
+        price = price_of(*[lists_of(rng)] * 2, 2000, Candidates("old", 20))
+        held += price.need.low <= len(np.unique(lists_of(rng))) <= price.need.high
+    assert held / 100 > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 100)
+
+
+def test_costs_of_each_option():
+    spaces, judgements = migration_spaces(n=700)
+    found = Migration(sizes=(), judgements=judgements, adapter="inverse", n_pairs=300).run(spaces)
+    costs = {option: found.cost_of(option) for option in found.scores}
+    assert [one.rows_now for one in costs.values()] == [0, 300, 300, 300 + found.price.need.rows, 700]
+    assert [one.models_per_query for one in costs.values()] == [1, 1, 2, 2, 1]
+    assert costs["keep"].index_bytes == costs["bridge"].index_bytes == 4 * 24 * 700
+    assert costs["re-embed"].index_bytes == 4 * 32 * 700
+    assert [one.rewrites for one in costs.values()] == [False] * 4 + [True]
+    head, *rows = found.costs(Rate(seconds=0.5, price=2, tokens=1000))
+    assert head[-1] == "embedding costs"
+    assert rows[-1][-1] == "350 s, 1.40"
+    whitened = Migration(sizes=(), judgements=judgements, adapter="whitened").run(spaces)
+    assert whitened.cost_of("cascade").rewrites
+    assert whitened.cost_of("cascade").index_bytes > costs["cascade"].index_bytes
+    report = found.report()
+    assert report.tables[0].shown[0][:2] == ["option", "rows to embed"]
+    assert report.record()["price"]["need"]["rows"] == found.price.need.rows
