@@ -23,17 +23,16 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from app import compute
 from app.sharing import browser_key, is_same, key_in
 from app.workspace import Workspace
-from relcore.base.environment import resolve
 from relcore.base.errors import SpaceError
 from relcore.compare.live import (
     FORMS,
-    MOST_NUMBERS,
     SCORE,
     LiveAnswers,
     LiveComparison,
     LiveRows,
+    can_follow,
     leave_all_but,
-    need_followed,
+    live_header,
     read_request,
 )
 from relcore.maps.reduction import ReductionSpec
@@ -43,7 +42,6 @@ from relcore.spaces.matching import Match
 ADDRESS = "/live"
 _MOST_OFFERS = 64  # of all sessions
 _REFUSED = 1008
-FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of more anchors one that moves is hardly seen
 
 
 def _session() -> str:
@@ -108,13 +106,10 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
     """Where the panes with this key find the channel; None where no anchor can be dragged, or where
     what they show cannot follow.
     """
-    try:
-        need_followed(offer.workspace.projection, offer.workspace.reduction)
-    except SpaceError:
+    settings = offer.workspace
+    if not (can_follow(offer.pair, settings.projection, settings.reduction) and offer.anchors):
         return None
-    widest = max(space.dimension for space in (offer.pair.source, offer.pair.target))
-    too_many = len(offer.pair) * widest > MOST_NUMBERS and resolve() == "cpu"
-    if not offer.anchors or too_many or not st.runtime.exists():
+    if not st.runtime.exists():
         return None
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
@@ -130,14 +125,8 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
         while len(_offers) > _MOST_OFFERS:
             _offers.popitem(last=False)
     base = st.get_option("server.baseUrlPath").strip("/")
-    following = np.repeat([form in FORMS for form in offer.panes], 2)
-    return {
-        "address": f"/{base}{ADDRESS}" if base else ADDRESS,
-        "name": name,
-        "panes": np.flatnonzero(following).tolist(),
-        "many": len(offer.anchors) if len(offer.anchors) > FEW else 0,
-        "spread": N_SPREAD,
-    }
+    address = f"/{base}{ADDRESS}" if base else ADDRESS
+    return {"address": address, "name": name, **live_header(offer.panes, len(offer.anchors))}
 
 
 async def _connect(socket: WebSocket) -> None:

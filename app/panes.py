@@ -16,6 +16,7 @@ from app.items import clusters_of, hover_columns, items_of, sheet_of
 from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
+from relcore.compare.live import N_SPREAD, SPREAD
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
 from relcore.figures.scene import Scene, StarLook
 from relcore.maps.pane_maps import OWN, TWO, drawn_panes, orient_pairs, placed_on
@@ -274,6 +275,6 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
     elif event.kind == "anchor":
         session.move_anchor(*pair.ids[drawn.rows[event.rows]])
     elif event.kind == "spread":
-        session.guarded(choose_anchors, pair, live.SPREAD, live.N_SPREAD, 0)
+        session.guarded(choose_anchors, pair, SPREAD, N_SPREAD, 0)
     else:
         select(pair, drawn.rows[event.rows])

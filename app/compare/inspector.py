@@ -14,13 +14,13 @@ from app.compare.selection import FULL_HELP, LIMIT_HELP, n_offered, offered
 from app.components.rows import row_links
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
-from app.live import FEW
 from app.panes import anchors_among, selected
 from app.plain_text import plain, plain_html
 from app.tables import bars
 from app.workspace import Workspace
 from relcore.base.numbers import counted, short
 from relcore.compare import columns
+from relcore.compare.live import FEW
 from relcore.maps.views import MOST_PIVOTS
 from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match, distinct_names, short_names

@@ -12,10 +12,11 @@ import hashlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from relcore.base.environment import resolve
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.rows import DerivedRows, row_blocks, unit_rows
 from relcore.engine.device import Array, NumpyDevice, device_of, leave
@@ -510,6 +511,28 @@ class LiveAnswers:
 def sampled_places(n: int, most: int) -> np.ndarray:
     """The places (most,) of `most` of n rows at equal steps, as hand.js takes them."""
     return np.arange(most) * n // most
+
+
+FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of more anchors one that moves is hardly seen
+
+
+def live_header(panes: Sequence[str], n_anchors: int) -> dict[str, Any]:
+    """What panes of these forms, two each, are told of a channel: which follow, and what they offer where
+    the anchors are many.
+    """
+    following = np.repeat([form in FORMS for form in panes], 2)
+    many = n_anchors if n_anchors > FEW else 0
+    return {"panes": np.flatnonzero(following).tolist(), "many": many, "spread": N_SPREAD}
+
+
+def can_follow(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -> bool:
+    """Whether the maps of a pair with these settings can follow a hand on the chosen device."""
+    try:
+        need_followed(projection, reduction)
+    except SpaceError:
+        return False
+    widest = max(space.dimension for space in (pair.source, pair.target))
+    return len(pair) * widest <= MOST_NUMBERS or resolve() != "cpu"
 
 
 def need_followed(projection: ProjectionSpec, reduction: ReductionSpec, forms: Sequence[str] = ()) -> None:

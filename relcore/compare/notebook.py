@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,17 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_distinct
 from relcore.base.libraries import extra
 from relcore.compare.columns import colored, named_clusters, needs_clusters
+from relcore.compare.live import (
+    FORMS,
+    N_SPREAD,
+    SPREAD,
+    LiveAnswers,
+    LiveComparison,
+    LiveRows,
+    can_follow,
+    live_header,
+    read_request,
+)
 from relcore.compare.scene import MapLook, assemble_scene, dressed, prominent_rows
 from relcore.encoders.words import load_words
 from relcore.figures.scene import Scene
@@ -92,8 +104,8 @@ def show(
         n_anchors = min(N_ANCHORS, len(pair) // 3) if anchors is None else int(anchors)
         anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
     anchors = _listed("anchors", anchors, "a list of ids, or how many")
-    drawing = _drawing(pair, _view(pair, source, color_by), tuple(panes))
-    return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom)
+    drawing, live = _drawing(pair, _view(pair, source, color_by), tuple(panes))
+    return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom, live=live)
 
 
 def _listed(name: str, given: Any, what: str) -> tuple:
@@ -121,8 +133,10 @@ def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | N
 
 def _drawing(
     pair: Match, view: View, panes: tuple[str, ...]
-) -> Callable[[Sequence[str]], tuple[Scene, np.ndarray]]:
-    """A function of the anchors that gives the scene; parts that do not depend on them are computed once."""
+) -> tuple[Callable[[Sequence[str]], tuple[Scene, np.ndarray]], _Dragged]:
+    """A function of the anchors that gives the scene, and what answers the panes while an anchor is dragged;
+    parts that do not depend on the anchors are computed once.
+    """
 
     def picture(pane: str, anchors: Sequence[str]) -> tuple[list[np.ndarray], str]:
         return map_pair(pair, view.rows, pane, anchors, ProjectionSpec(), _MAP)
@@ -142,4 +156,38 @@ def _drawing(
         scene = assemble_scene((pair.source, pair.target), view, oriented, anchors)
         return replace(dressed(scene, MapLook(), None, names), prominence=prominence), view.rows
 
-    return draw
+    return draw, _Dragged(pair, view.rows, panes, absolute[0][0])
+
+
+class _Dragged:
+    """Answers the panes of a widget while an anchor is dragged.
+
+    `reference` (m, 2) is the map that maps are turned onto.
+    """
+
+    def __init__(self, pair: Match, rows: np.ndarray, panes: tuple[str, ...], reference: np.ndarray) -> None:
+        self.pair, self.rows, self.panes, self.reference = pair, rows, panes, reference
+        self.known: tuple[tuple[str, ...], LiveAnswers] | None = None
+
+    @cached_property
+    def held(self) -> LiveRows:
+        return LiveRows(self.pair, self.rows, reference=self.reference)
+
+    def header(self, anchors: Sequence[str]) -> dict[str, Any] | None:
+        if not anchors or not can_follow(self.pair, ProjectionSpec(), _MAP):
+            return None
+        return live_header(self.panes, len(anchors))
+
+    def answer(self, anchors: Sequence[str], message: bytes) -> bytes:
+        request, anchors = read_request(message, len(self.rows)), tuple(anchors)
+        if request is None:
+            return b""
+        if self.known is None or self.known[0] != anchors:
+            numbers = self.pair.source.rows(anchors).tolist()
+            forms = [pane for pane in self.panes if pane in FORMS]
+            following = LiveComparison(self.held, numbers, None, _MAP, forms)
+            self.known = anchors, LiveAnswers(following, numbers, self.rows)
+        return self.known[1].answer(request)
+
+    def spread(self) -> list[str]:
+        return select_anchors(self.pair.source, N_SPREAD, SPREAD)

@@ -38,6 +38,11 @@ export default {
         model.save_changes();
       },
       load: async (name) => new Blob([bytes(name)]),
+      open: ({ name }, answered) => {
+        const hear = (content, [view]) => content.live === name && answered(view.buffer ? view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength) : view);
+        model.on("msg:custom", hear);
+        return { send: (asked) => model.send({ live: name }, undefined, [asked.buffer]), close: () => model.off("msg:custom", hear) };
+      },
     };
     const draw = async () => {
       if (drawing) return;

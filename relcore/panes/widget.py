@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anywidget
 import numpy as np
@@ -18,10 +18,23 @@ from relcore.base.text import encodable
 from relcore.figures.scene import Scene
 from relcore.figures.style import Style
 from relcore.panes.page import hover_columns, part, scene_exportable, script
-from relcore.panes.payload import ids_digest, payload_of, read_events
+from relcore.panes.payload import PaneEvent, ids_digest, payload_of, read_events
 
 _STATIC_DPI = 100  # of the picture that is saved in a notebook
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
+
+
+class Live(Protocol):
+    """What answers the panes while an anchor is dragged."""
+
+    def header(self, anchors: Sequence[str]) -> Mapping[str, Any] | None:
+        """What the panes are told, see `hand.js`; None where these anchors cannot be dragged."""
+
+    def answer(self, anchors: Sequence[str], message: bytes) -> bytes:
+        """The answer to a message of the panes with these anchors, empty where there is none."""
+
+    def spread(self) -> Sequence[str]:
+        """Few anchors, far from each other."""
 
 
 if TYPE_CHECKING:
@@ -63,6 +76,8 @@ class PanesWidget(anywidget.AnyWidget):
         Pixels for all panes together.
     link_zoom : bool
         Zoom all panes together from the start.
+    live : Live, optional
+        Lets anchors be dragged.
 
     Attributes
     ----------
@@ -90,7 +105,9 @@ class PanesWidget(anywidget.AnyWidget):
         anchors: Sequence[str] = (),
         height: int = 640,
         link_zoom: bool = False,
+        live: Live | None = None,
     ) -> None:
+        self._live = live
         self._index = pd.Index(ids, dtype=object)
         self._draw = draw
         self._settings = {
@@ -106,6 +123,7 @@ class PanesWidget(anywidget.AnyWidget):
         header, arrays = self._payload()
         self._have_traits(arrays)
         super().__init__(anchors=self._drawn_for, _header=header, **arrays)
+        self.on_msg(self._dragged)
 
     def __repr__(self) -> str:
         # Shown in a saved notebook without widgets; anywidget cuts it at 110 letters.
@@ -165,7 +183,9 @@ class PanesWidget(anywidget.AnyWidget):
         events, self._answered = read_events(change.new, version, n, self._answered)
         with self.hold_sync():  # one message back, whatever follows from an event
             for event in events:
-                if event.kind in ("select", "clear", "click"):
+                if event.kind in ("anchor", "spread"):
+                    self._anchor(event)
+                elif event.kind in ("select", "clear", "click"):
                     self.selected_rows = self._drawn_rows[event.rows].tolist()
                 elif event.hidden is None:
                     self._scene = replace(self._scene, **{event.kind: getattr(event, event.kind)})
@@ -175,16 +195,37 @@ class PanesWidget(anywidget.AnyWidget):
                     self._scene = replace(self._scene, hidden=first, second=second)
             self._show()
 
+    def _anchor(self, event: PaneEvent) -> None:
+        if event.kind == "spread":
+            self.anchors = tuple(self._live.spread()) if self._live else self.anchors
+            return
+        before, now = self._index[self._drawn_rows[event.rows]]
+        moved = tuple(now if one == before else one for one in self.anchors)
+        if before in self.anchors and len(set(moved)) == len(moved):
+            self.anchors = moved
+
+    def _dragged(self, _: Any, content: Any, buffers: Sequence[Any]) -> None:
+        name = isinstance(content, dict) and content.get("live")
+        if not (self._live and buffers and name == self._live_name):
+            return
+        if answer := self._live.answer(self._drawn_for, bytes(buffers[0])):
+            self.send({"live": name}, [answer])
+
+    @property
+    def _live_name(self) -> str:
+        return str(hash(self._drawn_for))
+
     def _payload(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         selected = np.flatnonzero(np.isin(self._drawn_rows, np.array(self.selected_rows, dtype=np.int64)))
-        columns = hover_columns(self._scene)
+        columns, live = hover_columns(self._scene), self._live and self._live.header(self._drawn_for)
+        live = live and {**live, "name": self._live_name}
         payload = payload_of(
             self._scene,
             version=ids_digest(self._scene),
             answered=self._answered,
             selected=selected,
             files={name: name for name in columns},
-            settings=self._settings,
+            settings={**self._settings, "live": live},
         )
         return payload.header, {f"_array_{name}": array for name, array in (payload.arrays | columns).items()}
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from relcore import LatentSpace, show
 from relcore.figures.scene import Pane, Scene
 from relcore.figures.style import DARK
 from relcore.panes.page import scene_exportable
@@ -134,15 +135,19 @@ MODEL = """
   const bytes = text => new DataView(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer);
   const value = (one) => (typeof one === "string" ? bytes(one) : one);
   const traits = Object.fromEntries(Object.entries(state).map(([name, one]) => [name, value(one)]));
-  const listening = new Set();
+  const [listening, heard] = [new Set(), new Set()];
   let changed = false; // a model sends what is not what it has
   window.saved = [];
   const model = {
     get: (name) => traits[name],
     set: (name, value) => { changed = traits[name] !== value; traits[name] = value; },
     save_changes: () => changed && window.saved.push(structuredClone(traits._events)),
-    on: (name, act) => listening.add(act),
-    off: (name, act) => listening.delete(act),
+    on: (name, act) => (name === "msg:custom" ? heard : listening).add(act),
+    off: (name, act) => (name === "msg:custom" ? heard : listening).delete(act),
+    send: async (content, callbacks, [asked]) => {
+      const answer = await window.ask(content, [...new Uint8Array(asked)]);
+      if (answer) heard.forEach((act) => act(content, [bytes(answer)]));
+    },
   };
   window.change = (changed) => {
     for (const [name, one] of Object.entries(changed)) traits[name] = value(one);
@@ -214,6 +219,43 @@ def test_a_brush_reaches_python_and_its_answer_the_panes(page, widget):
     widget.selection = ["row 3", "row 5"]
     change(page, widget)
     wait_for(page, "selected", 2)
+
+
+def test_an_anchor_is_dragged_in_a_notebook_and_stays_where_it_was_released(page, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(ROWS, 8))
+    ids = [f"r{row}" for row in range(ROWS)]
+    widget = show(
+        LatentSpace(rows, ids), LatentSpace(rows + rng.normal(size=rows.shape), ids), anchors=ids[:5]
+    )
+    sent = []
+    monkeypatch.setattr(widget, "send", lambda content, buffers: sent.append(buffers[0]))
+
+    def ask(content, message):
+        widget._dragged(widget, content, [bytes(message)])
+        return base64.b64encode(sent.pop()).decode() if sent else None
+
+    page.expose_function("ask", ask)
+    shown(page, widget)
+    page.evaluate(
+        "root => { window.told = []; document.querySelector(root)"
+        ".addEventListener('ls-hand', ({ detail }) => told.push(detail.what)); }",
+        ROOT,
+    )
+    page.mouse.move(*star(page, 2, 1))
+    page.wait_for_selector(".ls-on-star")
+    page.mouse.down()
+    box = page.locator(".ls-plot").nth(2).bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=8)
+    page.wait_for_function("told.includes('drawn') && told.includes('scores')")
+    assert page.locator(".ls-near circle").count() == 40
+    page.mouse.up()
+    page.wait_for_function("window.saved.some((all) => all.some((one) => one.kind === 'anchor'))")
+    widget._events = page.evaluate("window.saved.at(-1)")
+    change(page, widget)
+    assert widget.anchors[0] not in ids[:5]
+    assert widget.anchors[1:] == tuple(ids[1:5])
+    page.wait_for_function("document.querySelector('.ls-live').textContent === ''")
 
 
 # Browsers compute colours in the notation of their source: marimo's are color(srgb …).

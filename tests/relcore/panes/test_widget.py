@@ -129,6 +129,41 @@ def test_half_a_surrogate_pair_is_replaced_as_no_message_can_hold_it():
     assert widget.scene.shown.sum() == 5
 
 
+class Follower:
+    def header(self, anchors):
+        return {"panes": [1], "many": 0, "spread": 2} if anchors else None
+
+    def answer(self, anchors, message):
+        return b"" if message == b"nothing" else message + ",".join(anchors).encode()
+
+    def spread(self):
+        return ["row 7", "row 8"]
+
+
+def test_messages_of_the_panes_are_answered_for_the_anchors_that_they_show(monkeypatch):
+    widget, sent = PanesWidget(IDS, draw, anchors=["row 2", "row 3"], live=Follower()), []
+    monkeypatch.setattr(widget, "send", lambda *message: sent.append(message))
+    name = widget._header["live"]["name"]
+    for content, *buffers in (
+        ({"live": name}, b"asked:"),
+        ({"live": name}, b"nothing"),
+        ({"live": name},),
+        ("",),
+    ):
+        widget._dragged(widget, content, buffers)
+    assert sent == [({"live": name}, [b"asked:row 2,row 3"])]
+    report(widget, 1, kind="anchor", row=0, to=5)
+    assert widget.anchors == ("row 7", "row 3")
+    report(widget, 2, kind="anchor", row=5, to=1)  # where another anchor is
+    assert widget.anchors == ("row 7", "row 3")
+    widget._dragged(widget, {"live": name}, [b"late:"])
+    assert len(sent) == 1
+    report(widget, 3, kind="spread")
+    assert widget.anchors == ("row 7", "row 8")
+    widget.anchors = ()
+    assert widget._header["live"] is None
+
+
 def test_a_notebook_without_a_front_end_has_a_picture(widget):
     data, _ = widget._repr_mimebundle_()
     assert b64decode(data["image/png"]).startswith(b"\x89PNG")
