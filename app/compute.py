@@ -22,9 +22,10 @@ from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.catalog.row_tables import more_columns
-from relcore.compare import columns, scene
+from relcore.compare import columns, facets, scene
 from relcore.compare.columns import neighbour_agreement
 from relcore.encoders.dataset import dataset_place
+from relcore.figures.scene import Facet, passing
 from relcore.files.reading import files_in
 from relcore.maps import pane_maps
 from relcore.maps.reduction import ReductionSpec
@@ -386,6 +387,30 @@ def table_columns(workspace: Workspace) -> list[str]:
         except SpaceError:
             continue
     return list(dict.fromkeys(names))
+
+
+def _facets_key(pair: Match, workspace: Workspace) -> tuple:
+    return pair, tuple(table_columns(workspace)), _tables(COLUMN, workspace)
+
+
+@cached(6, "Reading the columns …", key=_facets_key)
+def all_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
+    """The columns that the rows of the pair can be filtered by."""
+    return facets.facets_of(pair, facets.filter_columns(pair, table_columns(workspace)), _cells(workspace))
+
+
+@cached(
+    8, key=lambda pair, workspace: (*_facets_key(pair, workspace), workspace.look.filter, workspace.anchors)
+)
+def filtered(pair: Match, workspace: Workspace) -> Match:
+    """The pair of the rows in the filter, and of the anchors; anchors outside the filter are never scored."""
+    met = passing(all_facets(pair, workspace), workspace.look.filter, len(pair))
+    anchors = np.zeros(len(pair), dtype=bool)
+    anchors[pair.source.rows(workspace.anchors)] = True
+    rows, outside = np.flatnonzero(met | anchors), pair.ids[anchors & ~met].tolist()
+    ends = (space.take(rows) for space in (pair.source, pair.target))
+    source, target = (space.with_columns(ids=without_scores(space.ids, outside)) for space in ends)
+    return replace(pair, source=source, target=target)
 
 
 _more_columns = cached(32, key=lambda spec: (spec, table_stamp(spec)))(more_columns)

@@ -16,9 +16,10 @@ from app.items import clusters_of, hover_columns, items_of, sheet_of
 from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
+from relcore.compare.facets import of_rows
 from relcore.compare.live import N_SPREAD, SPREAD
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
-from relcore.figures.scene import Scene, StarLook
+from relcore.figures.scene import Facet, Scene, StarLook
 from relcore.maps.pane_maps import OWN, TWO, drawn_panes, orient_pairs, placed_on
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
@@ -30,6 +31,7 @@ _MOST_MAPS = 8  # finished ones that a session remembers; of 20,000 rows they ta
 _MOST_FOUND = 200  # selected rows that the view lacks and the panes draw
 _FEW_ANCHORS = 20  # all of them are drawn
 _KEPT = "relscope.selected-rows"
+_FILTERS = "relscope.filters"
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,15 @@ def _scene(
     clusters = clusters_of(pair, view, second, scene.panes[0].coordinates, look, items)
     texts, notes = hover_columns(pair, view, items, workspace.view.color_by != "labels")
     prominence = compute.prominence(pair, view)
-    scene = dressed(scene, look, second, clusters)
+    scene = dressed(scene, look, second, clusters, _facets(pair, workspace, view))
     return replace(scene, texts=texts, notes=notes, stars=workspace.stars, prominence=prominence)
+
+
+def _facets(pair: Match, workspace: Workspace, view: View) -> tuple[Facet, ...]:
+    """The columns to filter by, of the drawn rows; none until the user asks for them or has a filter."""
+    if not (workspace.look.filter or st.session_state.get(_FILTERS)):
+        return ()
+    return of_rows(compute.all_facets(pair, workspace), view.rows)
 
 
 def _with_rows(pair: Match, workspace: Workspace, view: View, others: np.ndarray) -> View:
@@ -270,6 +279,10 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
         session.edit_spec("hide classes" if any(event.hidden) else "show all classes", "look", **look)
     elif event.named is not None:
         session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
+    elif event.filter is not None:
+        session.edit_spec("filter rows" if event.filter else "clear the filter", "look", filter=event.filter)
+    elif event.kind == "facets":
+        st.session_state[_FILTERS] = True
     elif event.turn is not None:
         session.guarded(session.turn, event.turn)
     elif event.kind == "anchor":

@@ -18,6 +18,7 @@ from relcore.base.access import AccessContext, set_asker
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
+from relcore.compare.facets import filter_columns
 from relcore.maps.views import ViewSpec, default_view
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import JobQueueError
@@ -36,7 +37,7 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
 
     - Spaces are distinct, at least one. A chosen source or target joins them; a removed one is replaced.
     - Anchors, pivots, named sets and their ids are distinct, in order; only anchors are pinned.
-    - Other colours or other spaces show all classes.
+    - Other colours or other spaces show all classes; other spaces have no filter.
 
     What depends on the rows of the spaces is settled by `settle` in the run that follows. Raises a SpaceError
     for more than `MOST_ANCHORS` anchors.
@@ -51,6 +52,8 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
     chosen = [end for end, earlier in zip(ends, old, strict=True) if end != earlier]
     spaces, present, look = _distinct((*changed.spaces, *chosen)) or BUNDLED, set(anchors), changed.look
     source = _among(spaces, *ends)
+    if ends != old and look.filter == before.look.filter:
+        look = replace(look, filter=())
     if ends != old or before.view.color_by != changed.view.color_by:
         look = replace(look, hidden=())
     if ends != old or before.look.second != look.second:
@@ -274,7 +277,10 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     index, labelled = pair.source.index, pair.source.labels is not None
     colors = compute.colors_of(workspace, pair)
     second = workspace.look.second if workspace.look.second in colors else ""
-    view, look = _fitting_view(workspace.view, pair, colors), replace(workspace.look, second=second)
+    columns = filter_columns(pair, compute.table_columns(workspace))
+    kept = tuple(one for one in workspace.look.filter if one.column in columns)
+    view = _fitting_view(workspace.view, pair, colors)
+    look = replace(workspace.look, second=second, filter=kept)
     fitted = replace(workspace, view=view, look=look)
     if not workspace.anchors and not workspace.anchors_from:  # the user removed them all
         return fitted

@@ -19,7 +19,7 @@ from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.recipe import ComparisonRecipe
 from relcore.compare.scene import MapLook
-from relcore.figures.scene import StarLook
+from relcore.figures.scene import Condition, StarLook
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.pane_maps import OWN, TWO
 from relcore.maps.reduction import ReductionSpec
@@ -266,6 +266,18 @@ def _inversion_text(spec: InversionSpec) -> str:
     return ",".join(map(str, [*values, "auto"] if tuned else values))
 
 
+_LONGEST_FILTER = 1500  # letters in a link
+
+
+def _filter_text(conditions: tuple[Condition, ...]) -> str:
+    text = json.dumps(records.to_json(conditions), ensure_ascii=False, separators=(",", ":"))
+    return text if conditions and len(text) <= _LONGEST_FILTER else ""
+
+
+def _filter(text: str) -> tuple[Condition, ...]:
+    return records.from_json(tuple[Condition, ...], parse(text, "filter"))
+
+
 _FLAG = {False: "0", True: "1"}.__getitem__, {"0": False, "1": True}.__getitem__
 # By the name in the link: the setting, how it is written, and how it is read. Classes refuse what they can.
 _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
@@ -291,6 +303,7 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
         lambda look: f"{look.second_panes},{look.second}" if look.second else "",
         lambda text: MapLook(second=text.partition(",")[2], second_panes=text.partition(",")[0]),
     ),
+    "filter": ("look.filter", _filter_text, _filter),
     "inverse": ("inversion", _inversion_text, _inversion),
 }
 

@@ -7,6 +7,7 @@ import streamlit as st
 from app import compute, exports, messages
 from app.compare.headline import scores_of
 from app.jobs import exact_scores, follow
+from app.plain_text import plain
 from app.tables import score_table, show_cautions
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -24,6 +25,11 @@ def draw(workspace: Workspace, pair: Match) -> None:
     _, choice, button = st.columns([3, 1, 1], vertical_alignment="bottom")
     if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
+        return
+    if workspace.look.filter and choice.toggle(
+        "In the filter", key="scores.filter", help="Score only the rows in colour, among each other"
+    ):
+        _filtered(workspace, compute.filtered(pair, workspace))
         return
     search = "exact"
     if len(pair) > MANY_ROWS:
@@ -49,7 +55,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
     )
     relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
     settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
-    forms, exact, jobs = REPRESENTATIONS if relative else ("absolute",), {}, []
+    forms, exact, jobs = _forms(workspace.anchors if relative else ()), {}, []
     for form in forms:
         result = exact_scores(pair, form, *settings, start=start, search=search)
         if isinstance(result, dict):
@@ -71,6 +77,24 @@ def draw(workspace: Workspace, pair: Match) -> None:
     )
     exports.export_bar(recipe.draw(scores), "scores")
     _more_measures(workspace, pair, forms)
+
+
+def _filtered(workspace: Workspace, pair: Match) -> None:
+    """Draw the scores and chance levels of the rows in the filter, among each other."""
+    anchors, conditions = workspace.anchors, "; ".join(map(str, workspace.look.filter))
+    if not compute.can_be_scored(pair, anchors):
+        messages.info(compute.too_few_held_out(pair, anchors), ":material/filter_alt:")
+        return
+    n = compute.n_held_out(pair, anchors)
+    st.caption(
+        f"Rows in the filter ({plain(conditions)}): {n:,} that are no anchors, compared with each other."
+    )
+    settings = anchors, workspace.projection, workspace.k, workspace.convention
+    score_table({form: compute.live_scores(pair, form, *settings) for form in _forms(anchors)})
+
+
+def _forms(anchors: tuple[str, ...]) -> tuple[str, ...]:
+    return REPRESENTATIONS if anchors else ("absolute",)
 
 
 def _more_measures(workspace: Workspace, pair: Match, forms: tuple[str, ...]) -> None:

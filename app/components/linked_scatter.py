@@ -69,6 +69,7 @@ def linked_scatter(
             "tool": "lasso",
             "live": live,
             "single": list(single),
+            "filters": True,
         },
     )
     served = _serve_arrays(payload, key)

@@ -121,17 +121,32 @@ def colored(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None
     if not spec.color_by.startswith(COLUMN):
         return view
     name = spec.color_by.removeprefix(COLUMN)
+    content = cells_in(match, view.rows, name, cells)
+    if isinstance(content, np.ndarray):
+        return _on_scale(view, content, name)
+    categories, kept, about = classes_of(content)
+    return View(view.rows, categories, kept, about=f"{name}: {about}" if about else "")
+
+
+def cells_in(match: Match, rows: np.ndarray, name: str, cells: Cells | None) -> np.ndarray | list[str]:
+    """A column of the spaces' tables at these rows (m,): numbers with NaN for empty cells, or the names of
+    classes with "" for these.
+
+    Raises
+    ------
+    SpaceError
+        A column that is not there.
+    """
     if cells is None:
         raise SpaceError(f"color_by: expected spaces with a column {name!r:.80}, got spaces without a table")
     column = cells(name)
-    column = column[~column.index.duplicated()].reindex(pd.Index(match.ids[view.rows], dtype=object))
+    column = column[~column.index.duplicated()].reindex(pd.Index(match.ids[rows], dtype=object))
     numbers = numbers_in(list(column))
     if numbers is not None:
         known = np.unique(numbers[np.isfinite(numbers)])
         if len(known) > WHOLE_CLASSES or not np.array_equal(known, np.round(known)):
-            return _on_scale(view, numbers, name)
-    categories, kept, about = classes_of(list(map(_class, column)))
-    return View(view.rows, categories, kept, about=f"{name}: {about}" if about else "")
+            return numbers
+    return list(map(_class, column))
 
 
 def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:

@@ -19,6 +19,7 @@ from relcore.catalog.recipe import ComparisonRecipe, load_pair
 from relcore.catalog.row_tables import row_texts
 from relcore.catalog.task import Recipe, load_all, recipe_of
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
+from relcore.compare.facets import kept_rows, of_rows
 from relcore.compare.scoring import (
     SETTINGS,
     TARGET_RECALL,
@@ -35,7 +36,7 @@ from relcore.figures.export import (
     spectrum_exportable,
     training_exportable,
 )
-from relcore.figures.scene import Clusters, Coloring, Pane, Scene, StarLook
+from relcore.figures.scene import Clusters, Coloring, Condition, Facet, Pane, Scene, StarLook
 from relcore.maps.pane_maps import OWN, TWO, drawn_panes, map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.maps.views import (
@@ -81,6 +82,8 @@ class MapLook:
     second : str
         What colours the other panes, as `ViewSpec.color_by`; "" is the same for all.
     second_panes : "right" or "lower"
+    filter : tuple of Condition
+        Rows that do not meet all of them are grey.
     """
 
     named: bool = True
@@ -89,6 +92,7 @@ class MapLook:
     second: str = ""
     second_panes: str = RIGHT
     second_hidden: tuple[str, ...] = ()
+    filter: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
         need_strings("look: hidden", self.hidden)
@@ -164,19 +168,30 @@ def second_view(
     return same_rows(matched.source, spec, view.rows)
 
 
-def dressed(scene: Scene, look: MapLook, second: View | None, clusters: Clusters | None = None) -> Scene:
-    """The scene with hidden classes, names, a turn and, if it has panes for it, the second colouring."""
+def dressed(
+    scene: Scene,
+    look: MapLook,
+    second: View | None,
+    clusters: Clusters | None = None,
+    facets: Sequence[Facet] = (),
+) -> Scene:
+    """The scene with hidden classes, the filter, names, a turn and, if it has panes for it, the second
+    colouring. `facets` are of the scene's rows, those of the filter among them."""
     panes, title, colors = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN), None
     if second and panes:
         scale = second.scale
         shown = (scale.colors if scale else (), title, scale, second.values, look.second_hidden)
         colors = Coloring(second.categories, second.category_names, *shown)
-    scene = replace(scene, hidden=look.hidden, second=colors, second_panes=panes if colors else ())
+    shown = {"hidden": look.hidden, "facets": tuple(facets), "filter": look.filter if facets else ()}
+    scene = replace(scene, second=colors, second_panes=panes if colors else (), **shown)
     caption = scene.caption
     if colors:
         caption += f"; the {look.second_panes} panes coloured by {second.about or title}"
     if hidden := len(scene) - int(scene.shown.sum()):
         caption += f"; {counted(hidden, 'row')} hidden"
+    if scene.filter:
+        conditions = "; ".join(map(str, scene.filter))
+        caption += f"; {counted(int(scene.kept.sum()), 'row')} in colour by the filter ({conditions})"
     return replace(scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING)
 
 
@@ -215,7 +230,8 @@ def comparison_scene(
         if matched.source.labels is None:
             texts = row_texts((recipe.source, recipe.target), partial(load, again=True))
         clusters = named_clusters(matched.source, view.rows, scene.panes[0].coordinates, texts)
-    return dressed(scene, look, second, clusters)
+    facets, _ = kept_rows(matched, look.filter, cells)
+    return dressed(scene, look, second, clusters, of_rows(facets, view.rows))
 
 
 def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import floor, log10
@@ -180,6 +180,78 @@ class Pane:
     note: str = ""
 
 
+BINS = 32  # of a facet of numbers
+NO_CODE = 255  # of a row without a number or a class
+
+
+@dataclass(frozen=True, eq=False)
+class Facet:
+    """A column by which rows are filtered.
+
+    Attributes
+    ----------
+    column, title : str
+        Its name in settings, and on the screen.
+    codes : array (n,) of uint8
+        Class or bin of each row, `NO_CODE` for none.
+    names : tuple of str
+        The classes; empty for numbers.
+    edges : tuple of float
+        `BINS` + 1 edges of the bins; numbers beyond the ends are in the first and the last one.
+    """
+
+    column: str
+    title: str
+    codes: np.ndarray
+    names: tuple[str, ...] = ()
+    edges: tuple[float, ...] = ()
+
+    def meets(self, condition: Condition) -> np.ndarray:
+        """Whether each row meets a condition, (n,) bool."""
+        if self.names:
+            places = [place for place, name in enumerate(self.names) if name in condition.classes]
+            rest = [NO_CODE] if NONE in condition.classes else []
+            return np.isin(self.codes, [*places, *rest])
+        edges = np.array(self.edges)
+        low = -np.inf if condition.low is None else condition.low
+        high = np.inf if condition.high is None else condition.high
+        inside = np.flatnonzero((edges[1:] > low) & (edges[:-1] < high))
+        return np.isin(self.codes, inside)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a filter keeps of a column: some classes, `NONE` for rows without one, or numbers from `low` to
+    `high`, whole bins of a `Facet`."""
+
+    column: str
+    classes: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise SpaceError(f"filter: expected the name of a column, got {self.column!r:.80}")
+        for end in (self.low, self.high):
+            if end is not None and not (isinstance(end, int | float) and abs(end) < float("inf")):
+                raise SpaceError(f"filter: {self.column}: expected a number, got {end!r:.80}")
+
+    def __str__(self) -> str:
+        title = self.column.removeprefix("column:")
+        if self.classes:
+            return f"{title}: {', '.join(name or OTHER for name in self.classes)}"
+        ends = [(word, end) for word, end in (("from", self.low), ("to", self.high)) if end is not None]
+        return " ".join([title, *(f"{word} {number_text(end)}" for word, end in ends)])
+
+
+def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) -> np.ndarray:
+    """Whether each of n rows meets all conditions, (n,) bool; those on columns without a facet are left
+    out."""
+    by_column = {facet.column: facet for facet in facets}
+    met = [by_column[one.column].meets(one) for one in conditions if one.column in by_column]
+    return np.logical_and.reduce(met) if met else np.ones(n, dtype=bool)
+
+
 @dataclass(frozen=True, eq=False)
 class Clusters:
     """The cluster of each row, (n,) int, −1 for none, and the clusters' names."""
@@ -214,6 +286,8 @@ class Scene:
         Write the names of classes and clusters on the maps.
     turn : tuple of 9 floats, optional
         The view of 3D maps, the rows of a rotation: right, up, to the viewer; None is the renderer's own.
+    facets, filter : tuples of Facet and Condition
+        Columns to filter by, and what is kept; other rows are grey.
     """
 
     panes: tuple[Pane, ...]
@@ -236,12 +310,18 @@ class Scene:
     clusters: Clusters | None = None
     named: bool = False
     turn: tuple[float, ...] | None = None
+    facets: tuple[Facet, ...] = ()
+    filter: tuple[Condition, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def coloring(self, pane: int = 0) -> Coloring:
-        return self.second if self.second and pane in self.second_panes else self._first
+        """The colouring of a pane, in which rows outside the filter have no class."""
+        raw = self.second if self.second and pane in self.second_panes else self._first
+        if not self.filter:
+            return raw
+        return replace(raw, categories=np.where(self.kept, raw.categories, -1))
 
     def colorings(self) -> tuple[Coloring, ...]:
         """The colouring of all panes, or those of the first and the second row."""
@@ -265,6 +345,11 @@ class Scene:
         """Whether each row is drawn, (n,) bool: no colouring hides it."""
         return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
 
+    @cached_property
+    def kept(self) -> np.ndarray:
+        """Whether the filter keeps each row, (n,) bool."""
+        return passing(self.facets, self.filter, len(self))
+
     def alt(self) -> str:
         numbers = ((len(self), "point"), (len(self.anchors), "anchor"), (len(self.panes), "pane"))
         counts = ", ".join(counted(n, thing) for n, thing in numbers)
@@ -277,6 +362,8 @@ class Scene:
         columns = {"id": encodable(self.ids), **_color_column(self._first, "category"), "anchor": numbers}
         if self.second:
             columns |= _color_column(self.second, "second category")
+        if self.filter:
+            columns["in the filter"] = self.kept
         for pane in self.panes:
             columns |= {f"{pane.title} {axis}": c for axis, c in zip("xyz", pane.coordinates.T, strict=False)}
         return pd.DataFrame(columns)[self.shown].reset_index(drop=True)

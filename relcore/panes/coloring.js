@@ -8,17 +8,26 @@ class Coloring {
 
   /* `told`: { title, side, tokens, labels, stepsAClass, ticks, colors: [light, dark], ramp, pointSize, otherSize, hidden }. */
   set(told, categories, values, n) {
-    Object.assign(this, { told, categories, values, n });
+    Object.assign(this, { told, own: categories, categories, values, n });
     this.counts = new Uint32Array(told.labels.length);
     for (let row = 0; row < n; row++) this.counts[this.classOf(row)]++;
-    const others = this.counts.at(-1);
-    this.mixed = others > 0 && others < n;
-    const other = this.mixed ? [told.otherSize * 0.85, opacity(others) * 0.6] : [told.otherSize, opacity(others)];
+    this.mixed = this.counts.at(-1) > 0 && this.counts.at(-1) < n;
+    this.keep(null);
+  }
+
+  /* Rows that a filter leaves out are drawn as those without a category. */
+  keep(out) {
+    const { told, n } = this;
+    this.categories = out ? this.own.map((category, row) => (out[row] ? NONE : category)) : this.own;
+    this.bytes = null;
+    let others = 0;
+    for (let row = 0; row < n; row++) if (this.categories[row] === NONE) others++;
+    const other = others && (others < n || out) ? [told.otherSize * 0.85, opacity(others) * 0.6] : [told.otherSize, opacity(others)];
     this.style = { sizes: [told.pointSize, other[0]], alphas: [opacity(n - others), other[1]] };
   }
 
   classOf(row) {
-    const category = this.categories[row];
+    const category = this.own[row];
     return category === NONE ? this.told.labels.length - 1 : Math.floor(category / this.told.stepsAClass);
   }
 
@@ -48,7 +57,7 @@ class Coloring {
 
   /* What a hover says of a row. */
   say(row) {
-    if (this.categories[row] === NONE) return undefined;
+    if (this.own[row] === NONE) return undefined;
     if (!this.told.ticks) return this.told.labels[this.classOf(row)];
     return `${this.told.title} ${spelled(this.values[row])}`;
   }

@@ -44,6 +44,7 @@ class LinkedScatter {
     });
     this.status = element("span", "ls-status", { role: "status", "aria-live": "polite" });
     this.stars = new StarControl((look, settled) => this.starred(look, settled));
+    this.filter = new Filter((settled) => this.filtered(settled));
     this.named = true;
     this.hand = new Hand(this);
     this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
@@ -55,7 +56,7 @@ class LinkedScatter {
     this.caption = element("figcaption", "ls-caption");
     this.tip = new Tip();
     const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.hand.spoken, this.status, this.toolbar.root));
-    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, frame, this.caption, this.tip.root);
+    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.filter.root, frame, this.caption, this.tip.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.room = new Room(this.root, this.grid, this.caption);
     parent.append(this.root);
@@ -105,9 +106,11 @@ class LinkedScatter {
     const [repainted, rehidden] = this.colorings.update(header, past, { fresh, take, ...look });
     this.root.dataset.colorings = header.colorings.length;
     if (repainted) this.legend.draw(this.colorings.list, header.most);
+    const refiltered = this.takeFilter(header, past, fresh, take) || (repainted && this.filter.out);
+    if (refiltered) for (const coloring of this.colorings.list) coloring.keep(this.filter.out);
     const regrouped = fresh("clusters") || other;
     if (regrouped) this.clusters = header.clusters ? take("clusters") : null;
-    const recolored = repainted || rehidden || regrouped;
+    const recolored = repainted || rehidden || regrouped || refiltered;
     this.follow(header, past);
 
     while (this.panes.length > header.panes.length) this.panes.pop().dispose();
@@ -144,6 +147,37 @@ class LinkedScatter {
     else if (reanchored) this.dimStars();
     this.awaited = new Set(this.panes.filter((pane) => pane.frame));
     this.drawn();
+  }
+
+  /* The columns to filter by and what is kept of them; true if other rows are out. */
+  takeFilter(header, past, fresh, take) {
+    this.toolbar.buttons.filter.hidden = !header.filters && !header.facets.length;
+    const codes = header.facets.map((_, i) => fresh(`facet${i}`));
+    const unheard = this.unanswered.some((event) => event.kind === "filter");
+    const said = (one) => JSON.stringify([one?.facets, one?.filter]);
+    if (!codes.some(Boolean) && (said(past) === said(header) || unheard)) return false;
+    const before = this.filter.out;
+    this.filter.set(header.facets, header.facets.map((_, i) => take(`facet${i}`, Uint8Array)), unheard ? this.filter.conditions : header.filter, header.n);
+    if (header.facets.length && !past?.facets.length) this.showFilter(true);
+    if (!header.facets.length) this.showFilter(false);
+    return Boolean(before || this.filter.out);
+  }
+
+  showFilter(shown) {
+    this.filter.root.hidden = !shown;
+    this.toolbar.press("filter", shown);
+    this.room.fit();
+  }
+
+  /* Rows are kept or left out here at once; Python hears when the hand rests. */
+  filtered(settled) {
+    for (const coloring of this.colorings.list) coloring.keep(this.filter.out);
+    for (const pane of this.panes) {
+      pane.regroup = true;
+      pane.paint();
+    }
+    this.select(this.rows);
+    if (settled) this.tell("filter", this.filter.conditions);
   }
 
   /* The names and the turn are as Python says, unless it has not heard yet what was done here. */
@@ -208,6 +242,8 @@ class LinkedScatter {
 
   /* `polygon`: what drew the edge, in units of the pane, for those who check or measure. */
   brushed(rows, add, polygon = null) {
+    const { out } = this.filter;
+    if (out) rows = rows.filter((row) => !out[row]);
     rows = add ? joined(this.rows, rows, this.header.n) : Uint32Array.from(rows);
     if (!rows.length && !this.rows.length) return;
     mark("linked_scatter:brushed", polygon);

@@ -22,6 +22,7 @@ from relcore.panes.payload import ids_digest, joined, payload_of
 SCRIPTS = (
     "coloring.js",
     "legend.js",
+    "filter.js",
     "points.js",
     "discs.js",
     "solid.js",

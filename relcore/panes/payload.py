@@ -22,8 +22,11 @@ from relcore.figures.scene import (
     SIZES,
     STEPS,
     Coloring,
+    Condition,
+    Facet,
     Scene,
     StarLook,
+    number_text,
     point_size,
     star_opacity,
     star_size,
@@ -52,6 +55,17 @@ def _coloring_header(coloring: Coloring, side: str) -> dict[str, Any]:
         "pointSize": point_size(n_named or n),
         "otherSize": point_size(n),
         "hidden": list(coloring.hidden),
+    }
+
+
+def _facet_header(facet: Facet) -> dict[str, Any]:
+    texts = [number_text(edge) for edge in facet.edges]
+    return {
+        "column": facet.column,
+        "title": facet.title,
+        "names": facet.names,
+        "edges": facet.edges,
+        "texts": texts,
     }
 
 
@@ -181,8 +195,9 @@ def payload_of(
     old : one string per pane, optional
         What an old map shows; "" for a pane that is up to date.
     settings : dict, optional
-        ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``; ``live``: where maps are asked for while an
-        anchor is dragged; ``single``: selected rows that get a dashed ring.
+        ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``; ``filters``: whether Python sends facets on
+        request; ``live``: where maps are asked for while an anchor is dragged; ``single``: selected rows that
+        get a dashed ring.
     """
     arrays, digests = _arrays_of(scene, version, selected, sheet)
     pairs = zip(scene.panes, old or [""] * len(scene.panes), strict=True)
@@ -205,6 +220,8 @@ def payload_of(
             _coloring_header(coloring, side)
             for coloring, side in zip(scene.colorings(), scene.sides, strict=True)
         ],
+        "facets": [_facet_header(facet) for facet in scene.facets],
+        "filter": [asdict(condition) for condition in scene.filter],
         "most": NAMED,
         "named": scene.named,
         "turn": scene.turn,
@@ -244,6 +261,8 @@ def _arrays_of(
         arrays[f"categories{i}"] = _category_bytes(coloring.categories)
         if coloring.values is not None:
             arrays[f"values{i}"] = np.asarray(coloring.values, dtype="<f4").tobytes()
+    for i, facet in enumerate(scene.facets):
+        arrays[f"facet{i}"] = np.asarray(facet.codes, dtype=np.uint8).tobytes()
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
     arrays["ids"], _ = _digested(scene.ids)
     if scene.clusters is not None:
@@ -298,17 +317,21 @@ def _digest(content: bytes) -> str:
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
     """An action of the user: `rows` brushed, the brush cleared, a row clicked, an anchor moved from one of
-    two `rows` to the other, few anchors wanted that are spread, or the maps' look changed.
+    two `rows` to the other, few anchors wanted that are spread, the maps' look or filter changed, or the
+    columns to filter by wanted.
 
     `hidden` are the hidden classes of each colouring; `turn` is as `Scene.turn`.
     """
 
-    kind: Literal["select", "clear", "click", "anchor", "spread", "stars", "hidden", "named", "turn"]
+    kind: Literal[
+        "select", "clear", "click", "anchor", "spread", "stars", "hidden", "named", "turn", "filter", "facets"
+    ]
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     stars: StarLook | None = None
     hidden: tuple[tuple[str, ...], ...] | None = None
     named: bool | None = None
     turn: tuple[float, ...] | None = None
+    filter: tuple[Condition, ...] | None = None
 
     @property
     def row(self) -> int:
@@ -338,6 +361,14 @@ def read_events(
             events.append(PaneEvent("hidden", hidden=hidden))
         elif kind == "named":
             events.append(PaneEvent("named", named=bool(message["named"])))
+        elif kind == "filter":
+            conditions = (
+                Condition(str(one["column"]), tuple(map(str, one["classes"])), one["low"], one["high"])
+                for one in message["filter"]
+            )
+            events.append(PaneEvent("filter", filter=tuple(conditions)))
+        elif kind == "facets":
+            events.append(PaneEvent("facets"))
         elif kind == "turn":
             events.append(PaneEvent("turn", turn=tuple(round(float(x), 4) for x in message["turn"])))
         elif message["version"] == version and kind == "click":

@@ -7,6 +7,7 @@ const ICONS = {
   turn: "M10 3a7 7 0 1 0 7 7M17 10l-2.2-2.2M17 10l1.9-2.4M10 3c2.5 0 4 3.1 4 7s-1.5 7-4 7-4-3.1-4-7 1.5-7 4-7",
   stars: "M10 2.8l2.2 4.6 5 .7-3.6 3.5.9 5L10 14.2l-4.5 2.4.9-5L2.8 8.1l5-.7z",
   names: "M3.5 5V3.5h13V5M10 3.5v13M7.5 16.5h5",
+  filter: "M3 4.5h14l-5.5 6.3v5.2l-3-1.7v-3.5z",
   link: "M8.3 11.7a3.2 3.2 0 0 0 4.6 0l2.7-2.7a3.25 3.25 0 0 0-4.6-4.6l-1 1M11.7 8.3a3.2 3.2 0 0 0-4.6 0L4.4 11a3.25 3.25 0 0 0 4.6 4.6l1-1",
   chosen: "M8.5 3.5a5 5 0 1 0 0 10 5 5 0 0 0 0-10M12.2 12.2l4.3 4.3M8.5 7.4a1.1 1.1 0 1 0 0 2.2 1.1 1.1 0 0 0 0-2.2",
   home: "M3 7.5V3h4.5M17 7.5V3h-4.5M3 12.5V17h4.5M17 12.5V17h-4.5M7.5 10h5M10 7.5v5",
@@ -26,6 +27,7 @@ const KEYS = [
   ["Z", "zoom to the selection"],
   ["A", "show or hide the anchors"],
   ["N", "show or hide the names"],
+  ["F", "filter rows by classes and numbers"],
   ["Drag a star", "move the anchor to another row"],
   ["S, then arrow keys", "choose an anchor, move it; Enter keeps, Escape returns"],
   ["Hold Q", "measure by the row under the pointer, too"],
@@ -51,6 +53,7 @@ function actionsOf(scatter) {
       scatter.setNamed(!scatter.named);
       scatter.tell("named", scatter.named);
     },
+    filter: () => (scatter.header.facets.length ? scatter.showFilter(scatter.filter.root.hidden) : scatter.tell("facets", true)),
     link: () => scatter.setLinked(!scatter.linked),
     chosen: () => scatter.zoomToSelection(),
     home: () => scatter.home(),
@@ -85,6 +88,7 @@ class Toolbar {
       element("span", "ls-segments", {}, ...Object.entries(TOOLS).map(([name, label]) => button(name, label))),
       button("stars", "Size and opacity of the anchors (A hides them)"),
       button("names", "Names on the map (N)"),
+      button("filter", "Filter rows by classes and numbers (F)"),
       button("link", "Zoom all panes together"),
       button("chosen", "Zoom to the selection (Z)"),
       button("home", "Show everything (0)"),
@@ -129,7 +133,7 @@ class Toolbar {
       return true;
     }
     if (event.target.matches?.("input") && event.key.startsWith("Arrow")) return false;
-    const keys = { Escape: "clear", 0: "home", "+": "closer", "-": "farther", z: "chosen", a: "toggleStars", n: "names", s: "nextStar", Enter: "Enter" };
+    const keys = { Escape: "clear", 0: "home", "+": "closer", "-": "farther", z: "chosen", a: "toggleStars", n: "names", f: "filter", s: "nextStar", Enter: "Enter" };
     for (const tool of Object.keys(TOOLS)) keys[tool[0]] = tool;
     const name = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key] ?? (event.key.startsWith("Arrow") ? event.key : undefined);
     if (!name || !this.actions[name] || this.buttons[name]?.hidden) return false;

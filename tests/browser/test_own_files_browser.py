@@ -49,6 +49,29 @@ def test_a_lasso_over_the_two_files_ends_up_in_a_script(page, own):
     assert (cleared["n"], cleared["session"]) == (0, selection.session)
 
 
+def test_a_filter_greys_rows_at_once_and_comes_back_with_the_link(page, own):
+    url, _, _ = own
+    opened(page, f"{url}/explore?panes=own&all=1")
+    page.locator("[data-tool=filter]").click()
+    page.locator("[data-column='source norm'] input").first.wait_for()
+    settle(page)
+    low = page.locator("[data-column='source norm'] input").first
+    low.focus()
+    for _ in range(12):
+        page.keyboard.press("ArrowRight")
+    kept = page.locator(".ls-kept").inner_text()
+    assert 0 < int(kept.split()[0]) < N
+    until(lambda: "filter=" in page.url)
+    settle(page)
+    drag(page, 0, [(0.02, 0.02), (0.98, 0.02), (0.98, 0.98), (0.02, 0.98)])
+    settle(page)
+    assert page.locator(".ls-status").inner_text().startswith(f"{kept.split()[0]} of")
+    opened(page, page.url)
+    assert page.locator(".ls-kept").inner_text() == kept
+    page.get_by_role("button", name="Clear", exact=True).first.click()
+    assert page.locator(".ls-kept").inner_text() == f"{N} rows"
+
+
 @pytest.mark.slow
 def test_all_panes_the_headline_the_controls_and_the_scores_are_in_sight(page, own):
     page.set_viewport_size({"width": 1440, "height": 1000})

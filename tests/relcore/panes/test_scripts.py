@@ -5,6 +5,7 @@ tip and columns of text.
 import json
 import shutil
 import subprocess
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.path import Path as Polygon
 
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.scene import BINS, Condition, Facet, Pane, Scene, passing
 from relcore.panes.page import script
 from relcore.panes.payload import POSITION_STEPS, ids_digest, joined, pack_rows, payload_of
 
@@ -247,3 +248,33 @@ def test_stamped_discs_look_like_those_that_are_drawn_at_rest():
     assert np.abs(shown - stamped[..., :3])[covered].mean() < 25
     assert np.abs(shown - stamped[..., :3])[~covered].mean() < 1
     assert np.abs(shown - 255)[covered].mean() > 50  # without discs
+
+
+def test_a_filter_keeps_the_rows_that_python_keeps_and_counts_by_the_other_conditions():
+    rng, n = np.random.default_rng(3), 500
+    classes = Facet("genre", "genre", rng.choice([0, 1, 2, 255], n).astype(np.uint8), ("a", "b", "c"))
+    edges = tuple(np.linspace(0, 1, BINS + 1).tolist())
+    number = Facet("year", "year", rng.integers(0, BINS, n).astype(np.uint8), (), edges)
+    conditions = (
+        Condition("genre", ("b", "")),
+        Condition("year", low=edges[4], high=edges[20]),
+    )
+    header = [
+        {"column": one.column, "names": one.names, "edges": one.edges, "texts": []}
+        for one in (classes, number)
+    ]
+    out, counts, back = run(
+        "((filter) => { const seen = []; filter.views = [0, 1].map((i) => ({ show: (counts) => (seen[i] = [...counts]) }));"
+        " filter.set(facets, [genre, year], conditions, genre.length); return [[...filter.out], seen, filter.conditions]; })"
+        "(Object.assign(Object.create(Filter.prototype),"
+        " { told: JSON.stringify(facets), facets, met: new Map(), say: {}, clear: {} }))",
+        facets=header,
+        genre=classes.codes,
+        year=number.codes,
+        conditions=[asdict(one) for one in conditions],
+    )
+    np.testing.assert_array_equal(np.array(out) == 0, passing((classes, number), conditions, n))
+    inside, chosen = number.meets(conditions[1]), classes.meets(conditions[0])
+    np.testing.assert_array_equal(counts[0], np.bincount(classes.codes[inside], minlength=256))
+    np.testing.assert_array_equal(counts[1], np.bincount(number.codes[chosen], minlength=256))
+    assert [Condition(**one | {"classes": tuple(one["classes"])}) for one in back] == list(conditions)
