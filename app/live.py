@@ -30,10 +30,10 @@ from relcore.compare.live import (
     LiveAnswers,
     LiveComparison,
     LiveRows,
-    can_follow,
     leave_all_but,
     live_header,
     read_request,
+    why_not,
 )
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
@@ -103,14 +103,14 @@ _offers: OrderedDict[str, Offer] = OrderedDict()
 
 
 def offered(key: str, offer: Offer) -> dict[str, Any] | None:
-    """Where the panes with this key find the channel; None where no anchor can be dragged, or where
-    what they show cannot follow.
+    """Where the panes with this key find the channel, or why what they show cannot follow; None without
+    anchors.
     """
     settings = offer.workspace
-    if not (can_follow(offer.pair, settings.projection, settings.reduction) and offer.anchors):
+    if not offer.anchors or not st.runtime.exists():
         return None
-    if not st.runtime.exists():
-        return None
+    if refused := why_not(offer.pair, settings.projection, settings.reduction):
+        return {"refused": refused}
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
         del _offers[ended]

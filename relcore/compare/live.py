@@ -18,6 +18,7 @@ import numpy as np
 
 from relcore.base.environment import resolve
 from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import REDUCTIONS
 from relcore.base.rows import DerivedRows, row_blocks, unit_rows
 from relcore.engine.device import Array, NumpyDevice, device_of, leave
 from relcore.engine.engine import Engine, Moments
@@ -517,7 +518,7 @@ FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of more anchors one that move
 
 
 def live_header(panes: Sequence[str], n_anchors: int) -> dict[str, Any]:
-    """What panes of these forms, two each, are told of a channel: which follow, and what they offer where
+    """What panes of these forms, two each, know of a channel: which follow, and what they offer where
     the anchors are many.
     """
     following = np.repeat([form in FORMS for form in panes], 2)
@@ -525,14 +526,19 @@ def live_header(panes: Sequence[str], n_anchors: int) -> dict[str, Any]:
     return {"panes": np.flatnonzero(following).tolist(), "many": many, "spread": N_SPREAD}
 
 
-def can_follow(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -> bool:
-    """Whether the maps of a pair with these settings can follow a hand on the chosen device."""
-    try:
-        need_followed(projection, reduction)
-    except SpaceError:
-        return False
+def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -> str:
+    """Why the maps of a pair with these settings cannot follow a hand on the chosen device; "" if they do."""
     widest = max(space.dimension for space in (pair.source, pair.target))
-    return len(pair) * widest <= MOST_NUMBERS or resolve() != "cpu"
+    if reduction.method != "pca":
+        title = REDUCTIONS[reduction.method].title
+        return f"{title} takes too long to follow a star that is dragged: choose PCA in View to drag anchors."
+    if reduction.n_components != 2:
+        return "In three dimensions stars cannot be dragged: choose two in View to drag anchors."
+    if projection.similarity != "cosine":
+        return "Maps follow a star that is dragged only where similarities are cosines: choose them in View."
+    if len(pair) * widest > MOST_NUMBERS and resolve() == "cpu":
+        return "So many rows follow a star that is dragged only on a GPU: add and remove anchors instead."
+    return ""
 
 
 def need_followed(projection: ProjectionSpec, reduction: ReductionSpec, forms: Sequence[str] = ()) -> None:

@@ -21,9 +21,9 @@ from relcore.compare.live import (
     LiveAnswers,
     LiveComparison,
     LiveRows,
-    can_follow,
     live_header,
     read_request,
+    why_not,
 )
 from relcore.compare.scene import MapLook, assemble_scene, dressed, prominent_rows
 from relcore.encoders.words import load_words
@@ -174,8 +174,10 @@ class _Dragged:
         return LiveRows(self.pair, self.rows, reference=self.reference)
 
     def header(self, anchors: Sequence[str]) -> dict[str, Any] | None:
-        if not anchors or not can_follow(self.pair, ProjectionSpec(), _MAP):
+        if not anchors:
             return None
+        if refused := why_not(self.pair, ProjectionSpec(), _MAP):
+            return {"refused": refused}
         return live_header(self.panes, len(anchors))
 
     def answer(self, anchors: Sequence[str], message: bytes) -> bytes:

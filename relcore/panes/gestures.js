@@ -23,6 +23,7 @@ function listenTo(pane) {
     const begins = !drag.moved && Math.hypot(x - startX, y - startY) > 4;
     drag.moved ||= begins;
     if (!drag.moved) return;
+    if (begins && !owner.hand.live && owner.hand.starUnder(pane, startX, startY) >= 0) owner.hand.refuse();
     if (drag.tool === "anchor") {
       if (begins) owner.hand.take(pane, drag.star);
       owner.hand.moveTo(pane.nearestTo(x, y));
@@ -62,7 +63,7 @@ function listenTo(pane) {
   plot.addEventListener(
     "wheel",
     (event) => {
-      if (!event.ctrlKey && !event.metaKey && !owner.root.matches(":focus-within")) return owner.tellHowToZoom();
+      if (!event.ctrlKey && !event.metaKey && !owner.root.matches(":focus-within")) return owner.tellHow();
       event.preventDefault();
       pane.zoomAt(...at(event), Math.exp(-clamp(event.deltaY, -120, 120) * (event.ctrlKey ? 0.006 : 0.0025)));
     },

@@ -67,14 +67,27 @@ class Hand {
   }
 
   get live() {
-    return this.owner.header?.live;
+    const live = this.owner.header?.live;
+    return live?.panes ? live : null;
   }
 
-  /* The anchor whose star is at a place of a pane, or -1. */
+  /* A star cannot be dragged here: say why. */
+  refuse() {
+    const why = this.owner.header?.live?.refused;
+    if (!why) return;
+    this.owner.tellHow(why);
+    this.spoken.textContent = why;
+  }
+
+  /* The anchor whose star is at a place of a pane and can be dragged, or -1. */
   starAt(pane, x, y) {
+    return this.live && !pane.solid ? this.starUnder(pane, x, y) : -1;
+  }
+
+  starUnder(pane, x, y) {
     const { stars } = pane;
-    if (!this.live || !stars.shown || pane.solid || !pane.flags) return -1;
-    const reach = this.live.many ? stars.reach : Math.max(REACH, stars.reach);
+    if (!stars.shown || !pane.flags) return -1;
+    const reach = this.live?.many ? stars.reach : Math.max(REACH, stars.reach);
     let [best, nearest] = [-1, reach * reach];
     for (const row of stars.rows) {
       const [px, py] = pane.pixel(row);
@@ -325,6 +338,7 @@ class Hand {
   choose(by) {
     const { owner } = this;
     const { anchors } = owner;
+    if (!this.live) this.refuse();
     if (!this.live || !anchors.length) return false;
     this.cancel();
     this.number = ((this.number ?? (by > 0 ? -1 : 0)) + by + anchors.length) % anchors.length;

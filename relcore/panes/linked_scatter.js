@@ -51,7 +51,7 @@ class LinkedScatter {
     this.toolbar.press("names", true);
     this.legend.root.append(this.hand.strip);
     this.grid = element("div", "ls-grid");
-    this.hint = element("div", "ls-hint", { hidden: "" }, "Click a map to zoom with the wheel, or hold Ctrl");
+    this.hint = element("div", "ls-hint", { hidden: "" });
     const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.fewer);
     this.caption = element("figcaption", "ls-caption");
     this.tip = new Tip();
@@ -62,10 +62,11 @@ class LinkedScatter {
     parent.append(this.root);
   }
 
-  tellHowToZoom() {
+  tellHow(text = "Click a map to zoom with the wheel, or hold Ctrl") {
+    this.hint.textContent = text;
     this.hint.hidden = false;
     clearTimeout(this.hintTimer);
-    this.hintTimer = setTimeout(() => (this.hint.hidden = true), 1500);
+    this.hintTimer = setTimeout(() => (this.hint.hidden = true), Math.max(1500, 60 * text.length));
   }
 
   update({ header, take }) {

@@ -28,7 +28,7 @@ class Live(Protocol):
     """What answers the panes while an anchor is dragged."""
 
     def header(self, anchors: Sequence[str]) -> Mapping[str, Any] | None:
-        """What the panes are told, see `hand.js`; None where these anchors cannot be dragged."""
+        """What the panes know of it, see `hand.js`; None where these anchors cannot be dragged."""
 
     def answer(self, anchors: Sequence[str], message: bytes) -> bytes:
         """The answer to a message of the panes with these anchors, empty where there is none."""

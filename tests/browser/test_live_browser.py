@@ -119,6 +119,20 @@ def test_a_star_under_a_pointer_that_rests_can_be_taken_once_the_channel_is_know
     page.wait_for_selector(".ls-on-star")
 
 
+def test_a_star_that_cannot_be_dragged_says_why(page):
+    draw(page, scene(300, panes=2), live={"refused": "UMAP takes too long."})
+    x, y = star(page, 0, 1)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 40, y + 40, steps=3)
+    page.wait_for_selector(".ls-hint:has-text('UMAP takes too long.')")
+    page.mouse.up()
+    assert page.locator(".ls-spoken").inner_text() == "UMAP takes too long."
+    page.locator(ROOT).focus()
+    page.keyboard.press("s")
+    assert page.locator(".ls-moving").count() == 0
+
+
 def test_without_the_channel_the_star_moves_and_the_maps_follow_the_release(watched, app):
     watched.route_web_socket("**/live?*", lambda socket: socket.close())
     opened(watched, app)

@@ -7,7 +7,7 @@ import pytest
 
 from relcore import LatentSpace, ProjectionSpec, SpaceError, match
 from relcore.base.environment import use_device
-from relcore.compare.live import LiveComparison, LiveRows, leave_all_but
+from relcore.compare.live import LiveComparison, LiveRows, leave_all_but, why_not
 from relcore.engine.device import NumpyDevice, device_of, held
 from relcore.maps import reduction as reduction_module
 from relcore.maps.pane_maps import TWO, Directions, orient_pairs, pca_pair
@@ -230,3 +230,8 @@ def test_what_cannot_follow_is_refused():
         LiveComparison(held, [1], reduction=ReductionSpec(method="umap"))
     with pytest.raises(SpaceError, match="anchors: expected one or more"):
         LiveComparison(held, [])
+    pair = held.pair
+    assert why_not(pair, ProjectionSpec(), APART) == ""
+    assert "UMAP" in why_not(pair, ProjectionSpec(), ReductionSpec(method="umap"))
+    assert "three dimensions" in why_not(pair, ProjectionSpec(), ReductionSpec(n_components=3))
+    assert "cosines" in why_not(pair, ProjectionSpec(similarity="euclidean"), APART)
