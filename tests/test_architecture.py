@@ -366,6 +366,7 @@ WRITERS = {
     "app.compare.selection": "to the pipe of the command's stdout",
     "app.saving": "renames files that are whole",
     "relcore.files.archives": "into a folder that gets its name once it is whole",
+    "relcore.migrate.cascade": "is a script that runs without Relscope",
 }
 _OF_A_NAME = {"write_text", "write_bytes", "os.rename", "os.replace", "shutil.move", "shutil.copytree"}
 _OF_A_NAME |= {"shutil.copyfile", "shutil.copy", "tempfile.mkstemp", "tempfile.NamedTemporaryFile", "tofile"}

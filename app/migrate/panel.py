@@ -33,8 +33,9 @@ from relcore.base.report import delimited
 from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec
-from relcore.migrate.adapters import GRAPHS, SNIPPET
+from relcore.migrate.adapters import CASCADE, GRAPHS, SNIPPET
 from relcore.migrate.charts import CascadePrice, MigrationChart, ThresholdScores, printed
+from relcore.migrate.compression import CheaperIndex
 from relcore.migrate.evaluate import JudgedQuery, read_qrels
 from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
 from relcore.migrate.migration import (
@@ -258,6 +259,26 @@ def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
     exports.figure(recipe.draw(result), "migrate.price")
     columns, *lines = result.price.cells()
     st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.needs")
+
+
+def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
+    outcome = results.computed(
+        CheaperIndex(migration=setup.task, adapter=result.adapter, weight=result.weight),
+        setup.specs,
+        label="Compare cheaper indexes",
+        unasked_seconds=STARTS_ITSELF,
+        spaces=setup.spaces,
+    )
+    if outcome is None:
+        return
+    report = outcome.report()
+    st.markdown(f"**{plain(report.sentence)}**")
+    for caution in report.notes:
+        messages.warning(caution)
+    (table,) = report.tables
+    columns, *lines = table.shown
+    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.compressed")
+    caption(table.caption)
 
 
 _OPTIONS = ("re-embed", "bridge", "twice", "cascade")
@@ -551,7 +572,8 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
     )
     st.caption(
         "adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with"
-        f" intervals, date and commit. {SNIPPET} applies it with NumPy alone. {' and '.join(GRAPHS.values())}"
+        f" intervals, date and commit. {SNIPPET} applies it with NumPy alone, {CASCADE} ranks what an index"
+        f" finds: faiss, LanceDB or a list. {' and '.join(GRAPHS.values())}"
         " are the same as ONNX, where the package onnx is installed."
     )
     st.code(_CODE, language="python")
@@ -570,6 +592,7 @@ def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
 
 _AFTER = {
     "What a cascade costs": cascade_price,
+    "A cheaper index": cheaper_index,
     "Judge here, blind": judge_blind,
     "Thresholds": thresholds,
     "Queries that get worse": queries_that_get_worse,

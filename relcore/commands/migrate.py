@@ -17,6 +17,7 @@ from relcore.commands.arguments import SHARDS_HELP, ByLinks, ByRow, CommandOptio
 from relcore.commands.running import all_computed, computed, samples
 from relcore.files.saving import need_suffix
 from relcore.migrate.charts import MigrationChart
+from relcore.migrate.compression import CheaperIndex
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.judging import BlindAnswers, with_answers
 from relcore.migrate.migration import Migration, MigrationResult
@@ -58,6 +59,9 @@ class MigrateOptions:
         help="A cosine of the old model. Default: the one that ten rows per query reach.",
     )
     curve: bool = setting(False, help="Measure smaller numbers of pairs, too.")
+    compress: bool = setting(
+        False, help="Score each option on cheaper indexes, too: int8, binary, fewer axes."
+    )
     row_seconds: float = setting(
         0.0, low=0, metavar="SECONDS", help="What embedding a row takes, for the table of costs."
     )
@@ -149,6 +153,11 @@ def run(options: argparse.Namespace) -> Report:
         "sample": sampled,
     }
     tables = [*report.tables]
+    if options.compress:
+        cheaper = CheaperIndex(migration=task, adapter=result.adapter, weight=result.weight)
+        indexes = computed(cheaper, specs, spaces, options).report()
+        tables += indexes.tables
+        notes += [indexes.sentence, *indexes.notes]
     if options.plan or options.shadow:
         limits = [one.describe() for system, one in thresholds.items() if system == "bridge"]
         plan, shadowed = _planned(options, result, pairs, spaces, limits)

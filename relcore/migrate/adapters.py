@@ -9,7 +9,7 @@ from datetime import date
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -55,7 +55,8 @@ class Card(Reported):
     scores.
 
     Widths are those of the new model, of the old one, and of the space that is searched; digests are
-    `digest_of` of the paired rows as float32 arrays; the commit is "" outside a checkout.
+    `digest_of` of the paired rows as float32 arrays; the commit is "" outside a checkout. `candidates` and
+    `n_candidates` are what a cascade ranks: `relcore.migrate.evaluate.Candidates`.
     """
 
     adapter: str
@@ -72,9 +73,11 @@ class Card(Reported):
     date: str = ""
     commit: str = ""
     version: str = ""
+    candidates: Literal["both", "old", "bridged"] = "both"
+    n_candidates: int = 50
 
     def __post_init__(self) -> None:
-        need_whole(self, new_width=1, old_width=1, width=1, n_pairs=2)
+        need_whole(self, new_width=1, old_width=1, width=1, n_pairs=2, n_candidates=1)
 
     def report(self) -> Report:
         """What the adapter maps, the pairs it was fitted on, and its scores."""
@@ -289,15 +292,16 @@ def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
 
 # The folder that people take with them.
 
-SNIPPET = "apply.py"
+SNIPPET, CASCADE = "apply.py", "cascade.py"
 GRAPHS = {"queries": "adapter.onnx", "corpus": "corpus.onnx"}
 
 
 def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False) -> tuple[Path, ...]:
     """Write the files of an adapter, and return their paths.
 
-    ``adapter.safetensors`` holds steps and card, ``apply.py`` maps rows with NumPy alone, ``adapter.onnx``
-    maps queries, and ``corpus.onnx`` the corpus where the adapter projects it. Graphs need the package onnx.
+    ``adapter.safetensors`` holds steps and card, ``apply.py`` maps rows with NumPy alone, ``cascade.py``
+    ranks what an old index finds by new vectors, ``adapter.onnx`` maps queries, and ``corpus.onnx`` the
+    corpus where the adapter projects it. Graphs need the package onnx.
     For faiss see `index_with_map`.
 
     Raises
@@ -314,8 +318,9 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
         folder.parent.mkdir(parents=True, exist_ok=True)
     with new_folder(folder, last=FILE) as made:
         write_adapter(adapter, card, made / FILE)
-        write(made / SNIPPET, files("relcore.migrate").joinpath(SNIPPET).read_bytes())
-        written, loaded = [FILE, SNIPPET], load(made)
+        written, loaded = [FILE, SNIPPET, CASCADE], load(made)
+        for name in (SNIPPET, CASCADE):
+            write(made / name, files("relcore.migrate").joinpath(name).read_bytes())
         for side, name in GRAPHS.items():
             (folder / name).unlink(missing_ok=True)  # of an adapter that is replaced
             if find_spec("onnx") and (side == "queries" or loaded.rewrites_corpus):

@@ -687,7 +687,8 @@ def export_result(
     ]
     adapter, models = result.fitted(*rows), {"new_model": names[0], "old_model": names[1]}
     card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit, **models)
-    return export(adapter, card, folder)
+    ranks = {"candidates": result.candidate_lists, "n_candidates": result.n_candidates}
+    return export(adapter, replace(card, **ranks), folder)
 
 
 # The migration that comes with Relscope.

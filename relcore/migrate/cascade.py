@@ -1,0 +1,60 @@
+"""Rank what the old index finds by the new model; needs NumPy, and apply.py beside this file.
+
+cache = Cache("cache.npy", embed)  # embed(ids) makes new vectors (m, d); any function of ids serves, too
+ids = ranked(old_query, new_query, search, cache)
+
+search(vector, n) gives the ids of the n nearest rows of the old index, the best first, by cosine:
+faiss    lambda vector, n: [ids[row] for row in index.search(vector[None], n)[1][0] if row >= 0]
+LanceDB  lambda vector, n: [r["id"] for r in table.search(vector).distance_type("cosine").limit(n).to_list()]
+a list   ListIndex(ids, vectors)
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+
+def ranked(old_query, new_query, search, vectors, k=10, n=None, lists=None, mapped=None):
+    """The k best ids for a query (d_old,), (d_new,), by default among the candidates that the card names.
+
+    `mapped` searches rows that went through the adapter, where it rewrites the corpus.
+    """
+    import apply
+
+    card = apply.adapter()[0]["card"]
+    n, lists = n or card["n_candidates"], lists or card["candidates"]
+    found = [list(search(unit(old_query), n))] if lists != "bridged" else []
+    if lists != "old":
+        found.append(list((mapped or search)(apply.queries(np.asarray(new_query)[None])[0], n)))
+    ids = list(dict.fromkeys(one[row] for row in range(n) for one in found if row < len(one)))[:n]
+    scores = unit(vectors(ids)) @ unit(new_query)
+    return [ids[place] for place in np.argsort(-scores, kind="stable")[:k]]
+
+
+def unit(x):
+    x = np.asarray(x, np.float32)
+    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), np.float32(1e-30))
+
+
+class ListIndex:
+    def __init__(self, ids, vectors):
+        self.ids, self.vectors = list(ids), unit(vectors)
+
+    def __call__(self, vector, n):
+        return [self.ids[row] for row in np.argsort(-(self.vectors @ vector), kind="stable")[:n]]
+
+
+class Cache:
+    def __init__(self, path, embed):
+        self.path, self.embed = Path(path), embed  # an .npy of ids and vectors, written by save
+        stored = np.load(path) if self.path.exists() else ()
+        self.known = {str(one): vector for one, vector in stored}
+
+    def __call__(self, ids):
+        if missing := [one for one in ids if one not in self.known]:
+            self.known |= zip(missing, np.asarray(self.embed(missing), np.float32), strict=True)
+        return np.array([self.known[one] for one in ids])
+
+    def save(self):
+        width, longest = len(next(iter(self.known.values()))), max(map(len, self.known))
+        np.save(self.path, np.array([*self.known.items()], [("id", f"U{longest}"), ("vector", "f4", width)]))
