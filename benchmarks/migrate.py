@@ -74,7 +74,7 @@ def main() -> int:
         for name in options.only:
             encoded(options.paths[0], name)
     elif options.what == "rates":
-        rates(options.paths[0], options.paths[1], options.draws, *map(int, options.part.split("/")))
+        rates(*options.paths, options.only, options.draws, *map(int, options.part.split("/")))
     elif options.what == "table":
         lines = [json.loads(line) for path in options.paths for line in path.read_text().splitlines()]
         RATES.write_text(rates_table(pd.DataFrame(lines)), encoding="utf-8")
@@ -330,10 +330,10 @@ CHANGES = (
 NUMBERS_OF_PAIRS = (100, 300, 1000)
 
 
-def rates(folder: Path, out: Path, draws: int, part: int, parts: int) -> None:
+def rates(folder: Path, out: Path, only: list[str], draws: int, part: int, parts: int) -> None:
     """Write a line for each cell that the file has not."""
     done = {line["cell"] for line in map(json.loads, out.read_text().splitlines())} if out.exists() else set()
-    cells = list(product(COLLECTIONS, CHANGES, NUMBERS_OF_PAIRS, range(draws)))
+    cells = list(product(only, CHANGES, NUMBERS_OF_PAIRS, range(draws)))
     with out.open("a") as stream:
         for name, change, n_pairs, draw in cells[part::parts]:
             cell = f"{name} {'-'.join(change)} {n_pairs} {draw}"
