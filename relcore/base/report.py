@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Cells = Sequence[Sequence[str]]
-_NUMBER = set("0123456789.,−-–±∞… ")
+_NUMBER = set("0123456789.,+−-–±∞… ")
 _PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ,.+=%()/–−-±…")
 # Signs that end a cell, begin HTML or mention someone; the others begin Markdown or a link.
 _LOOKALIKES = str.maketrans({"|": "¦", "<": "‹", ">": "›", "@": "＠"})
