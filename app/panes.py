@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 
 import numpy as np
@@ -17,7 +18,7 @@ from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
 from relcore.compare.facets import of_rows
-from relcore.compare.live import N_SPREAD, SPREAD
+from relcore.compare.live import N_SPREAD, SPREAD, page_units
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
 from relcore.figures.scene import Facet, Scene, StarLook
 from relcore.maps.pane_maps import OWN, TWO, drawn_panes, orient_pairs, placed_on
@@ -263,9 +264,12 @@ def show(
                 jobs.follow(waiting)
 
 
-def export_bar(drawing: Drawing, key: str) -> None:
+def export_bar(pair: Match, drawing: Drawing, key: str) -> None:
     if drawing.is_of_its_recipe:
-        exports.export_bar(drawing.recipe.draw(drawing.scene), key)
+        recipe, anchors = drawing.recipe, drawing.scene.anchors
+        about = recipe.panes, len(anchors), recipe.projection, recipe.reduction
+        units = partial(page_units, pair, drawing.view.rows, *about)
+        exports.export_bar(recipe.draw(drawing.scene, units), key)
     else:
         st.caption("The panes can be exported when all maps are up to date.")
 

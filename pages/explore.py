@@ -55,7 +55,7 @@ with picture, st.container(horizontal=True, vertical_alignment="center", key="ef
         say_what_was_found()
     effect.draw(workspace, pair)
     choosers.view_choosers(workspace, pair)
-    panes.export_bar(drawing, "explore")
+    panes.export_bar(pair, drawing, "explore")
 with side:
     inspector(pair)
 

@@ -22,10 +22,11 @@ from relcore.base.names import REDUCTIONS
 from relcore.base.rows import DerivedRows, row_blocks, unit_rows
 from relcore.engine.device import Array, NumpyDevice, device_of, leave
 from relcore.engine.engine import Engine, Moments
-from relcore.maps.pane_maps import TWO, Directions, DirectionsOf
+from relcore.maps.pane_maps import OWN, TWO, Directions, DirectionsOf
 from relcore.maps.reduction import ReductionSpec, aligned, facing, leading_axes
+from relcore.panes.page import PageUnits
 from relcore.represent.representations import ProjectionSpec
-from relcore.represent.similarity import inverse_root
+from relcore.represent.similarity import inverse_root, mean_of
 from relcore.scores.cka import CkaSums, SpaceSums
 from relcore.scores.comparison import LIVE_QUERIES
 from relcore.spaces.matching import Match
@@ -524,6 +525,36 @@ def live_header(panes: Sequence[str], n_anchors: int) -> dict[str, Any]:
     following = np.repeat([form in FORMS for form in panes], 2)
     many = n_anchors if n_anchors > FEW else 0
     return {"panes": np.flatnonzero(following).tolist(), "many": many, "spread": N_SPREAD}
+
+
+MOST_IN_A_PAGE = 20_000  # rows
+_IN_A_PAGE = (OWN, "absolute", "relative", TWO)  # forms of panes
+
+
+def page_units(
+    pair: Match,
+    rows: np.ndarray,
+    panes: Sequence[str],
+    n_anchors: int,
+    projection: ProjectionSpec,
+    reduction: ReductionSpec,
+) -> PageUnits | None:
+    """What an HTML page of these drawn rows (m,) needs so that anchors can be dragged in it; None where the
+    page draws more than `MOST_IN_A_PAGE` rows, has more than `FEW` anchors, or has maps that cannot follow.
+    """
+    followed = [form for form in panes if form in FORMS]
+    if why_not(pair, projection, reduction) or reduction.align or not set(panes) <= set(_IN_A_PAGE):
+        return None
+    if not (followed and 0 < n_anchors <= FEW and len(rows) <= MOST_IN_A_PAGE):
+        return None
+    spaces = pair.source, pair.target
+    origins = [mean_of(space) if projection.center else None for space in spaces]
+    first, second = (
+        unit_rows(space.vectors[rows], origin) for space, origin in zip(spaces, origins, strict=True)
+    )
+    about = live_header(panes, n_anchors)
+    about |= {"widths": [space.dimension for space in spaces], "shared": reduction.fit == "first"}
+    return PageUnits(about | {"forms": np.repeat(followed, 2).tolist()}, (first, second))
 
 
 def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from relcore.catalog.row_tables import row_texts
 from relcore.catalog.task import Recipe, load_all, recipe_of
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
 from relcore.compare.facets import kept_rows, of_rows
+from relcore.compare.live import page_units
 from relcore.compare.scoring import (
     SETTINGS,
     TARGET_RECALL,
@@ -50,7 +51,7 @@ from relcore.maps.views import (
     same_rows,
     sample_view,
 )
-from relcore.panes.page import scene_exportable
+from relcore.panes.page import PageUnits, scene_exportable
 from relcore.represent.anchors import AnchorDiagnostics, diagnose_anchors
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.represent.similarity import mean_of
@@ -279,11 +280,13 @@ class Panes(Recipe, ComparisonRecipe):
     oriented: bool = False
     look: MapLook | None = None
 
-    def draw(self, result: Scene | None = None) -> Exportable:
+    def draw(
+        self, result: Scene | None = None, units: Callable[[], PageUnits | None] = lambda: None
+    ) -> Exportable:
         if result is None:
             scene = comparison_scene(self, oriented=self.oriented, look=self.look)
             result = replace(scene, stars=self.stars or StarLook())
-        return scene_exportable(result, self.to_json(), "relscope-panes")
+        return scene_exportable(result, self.to_json(), "relscope-panes", units)
 
 
 def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
@@ -304,7 +307,9 @@ def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
     named = (SpaceSpec("file", space.name) for space in (pair.source, pair.target))
     view = replace(default_view(pair.source), everything=True)
     recipe = ComparisonRecipe(*named, tuple(anchors), view=view, reduction=ReductionSpec(fit="first"))
-    return scene_exportable(comparison_scene(recipe, pair))
+    about = recipe.panes, len(recipe.anchors), recipe.projection, recipe.reduction
+    units = partial(page_units, pair, np.arange(len(pair)), *about)
+    return scene_exportable(comparison_scene(recipe, pair), units=units)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,25 @@ function halves() {
   return HALVES;
 }
 
+/* The parts of an answer in bytes, see `LiveAnswers.answer` in Python: maps as [x, y, x, y, …]. */
+function decoded(answer, panes) {
+  const [serial, kind] = new Int32Array(answer, 0, 2);
+  if (kind === SCORE) return { serial, kind, scores: new Float32Array(answer, HEAD, 3) };
+  const [k, m] = new Int32Array(answer, HEAD, 2);
+  const near = [0, 1].map((side) => new Int32Array(answer, HEAD + 8 + 4 * k * side, k));
+  const similar = new Float32Array(answer, HEAD + 8 + 8 * k, 2);
+  const [known, first] = [halves(), HEAD + 16 + 8 * k];
+  const maps = Array.from({ length: panes ?? 0 }, (_, i) => {
+    const [places, map] = [new Uint16Array(answer, first + 4 * m * i, 2 * m), new Float32Array(2 * m)];
+    for (let j = 0; j < m; j++) {
+      map[2 * j] = known[places[j]];
+      map[2 * j + 1] = known[places[m + j]];
+    }
+    return map;
+  });
+  return { serial, kind, near, similar, maps };
+}
+
 /* `share` as words quote it, `number` as tables show it. */
 const percent = (share) => (share >= 0.0095 || !share ? `${Math.round(100 * share)} %` : `${(100 * share).toPrecision(1).replace(/^0/, "")} %`);
 const decimals = (number, digits = 3) => (Number.isNaN(number) ? "–" : number.toFixed(digits).replace(/^(-?)0/, "$1").replace("-", "−"));
@@ -190,9 +209,9 @@ class Hand {
   }
 
   answered(answer) {
-    const [serial, kind] = new Int32Array(answer, 0, 2);
+    const { serial, kind, scores } = answer instanceof ArrayBuffer ? (answer = decoded(answer, this.live?.panes.length)) : answer;
     if (kind === SCORE) {
-      if (this.held && serial === this.serial) this.score(new Float32Array(answer, HEAD, 3));
+      if (this.held && serial === this.serial) this.score(scores);
       return;
     }
     if (serial === this.whole) {
@@ -209,25 +228,20 @@ class Hand {
     }
   }
 
-  /* Show the places of an answer, those of all rows or of the ones asked for, and what is near. */
-  follow(answer, asked) {
+  /* Show the maps of an answer, of all rows or of those asked for, and what is near. */
+  follow({ serial, near, similar, maps }, asked) {
     const { owner, held } = this;
-    const [serial, , k, m] = new Int32Array(answer, 0, 4);
     Object.assign(this, { shown: serial, came: performance.now() });
     this.tell(this.resting ? "whole" : "data", serial);
     this.show();
-    const near = [0, 1].map((side) => new Int32Array(answer, HEAD + 8 + 4 * k * side, k));
-    const similar = new Float32Array(answer, HEAD + 8 + 8 * k, 2);
-    const [known, first] = [halves(), HEAD + 16 + 8 * k];
     this.live.panes.forEach((number, i) => {
-      const [pane, places] = [owner.panes[number], new Uint16Array(answer, first + 4 * m * i, 2 * m)];
+      const pane = owner.panes[number];
       if (!this.saved.has(pane)) this.saved.set(pane, { units: pane.units, dense: pane.dense });
       const before = this.saved.get(pane).units;
-      const units = !asked ? new Float32Array(2 * m) : pane.units === before ? before.slice() : pane.units;
-      for (let j = 0; j < m; j++) {
-        const row = asked ? asked[j] : j;
-        units[2 * row] = known[places[j]];
-        units[2 * row + 1] = known[places[m + j]];
+      let units = maps[i];
+      if (asked) {
+        units = pane.units === before ? before.slice() : pane.units;
+        asked.forEach((row, j) => ([units[2 * row], units[2 * row + 1]] = [maps[i][2 * j], maps[i][2 * j + 1]]));
       }
       pane.follow(units, this.resting ? 0 : this.most, asked);
       if (this.resting) pane.settle();

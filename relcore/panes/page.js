@@ -20,18 +20,31 @@ async function open(main) {
   const [host, texts, notes] = [element("div", "ls-page-panes"), column("texts"), column("notes")];
   let [header, selected, scatter] = [first, rowsAsBits([], first.n), null];
   const bits = () => Uint8Array.from(atob(selected), (letter) => letter.charCodeAt(0));
+  let follower = null;
+  let changed = {}; // arrays of an anchor that was moved
+  const taken = (name, kind) => (changed[name] ? changed[name].slice() : take(name, kind));
   const home = {
+    open: (_, answered) => followHere((follower ??= new Follower(first, take)), () => Array.from(scatter.anchors), answered),
     background: first.themes[first.dark ? 1 : 0].surface,
     load: async (name) => new Blob([take(name, Uint8Array)]),
     send: (events) => {
       for (const event of events) {
         if (event.kind === "select") selected = event.bits;
         else if (event.kind === "click") selected = rowsAsBits([event.row], first.n);
+        else if (event.kind === "anchor") move(event);
         else header = { ...header, ...LOOKS[event.kind](header, event) };
         header = { ...header, answered: event.serial };
       }
       draw();
     },
+  };
+  /* An anchor is at another row from now on. */
+  const move = ({ row, to, serial }) => {
+    changed = { anchors: Uint32Array.from(taken("anchors"), (one) => (one === row ? to : one)) };
+    follower ??= new Follower(first, take);
+    follower.maps(Array.from(changed.anchors)).forEach((map, i) => (changed[`pane${first.live.panes[i]}`] = map));
+    const arrays = Object.keys(changed).map((name) => [name, [...first.arrays[name].slice(0, 2), `${name} ${serial}`]]);
+    header = { ...header, arrays: { ...first.arrays, ...Object.fromEntries(arrays) } };
   };
   const pick = (row) => {
     selected = rowsAsBits([row], first.n);
@@ -45,8 +58,8 @@ async function open(main) {
   };
   const inspector = new Inspector(pick, describe);
   const draw = () => {
-    const arrays = { ...first.arrays, selected: [0, (first.n + 7) >> 3, selected] };
-    scatter = render(host, { header: { ...header, arrays }, take: (name, kind) => (name === "selected" ? bits() : take(name, kind)) }, home);
+    const arrays = { ...header.arrays, selected: [0, (first.n + 7) >> 3, selected] };
+    scatter = render(host, { header: { ...header, arrays }, take: (name, kind) => (name === "selected" ? bits() : taken(name, kind)) }, home);
     inspector.show(scatter.rows);
   };
   main.replaceChildren(host, inspector.root);

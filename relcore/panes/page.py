@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from relcore.base.text import encodable
 from relcore.figures.export import Exportable, content_policy, drawn, recipe_script
@@ -60,21 +62,38 @@ def hover_columns(scene: Scene) -> dict[str, bytes]:
     return {name: joined(column) for name, column in columns.items() if column is not None}
 
 
-def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | None = None) -> bytes:
-    """The HTML of these panes: 100 kB plus about 40 bytes per row for four panes; equal scenes give equal
-    pages.
+class PageUnits(NamedTuple):
+    """What a page needs to follow an anchor that is dragged: what it knows of the maps, see `follower.js`,
+    and the unit rows (n, d) of both spaces as float16.
+    """
+
+    live: Mapping[str, Any]
+    units: tuple[np.ndarray, np.ndarray]
+
+
+def panes_page(
+    scene: Scene,
+    title: str,
+    theme: Theme = LIGHT,
+    recipe: str | None = None,
+    units: PageUnits | None = None,
+) -> bytes:
+    """The HTML of these panes: 100 kB plus about 40 bytes per row for four panes, and 2.7 bytes per number
+    of the `units`, with which anchors can be dragged; equal scenes give equal pages.
 
     `recipe` is the JSON that draws the figure again; `relcore.figures.export.read_recipe` reads it.
     """
     scene, title, recipe = encodable((scene, title, recipe))
     columns = hover_columns(scene)
+    files = {name: name for name in columns}
     settings = {"linkZoom": False, "height": 640, "fill": True, "dark": theme == DARK, "tool": "lasso"}
-    payload = payload_of(
-        scene, version=ids_digest(scene), files={name: name for name in columns}, settings=settings
-    )
+    if units is not None:
+        settings["live"] = {**units.live, "name": "page"}
+        columns |= {f"units{side}": rows.astype("<f2").tobytes() for side, rows in enumerate(units.units)}
+    payload = payload_of(scene, version=ids_digest(scene), files=files, settings=settings)
     content = base64.b64encode(gzip.compress(payload.having(columns).to_bytes(), mtime=0)).decode()
     alt = escape(scene.alt())
-    run = script(part("inspector.js") + part("page.js"))
+    run = script(part("inspector.js") + part("follower.js") + part("page.js"))
     colors = "; ".join(f"--{name}: {getattr(theme, name)}" for name in ("text", "muted", "accent"))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta'
@@ -89,12 +108,15 @@ def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | Non
 
 
 def scene_exportable(
-    scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes"
+    scene: Scene,
+    recipe: Mapping[str, Any] | None = None,
+    name: str = "panes",
+    units: Callable[[], PageUnits | None] = lambda: None,
 ) -> Exportable:
-    """The panes of a scene as an `Exportable`."""
+    """The panes of a scene as an `Exportable`; with `units` anchors can be dragged in its page."""
 
     def page(theme: Theme, described: str | None) -> bytes:
-        return panes_page(scene, name, theme, described)
+        return panes_page(scene, name, theme, described, units())
 
     _, publication = drawn("panes_figure", scene)
     return Exportable(name, None, publication, scene.table, recipe, page=page)

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore import LatentSpace, show
+from relcore import LatentSpace, match, show
+from relcore.compare.scene import panes_of
 from relcore.figures.scene import Pane, Scene
 from relcore.figures.style import DARK
 from relcore.panes.page import scene_exportable
@@ -45,7 +46,8 @@ def opened(page, tmp_path):
 
     def open_page(scene, **settings):
         path = tmp_path / "panes.html"
-        path.write_bytes(scene_exportable(scene).bytes("html", **settings))
+        figure = scene_exportable(scene) if isinstance(scene, Scene) else scene
+        path.write_bytes(figure.bytes("html", **settings))
         page.goto(path.as_uri())
         page.wait_for_selector(f"{ROOT}[data-drawn]")
         return page
@@ -90,6 +92,35 @@ def test_a_file_selects_lists_and_describes_rows(opened):
     page.click(f"{ROOT} [data-tool=link]")
     zoom(page, 0, clicks=3)
     assert views(page)[0] == views(page)[1] != [0, 0, 1]
+
+
+def test_an_anchor_is_dragged_in_a_file_without_a_server(opened):
+    rng = np.random.default_rng(0)
+    rows, ids = rng.normal(size=(N, 8)), [f"r{row}" for row in range(N)]
+    pair = match(LatentSpace(rows, ids), LatentSpace(rows + rng.normal(size=rows.shape), ids))
+    page = opened(panes_of(pair, ids[:6]))
+    drawn = page.get_attribute(ROOT, "data-drawn")
+    page.evaluate(
+        "root => { window.told = []; document.querySelector(root)"
+        ".addEventListener('ls-hand', ({ detail }) => told.push(detail.what)); }",
+        ROOT,
+    )
+    page.mouse.move(*star(page, 2, 1))
+    page.wait_for_selector(".ls-on-star")
+    page.mouse.down()
+    box = page.locator(".ls-plot").nth(2).bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=8)
+    page.wait_for_function("told.includes('drawn') && told.includes('scores')")
+    assert page.locator(".ls-near circle").count() == 40
+    page.mouse.up()
+    page.wait_for_function(
+        "([root, drawn]) => document.querySelector(root).dataset.drawn !== drawn", arg=[ROOT, drawn]
+    )
+    now = page.get_attribute(ROOT, "data-drawn").split("-")
+    assert [a == b for a, b in zip(drawn.split("-"), now, strict=True)][:2] == [True, True]
+    assert page.locator(".ls-spoken").inner_text().startswith("Anchor 1 moved from “r0”")
+    page.mouse.move(*star(page, 3, 1))  # and again
+    page.wait_for_selector(".ls-on-star")
 
 
 def test_a_file_fits_windows_of_every_size_and_is_dark_where_its_theme_is(opened):

@@ -13,8 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.path import Path as Polygon
 
+from relcore import LatentSpace, ProjectionSpec, match
+from relcore.compare.live import LiveComparison, LiveRows, page_units
 from relcore.figures.scene import BINS, Condition, Facet, Pane, Scene, passing
-from relcore.panes.page import script
+from relcore.maps.pane_maps import TWO, pca_pair
+from relcore.maps.reduction import ReductionSpec
+from relcore.panes.page import part, script
 from relcore.panes.payload import POSITION_STEPS, ids_digest, joined, pack_rows, payload_of
 
 NODE = shutil.which("node")
@@ -31,7 +35,9 @@ def run(expression, **values):
         text = json.dumps(value.tolist() if isinstance(value, np.ndarray) else value)
         names.append(f"const {name} = {f'{kind}.from({text})' if kind else text};")
     done = "(value) => process.stdout.write(JSON.stringify(value ?? null))"
-    program = f"{script(chr(10).join(names))}\nPromise.resolve({expression}).then({done});"
+    program = (
+        f"{script(part('follower.js') + chr(10).join(names))}\nPromise.resolve({expression}).then({done});"
+    )
     ran = subprocess.run(
         [NODE, "--input-type=module", "-"], input=program, capture_output=True, text=True, encoding="utf-8"
     )
@@ -278,3 +284,35 @@ def test_a_filter_keeps_the_rows_that_python_keeps_and_counts_by_the_other_condi
     np.testing.assert_array_equal(counts[0], np.bincount(classes.codes[inside], minlength=256))
     np.testing.assert_array_equal(counts[1], np.bincount(number.codes[chosen], minlength=256))
     assert [Condition(**one | {"classes": tuple(one["classes"])}) for one in back] == list(conditions)
+
+
+@pytest.mark.parametrize("fit", ["first", "apart"])
+def test_a_file_follows_an_anchor_as_the_server_does(fit):
+    rng, n, anchors = np.random.default_rng(0), 120, [3, 20, 41, 77, 100]
+    rows = rng.normal(size=(n, 9)) * np.arange(9, 0, -1)
+    ids = [f"r{row}" for row in range(n)]
+    pair = match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + rng.normal(size=rows.shape), ids))
+    reduction, forms = ReductionSpec(fit=fit), ("relative", TWO)
+    maps = pca_pair(pair, np.arange(n), "relative", tuple(pair.ids[anchors]), ProjectionSpec(), reduction)[0]
+    live = LiveComparison(LiveRows(pair, np.arange(n), reference=maps[0]), anchors, None, reduction, forms)
+    about, units = page_units(pair, np.arange(n), forms, 5, ProjectionSpec(), reduction)
+    moved = [60, *anchors[1:]]
+    live.become(moved)
+    frame, scores = live.frame(row=60), live.scores(n_queries=None)
+    found = run(
+        "(() => { const arrays = { units0, units1, pane0, pane1: pane0, pane2: pane0, pane3: pane0 };"
+        " const follower = new Follower({ n, live }, (name) => arrays[name]); follower.maps(anchors);"
+        " return [follower.maps(moved).map((map) => [...unitsOfMap(map)]),"
+        " [0, 1].map((side) => follower.near(side, 60)), follower.scores(moved)]; })()",
+        **{f"units{side}": one.astype("<f2").view("<u2").ravel() for side, one in enumerate(units)},
+        pane0=maps[0].ravel(),
+        n=n,
+        live=dict(about),
+        anchors=anchors,
+        moved=moved,
+    )
+    for one, other in zip(found[0], frame.maps, strict=True):
+        expected = np.frombuffer(other, "<f2").reshape(2, n).T
+        np.testing.assert_allclose(np.reshape(one, (n, 2)), expected, atol=4e-3)
+    assert found[1] == frame.near.tolist()
+    np.testing.assert_allclose(found[2], scores, atol=0.02)  # a rank or two turns with float16
