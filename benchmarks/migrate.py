@@ -366,7 +366,9 @@ def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: i
         return Migration(n_pairs=n_pairs, sizes=(), judgements=graded, random_state=draw).run(spaces)
 
     whole, *halves = (result(np.sort(some)) for some in (order, order[:half], order[half : 2 * half]))
-    gain = Bootstrap(len(order)).difference(*(QueryScores(whole.scores[one]) for one in ("re-embed", "keep")))
+    gain = Bootstrap(len(whole.queries)).difference(
+        *(QueryScores(whole.scores[one]) for one in ("re-embed", "keep"))
+    )
     return {
         "adapter": whole.adapter,
         **{option: float(whole.scores[option].mean()) for option in OPTIONS},
