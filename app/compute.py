@@ -20,7 +20,14 @@ from relcore.base import access
 from relcore.base.caching import MadeOnce
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
-from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    chosen_rows,
+    kept_ids,
+    unscored_ids,
+    with_kept,
+    with_unscored,
+)
 from relcore.catalog.row_tables import more_columns
 from relcore.compare import columns, facets, scene
 from relcore.compare.columns import neighbour_agreement
@@ -125,6 +132,8 @@ def load_space(spec: SpaceSpec) -> LatentSpace:
     if removed := unscored_ids(spec):
         space = load_space(with_unscored(spec, ()))
         return space.with_columns(ids=without_scores(space.ids, removed))
+    if kept := kept_ids(spec):
+        return chosen_rows(load_space(with_kept(spec, ())), kept)
     return catalog.load(spec)
 
 
@@ -337,13 +346,13 @@ def _view_key(pair: Match, workspace: Workspace) -> tuple:
 def view(pair: Match, workspace: Workspace) -> View:
     spec = workspace.view
     drawn = scene.drawn_view(pair.source, spec, _drawn_anchors(workspace), workspace.reduction)
-    return columns.colored(pair, drawn, spec, _cells(workspace))
+    return columns.colored(pair, drawn, spec, cells(workspace))
 
 
 def view_of_rows(pair: Match, workspace: Workspace, rows: np.ndarray) -> View:
     """These rows coloured by labels, by a number or by a column; none of them is a pivot."""
     spec = replace(workspace.view, pivots=())
-    return columns.colored(pair, same_rows(pair.source, spec, rows), spec, _cells(workspace))
+    return columns.colored(pair, same_rows(pair.source, spec, rows), spec, cells(workspace))
 
 
 def _second_key(pair: Match, drawn: View, workspace: Workspace) -> tuple:
@@ -353,11 +362,18 @@ def _second_key(pair: Match, drawn: View, workspace: Workspace) -> tuple:
 
 @cached(32, key=_second_key)
 def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
-    return scene.second_view(pair, drawn, workspace.view, workspace.look, _cells(workspace))
+    return scene.second_view(pair, drawn, workspace.view, workspace.look, cells(workspace))
 
 
-def _cells(workspace: Workspace) -> columns.Cells:
-    return columns.cells_of(workspace.source, workspace.target, load_space)
+def cells(workspace: Workspace) -> columns.Cells:
+    """A function that reads a column of the two spaces' tables."""
+    ends = workspace.source, workspace.target
+    return lambda name: _column(name, *ends)
+
+
+@cached(24, key=lambda name, *ends: (name, *ends, *map(table_stamp, ends)))
+def _column(name: str, source: SpaceSpec, target: SpaceSpec) -> pd.Series:
+    return columns.cells_of(source, target, load_space)(name)
 
 
 prominence = cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))(
@@ -396,15 +412,22 @@ def _facets_key(pair: Match, workspace: Workspace) -> tuple:
 @cached(6, "Reading the columns …", key=_facets_key)
 def all_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
     """The columns that the rows of the pair can be filtered by."""
-    return facets.facets_of(pair, facets.filter_columns(pair, table_columns(workspace)), _cells(workspace))
+    return facets.facets_of(pair, facets.filter_columns(pair, table_columns(workspace)), cells(workspace))
 
 
-@cached(
-    8, key=lambda pair, workspace: (*_facets_key(pair, workspace), workspace.look.filter, workspace.anchors)
-)
+def workspace_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
+    """`all_facets`, and that of rows that the filter keeps by their ids."""
+    return (*all_facets(pair, workspace), *facets.selected_facet(pair, workspace.look.filter))
+
+
+def _filtered_key(pair: Match, workspace: Workspace) -> tuple:
+    return *_facets_key(pair, workspace), workspace.look.filter, workspace.anchors
+
+
+@cached(8, key=_filtered_key)
 def filtered(pair: Match, workspace: Workspace) -> Match:
     """The pair of the rows in the filter, and of the anchors; anchors outside the filter are never scored."""
-    met = passing(all_facets(pair, workspace), workspace.look.filter, len(pair))
+    met = passing(workspace_facets(pair, workspace), workspace.look.filter, len(pair))
     anchors = np.zeros(len(pair), dtype=bool)
     anchors[pair.source.rows(workspace.anchors)] = True
     rows, outside = np.flatnonzero(met | anchors), pair.ids[anchors & ~met].tolist()

@@ -20,7 +20,7 @@ from relcore.base.names import REDUCTIONS
 from relcore.compare.facets import of_rows
 from relcore.compare.live import N_SPREAD, SPREAD, page_units
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
-from relcore.figures.scene import Facet, Scene, StarLook
+from relcore.figures.scene import SELECTED_ROWS, Facet, Scene, StarLook
 from relcore.maps.pane_maps import OWN, TWO, drawn_panes, orient_pairs, placed_on
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
@@ -192,7 +192,7 @@ def _facets(pair: Match, workspace: Workspace, view: View) -> tuple[Facet, ...]:
     """The columns to filter by, of the drawn rows; none until the user asks for them or has a filter."""
     if not (workspace.look.filter or st.session_state.get(_FILTERS)):
         return ()
-    return of_rows(compute.all_facets(pair, workspace), view.rows)
+    return of_rows(compute.workspace_facets(pair, workspace), view.rows)
 
 
 def _with_rows(pair: Match, workspace: Workspace, view: View, others: np.ndarray) -> View:
@@ -284,7 +284,10 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
     elif event.named is not None:
         session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
     elif event.filter is not None:
-        session.edit_spec("filter rows" if event.filter else "clear the filter", "look", filter=event.filter)
+        # The panes know of rows kept by their ids which these are, not the ids.
+        own = {one.column: one for one in session.workspace().look.filter if one.column == SELECTED_ROWS}
+        conditions = tuple(own.get(one.column, one) for one in event.filter)
+        session.edit_spec("filter rows" if conditions else "clear the filter", "look", filter=conditions)
     elif event.kind == "facets":
         st.session_state[_FILTERS] = True
     elif event.turn is not None:

@@ -49,7 +49,7 @@ class Place:
 
 
 START = Place("start", "home")
-EXPLORE = Place("explore", "join_inner", ("Scores", "Where they differ", "Anchors"))
+EXPLORE = Place("explore", "join_inner", ("Scores", "Where they differ", "Anchors", "Selection"))
 CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Link"))
 MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
 RESEARCH = Place("research", "science", ("Studies", "Papers", "Universe"))

@@ -41,10 +41,10 @@ from relcore.base.records import MOST_BYTES, parse
 from relcore.base.version import __version__
 from relcore.base.writing import NotWritten, write
 from relcore.catalog.catalog import SpaceSpec
+from relcore.files import selections
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.pane_maps import GRID, OWN
 from relcore.runs.digest import StoreError
-from relcore.spaces import selections
 
 DEFAULT_ANCHORS = "random 300 0"
 TAB = "tab"  # in the address

@@ -19,6 +19,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.compare.facets import filter_columns
+from relcore.figures.scene import SELECTED_ROWS
 from relcore.maps.views import ViewSpec, default_view
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import JobQueueError
@@ -277,7 +278,7 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     index, labelled = pair.source.index, pair.source.labels is not None
     colors = compute.colors_of(workspace, pair)
     second = workspace.look.second if workspace.look.second in colors else ""
-    columns = filter_columns(pair, compute.table_columns(workspace))
+    columns = [SELECTED_ROWS, *filter_columns(pair, compute.table_columns(workspace))]
     kept = tuple(one for one in workspace.look.filter if one.column in columns)
     view = _fitting_view(workspace.view, pair, colors)
     look = replace(workspace.look, second=second, filter=kept)

@@ -30,7 +30,7 @@ from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
 from relcore.catalog.catalog import unscored_ids
 from relcore.engine.device import held
-from relcore.spaces import selections
+from relcore.files import selections
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 

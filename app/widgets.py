@@ -16,7 +16,7 @@ from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
 from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
-from relcore.catalog.catalog import SpaceSpec, unscored_ids
+from relcore.catalog.catalog import SpaceSpec, kept_ids, unscored_ids
 from relcore.compare.scoring import ExactScores
 from relcore.files.formats import suffix_of
 from relcore.represent.representations import ProjectionSpec
@@ -69,6 +69,8 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
             and not Path(spec.name).is_relative_to(all_uploads())
         ):
             name = f"{Path(spec.name).parent.name}/{name}"  # of checkpoints, each in a folder of its own
+        if rows := kept_ids(spec):
+            name = f"{name} · {counted(len(rows), 'row')}"
         if removed := unscored_ids(spec):
             name = f"{name} · {counted(len(removed), 'row')} not scored"
         plain = name

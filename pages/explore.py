@@ -9,7 +9,7 @@ import streamlit as st
 from app import compute, panes, session, toolbar
 from app.anchors import effect
 from app.anchors import panel as anchors
-from app.compare import choosers, scores
+from app.compare import choosers, scores, selected_rows
 from app.compare.differences import where_they_differ
 from app.compare.headline import headline, is_unmatched
 from app.compare.inspector import inspector
@@ -71,4 +71,5 @@ EXPLORE.draw_tabs(
     draw_scores,
     partial(where_they_differ, workspace, pair, drawing.view),
     partial(anchors.draw, workspace, pair),
+    partial(selected_rows.draw, workspace, pair),
 )

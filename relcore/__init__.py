@@ -76,7 +76,7 @@ if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equ
         svcca as svcca,
     )
     from relcore.scores.score import Score as Score
-    from relcore.spaces.selections import read_selection as read_selection, read_selections as read_selections
+    from relcore.files.selections import read_selection as read_selection, read_selections as read_selections
     from relcore.spaces.matching import match as match
     from relcore.spaces.space import LatentSpace as LatentSpace
     from relcore.spaces.split import Split as Split
@@ -148,8 +148,8 @@ _MODULES = {
     "panes_of": "compare.scene",
     "procrustes_similarity": "scores.measures",
     "pwcca": "scores.measures",
-    "read_selection": "spaces.selections",
-    "read_selections": "spaces.selections",
+    "read_selection": "files.selections",
+    "read_selections": "files.selections",
     "rsa": "scores.measures",
     "second_order_cosine": "scores.measures",
     "select_anchors": "represent.anchors",

@@ -20,7 +20,7 @@ from app import compute, session
 from app.workspace import MOST_ANCHORS
 from relcore.base.access import shared
 from relcore.base.writing import NotWritten, temporary_prefix, write
-from relcore.spaces.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection, to_line
+from relcore.files.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection, to_line
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
 

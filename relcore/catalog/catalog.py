@@ -238,6 +238,8 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     if removed := unscored_ids(spec):
         space = load(with_unscored(spec, ()), store, again)
         return space.with_columns(ids=without_scores(space.ids, removed))
+    if kept := kept_ids(spec):
+        return chosen_rows(load(with_kept(spec, ()), store, again), kept)
     if again and spec.source == "encoding":
         encode_again(spec, store or Store())
     options = dict(spec.options)
@@ -288,6 +290,32 @@ def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
     if removed := sorted(set(ids)):
         options[UNSCORED] = json.dumps(removed, ensure_ascii=False)
     return replace(spec, options=tuple(options.items()))
+
+
+KEPT = "kept"  # an option of every spec: ids of the only rows it has, as selected in the app
+MOST_KEPT = 20_000
+
+
+def kept_ids(spec: SpaceSpec) -> tuple[str, ...]:
+    return _listed(spec, KEPT, "ids")
+
+
+def with_kept(spec: SpaceSpec, ids: Sequence[str]) -> SpaceSpec:
+    """The spec of these rows of a space; of all of them for no ids. Raises a SpaceError for more than
+    `MOST_KEPT`."""
+    if len(ids) > MOST_KEPT:
+        raise SpaceError(
+            f"kept: expected at most {MOST_KEPT:,} rows, got {len(ids):,}; download them, and open the file"
+        )
+    options = {name: value for name, value in spec.options if name != KEPT}
+    if ids:
+        options[KEPT] = json.dumps(list(ids), ensure_ascii=False)
+    return replace(spec, options=tuple(options.items()))
+
+
+def chosen_rows(space: LatentSpace, ids: Sequence[str]) -> LatentSpace:
+    """These rows of a space, named with their number."""
+    return space.take(space.rows(ids), f"{space.name}, {len(ids):,} rows")
 
 
 def _listed(spec: SpaceSpec, option: str, what: str) -> tuple[str, ...]:
@@ -415,7 +443,8 @@ class SpaceSpec:
         dataset and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed
         space the spec of its base as JSON and the key of the pairing in the store, or "rows"; see
         `renamed_spec` and `numbered_spec`. For a sample of a folder of shards, whose path or address is the
-        name, its key in the store, its rows and those of the folder. For any space what `with_unscored` adds.
+        name, its key in the store, its rows and those of the folder. For any space what `with_unscored` and
+        `with_kept` add.
 
     Examples
     --------
@@ -444,7 +473,7 @@ class SpaceSpec:
         known, given = _OPTIONS[self.source], dict(self.options)
         whole = known if self.source != "file" else ()
         if (
-            not given.keys() <= {*known, UNSCORED}
+            not given.keys() <= {*known, UNSCORED, KEPT}
             or set(map(type, given.values())) - {str}
             or not given.keys() >= set(whole)
         ):

@@ -13,7 +13,7 @@ from relcore.base.names import FIGURES, FORMER_FIGURES, Named
 from relcore.base.records import need_plain
 from relcore.base.settings import check
 from relcore.base.version import __version__
-from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_space, unscored_ids
+from relcore.catalog.catalog import SpaceSpec, kept_ids, load, load_encoding, put_space, unscored_ids
 from relcore.runs.digest import StoreError, digest_of, plugins_in
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Progress, silent
@@ -108,7 +108,8 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
         # a pairing has a key, too, but of its own
-        as_stored = spec.source in ("encoding", "sample") and not unscored_ids(spec)
+        changed = unscored_ids(spec) or kept_ids(spec)
+        as_stored = spec.source in ("encoding", "sample") and not changed
         stored = spec.option("key") if as_stored else ""
         keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
     return keys

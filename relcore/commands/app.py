@@ -20,9 +20,9 @@ from relcore.catalog.naming import SPACE_HELP, space_specs
 from relcore.catalog.row_tables import joined
 from relcore.commands.arguments import CommandOptions
 from relcore.commands.output import Bar
+from relcore.files.selections import LINES
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
-from relcore.spaces.selections import LINES
 from relcore.stores.index import parse_place
 
 

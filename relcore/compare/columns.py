@@ -149,6 +149,35 @@ def cells_in(match: Match, rows: np.ndarray, name: str, cells: Cells | None) -> 
     return list(map(_class, column))
 
 
+def rows_table(
+    match: Match,
+    rows: np.ndarray,
+    tables: Sequence[str] = (),
+    cells: Cells | None = None,
+    texts: Callable[[Sequence[str]], list[str]] | None = None,
+) -> pd.DataFrame:
+    """Rows (m,) with all that is known of them: id, text, label, count, and the columns of the spaces'
+    tables.
+
+    Raises
+    ------
+    SpaceError
+        A column that is not there.
+    """
+    space, ids = match.source, match.ids[rows]
+    columns: dict[str, Any] = {"id": ids}
+    if texts is not None:
+        columns["text"] = texts(ids.tolist())
+    if space.labels is not None:
+        columns["label"] = space.labels[rows]
+    if space.counts is not None:
+        columns["count"] = space.counts[rows]
+    for name in tables:
+        content = cells_in(match, rows, name, cells)
+        columns.setdefault(name, content)
+    return pd.DataFrame(columns)
+
+
 def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
     """The cells as numbers (m,), NaN for empty ones; None if a cell is not a number, or all are empty."""
     full = [None if _empty(cell) else cell for cell in cells]

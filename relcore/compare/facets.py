@@ -9,7 +9,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.compare.columns import Cells, cells_in, classes_of, columns_of, values_of
-from relcore.figures.scene import BINS, NO_CODE, ColorScale, Condition, Facet, passing
+from relcore.figures.scene import BINS, NO_CODE, SELECTED_ROWS, ColorScale, Condition, Facet, passing
 from relcore.maps.views import COLUMN
 from relcore.spaces.matching import Match
 
@@ -79,12 +79,23 @@ def kept_rows(
     SpaceError
         A column that is not there, or that is no classes or numbers.
     """
-    facets = facets_of(match, list(dict.fromkeys(one.column for one in conditions)), cells)
+    columns = dict.fromkeys(one.column for one in conditions if one.column != SELECTED_ROWS)
+    facets = (*facets_of(match, list(columns), cells), *selected_facet(match, conditions))
     if missing := {one.column for one in conditions} - {facet.column for facet in facets}:
         raise SpaceError(
             f"filter: expected a column of numbers or classes, got {min(missing)!r:.80}; clear the filter"
         )
     return facets, passing(facets, conditions, len(match))
+
+
+def selected_facet(match: Match, conditions: Sequence[Condition]) -> tuple[Facet, ...]:
+    """The facet of the rows that a filter keeps by their ids, if it does."""
+    for one in conditions:
+        if one.column == SELECTED_ROWS:
+            inside = match.source.index.isin(list(one.classes))
+            codes = np.where(inside, 0, NO_CODE).astype(np.uint8)
+            return (Facet(SELECTED_ROWS, SELECTED_ROWS, codes, ("kept",)),)
+    return ()
 
 
 def of_rows(facets: Sequence[Facet], rows: np.ndarray) -> tuple[Facet, ...]:

@@ -182,6 +182,7 @@ class Pane:
 
 BINS = 32  # of a facet of numbers
 NO_CODE = 255  # of a row without a number or a class
+SELECTED_ROWS = "selected rows"  # the column of a condition whose classes are ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +209,8 @@ class Facet:
 
     def meets(self, condition: Condition) -> np.ndarray:
         """Whether each row meets a condition, (n,) bool."""
+        if self.column == SELECTED_ROWS:
+            return self.codes == 0
         if self.names:
             places = [place for place, name in enumerate(self.names) if name in condition.classes]
             rest = [NO_CODE] if NONE in condition.classes else []
@@ -238,6 +241,8 @@ class Condition:
 
     def __str__(self) -> str:
         title = self.column.removeprefix("column:")
+        if self.column == SELECTED_ROWS:
+            return f"{len(self.classes):,} selected rows"
         if self.classes:
             return f"{title}: {', '.join(name or OTHER for name in self.classes)}"
         ends = [(word, end) for word, end in (("from", self.low), ("to", self.high)) if end is not None]

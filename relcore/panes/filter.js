@@ -135,8 +135,9 @@ class Filter {
 }
 
 /* Which codes of a facet meet a condition, as `Facet.meets` in Python. */
-function codesOf({ names, edges }, { classes, low, high }) {
+function codesOf({ column, names, edges }, { classes, low, high }) {
   const met = new Uint8Array(256);
+  if (column === "selected rows") return met.fill(1, 0, 1); // by their ids, which Python keeps
   names.forEach((name, code) => (met[code] = Number(classes.includes(name))));
   if (names.length) met[NO_CODE] = Number(classes.includes(""));
   else for (let code = 0; code < edges.length - 1; code++) met[code] = Number(edges[code + 1] > (low ?? -Infinity) && edges[code] < (high ?? Infinity));

@@ -10,8 +10,12 @@ import pytest
 from app import compute
 from app.session import reduce
 from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
+from relcore import read_selection
+from relcore.base.errors import SpaceError
+from relcore.base.report import delimited
+from relcore.catalog.catalog import load
 from relcore.compare.scene import MapLook
-from relcore.figures.scene import Condition
+from relcore.figures.scene import SELECTED_ROWS, Condition
 from relcore.scores.comparison import score_pair
 from relcore.spaces.split import Split
 from tests.app.conftest import Session, save_space
@@ -64,3 +68,40 @@ def test_other_spaces_have_no_filter_and_a_session_brings_its_own(workspace):
     assert reduce(workspace, other).look.filter == ()
     brought = replace(other, look=MapLook(filter=FILTER))
     assert reduce(workspace, brought).look.filter == FILTER
+
+
+# The selected rows
+
+
+def test_selected_rows_are_downloaded_kept_and_made_a_space(workspace, tmp_path):
+    session = Session(workspace=replace(workspace, look=MapLook()))
+    chosen = tuple(f"r{row}" for row in range(0, 60, 2))
+    session.select(*chosen)
+    session.open("explore", "Selection")
+    shares = next(table.value for table in session.at.dataframe if "share of all rows" in table.value)
+    assert shares["rows"].sum() == 30
+    assert set(shares["class"]) == {"a", "b", "c"}
+    assert set(shares["differs"]) == {""}  # every second row is no other mix of classes
+    table = next(table.value for table in session.at.dataframe if {"id", "label"} <= set(table.value))
+    assert table["label"].tolist() == [("a", "b", "c")[row % 3] for row in range(0, 60, 2)]
+    for suffix, content in (("csv", delimited(table).encode()), ("parquet", table.to_parquet(index=False))):
+        path = tmp_path / f"selection.{suffix}"
+        path.write_bytes(content)
+        assert read_selection(path).ids == chosen
+    (tmp_path / "other.csv").write_text("name\nr1\n")
+    with pytest.raises(SpaceError, match='column "id"'):
+        read_selection(tmp_path / "other.csv")
+    session.click("selection.keep")
+    assert session.workspace.look.filter == (Condition(SELECTED_ROWS, chosen),)
+    pair = compute.matched(workspace.source, workspace.target)
+    assert compute.filtered(pair, session.workspace).source.ids.tolist() == [
+        one for one in pair.ids if one in chosen or one in workspace.anchors
+    ]
+    session.click("selection.space")
+    ends = session.workspace.source, session.workspace.target
+    assert [compute.load_space(end).ids.tolist() for end in ends] == [list(chosen)] * 2
+    assert load(ends[0]).digest == compute.load_space(ends[0]).digest
+    assert set(session.workspace.anchors) <= set(chosen)
+    assert session.workspace.look.filter == ()
+    again, _ = from_session_file(to_session_file(session.workspace, {}))
+    assert again == session.workspace

@@ -12,7 +12,7 @@ import pytest
 from app.compare import selection as selection_lines
 from app.compare.selection import SelectionLines
 from relcore import LatentSpace, read_selection, read_selections
-from relcore.spaces.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection
+from relcore.files.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection
 from tests.waiting import until
 
 

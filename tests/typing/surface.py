@@ -80,6 +80,7 @@ from relcore import (
 from relcore.base.names import MetricName
 from relcore.drift.check import Drift, SeriesDrift
 from relcore.figures.export import Exportable
+from relcore.files.selections import Selection
 from relcore.invert.inversion import Inversion
 from relcore.linking.bootstrap import BootstrapResult
 from relcore.linking.link import Linked
@@ -89,7 +90,6 @@ from relcore.passport.passport import Change
 from relcore.runs.entries import BundledResults
 from relcore.scores.score import ChanceLevel
 from relcore.spaces.matching import Match
-from relcore.spaces.selections import Selection
 from relcore.stitch.stitching import StitchResult
 
 X, rows = np.zeros((40, 3), np.float32), [[1.0, 2.0], [3.0, 4.0]]

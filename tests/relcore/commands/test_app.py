@@ -15,7 +15,7 @@ from relcore.base import access
 from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
 from relcore.commands import app
-from relcore.spaces.selections import LINES
+from relcore.files.selections import LINES
 
 ROOT = Path(__file__).parents[3]
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from relcore.base.access import allowed, regular_file
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, quote
+from relcore.files.items import open_table
 from relcore.spaces.space import LatentSpace
 
 LINES = "RELSCOPE_SELECTION_LINES"  # the descriptor that the app's server prints them to
@@ -137,12 +138,14 @@ def from_session_file(content: bytes) -> tuple[str, ...] | None:
 
 
 def read_selection(path: str | Path) -> Selection:
-    """The selection in a session file, or in the file that a line of `relscope app --print-selection` names.
+    """The selection in a session file, in a table that Explore downloads (.csv, .parquet), or in the file
+    that a line of `relscope app --print-selection` names.
 
     Raises
     ------
     SpaceError
-        No such file, another kind of file, or a session file without its selection.
+        No such file, another kind of file, a table without a column "id", or a session file without its
+        selection.
 
     Examples
     --------
@@ -155,6 +158,11 @@ def read_selection(path: str | Path) -> Selection:
     ('king', 'queen')
     """
     path, where = regular_file(allowed(path)), f"{str(path)!r:.200}"
+    if path.suffix.lower() in (".csv", ".parquet"):
+        table = open_table([path])
+        if "id" not in table.columns:
+            raise SpaceError(f'{where}: expected a table with a column "id", got {quote(table.columns)}')
+        return Selection(tuple(map(str, table.read("id", 0, len(table)))))
     if path.stat().st_size > _MOST_BYTES:
         raise SpaceError(
             f"{where}: {_EXPECTED} of at most {_MOST_BYTES >> 20:,} MB, got {path.stat().st_size >> 20:,} MB"

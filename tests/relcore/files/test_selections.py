@@ -10,7 +10,7 @@ import pytest
 
 from relcore import LatentSpace, load_space, read_selection, read_selections
 from relcore.base.errors import SpaceError
-from relcore.spaces.selections import SelectedRows, Selection, from_session_file, to_line
+from relcore.files.selections import SelectedRows, Selection, from_session_file, to_line
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "assets" / "examples" / "lasso_in_a_script.py"

@@ -1,0 +1,158 @@
+"""The selected rows: a table of all that is known of them, their classes, and what can be made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import compute, session
+from app.compare.search import found_by
+from app.glossary.card import caption
+from app.items import Items, items_of
+from app.panes import selected
+from app.places import DATA, go
+from app.sharing import keep_upload
+from app.workspace import Workspace
+from relcore.base.numbers import counted, short
+from relcore.base.report import delimited
+from relcore.catalog.catalog import MOST_KEPT, with_kept
+from relcore.compare.columns import rows_table
+from relcore.figures.scene import SELECTED_ROWS, Condition
+from relcore.spaces.matching import Match, distinct_names
+from relcore.studies.study import share
+
+_SHOWN = 1000
+
+
+def draw(workspace: Workspace, pair: Match) -> None:
+    chosen, rows = selected(pair)
+    if not chosen:
+        st.caption("Select rows with the lasso, in the legend (Shift and click) or by the search box.")
+        return
+    items = items_of(workspace)
+    texts = items if items is not None and items.has_texts else None
+    st.markdown(f"**{counted(len(rows), 'row')} selected** of {len(pair):,}.")
+    with st.container(horizontal=True, key="selection-actions"):
+        _downloads(workspace, pair, rows, texts)
+        _uses(workspace, pair, chosen, rows, texts)
+    if pair.source.labels is not None and len(set(pair.source.labels) - {""}) > 1:
+        _classes(pair, rows)
+    st.dataframe(_table(workspace, pair, rows[:_SHOWN], texts), hide_index=True, height=320)
+    if len(rows) > _SHOWN:
+        st.caption(f"Shown: the first {_SHOWN:,}. The downloads have all {len(rows):,}.")
+
+
+def _table(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items | None) -> pd.DataFrame:
+    columns = compute.table_columns(workspace)
+    table = rows_table(pair, rows, columns, compute.cells(workspace), items.texts if items else None)
+    found = found_by(pair)
+    if found is not None:
+        places = pd.Index(found.ranking.rows).get_indexer(rows)
+        for side, name in enumerate(distinct_names((pair.source, pair.target))):
+            table[f"similarity in {name}"] = np.where(
+                places < 0, np.nan, found.ranking.similarities[places, side]
+            )
+    return table
+
+
+def _downloads(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items | None) -> None:
+    def csv() -> bytes:
+        return delimited(_table(workspace, pair, rows, items)).encode()
+
+    def parquet() -> bytes:
+        return _table(workspace, pair, rows, items).to_parquet(index=False)
+
+    for title, suffix, data, mime in (
+        ("Download CSV", "csv", csv, "text/csv"),
+        ("Download Parquet", "parquet", parquet, "application/vnd.apache.parquet"),
+    ):
+        st.download_button(
+            title,
+            data,
+            f"relscope-selection.{suffix}",
+            mime,
+            icon=":material/download:",
+            on_click="ignore",
+            help="All columns of the selected rows. In a script, `relcore.read_selection` reads it.",
+            key=f"selection.{suffix}",
+        )
+
+
+def _uses(
+    workspace: Workspace, pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None
+) -> None:
+    too_many = f"Takes at most {MOST_KEPT:,} rows" if len(rows) > MOST_KEPT else None
+    st.button(
+        "Keep these",
+        icon=":material/filter_alt:",
+        help=too_many or "A filter: all other rows turn grey",
+        disabled=bool(too_many),
+        on_click=session.edit_spec,
+        args=(f"keep {counted(len(rows), 'row')}", "look"),
+        kwargs={"filter": (*_others(workspace), Condition(SELECTED_ROWS, chosen))},
+        key="selection.keep",
+    )
+    st.button(
+        "Make a space of them",
+        icon=":material/crop:",
+        help=too_many or "Both spaces with only these rows, beside the whole ones",
+        disabled=bool(too_many) or len(rows) < 2,
+        on_click=session.guarded,
+        args=(_make_spaces, chosen),
+        key="selection.space",
+    )
+    if items and st.button(
+        "Embed these texts",
+        icon=":material/text_fields:",
+        help="Opens Data with these texts, to encode them with another model",
+        key="selection.embed",
+    ):
+        table = _table(workspace, pair, rows, items)
+        upload = _File("selected-texts.csv", delimited(table).encode())
+        st.session_state["data.kind"] = "Texts"
+        st.session_state["data.path"] = str(keep_upload(upload, session.uploads_folder()))
+        go(DATA)
+
+
+def _others(workspace: Workspace) -> tuple[Condition, ...]:
+    return tuple(one for one in workspace.look.filter if one.column != SELECTED_ROWS)
+
+
+def _make_spaces(chosen: tuple[str, ...]) -> None:
+    present = session.workspace()
+    source, target = (with_kept(end, chosen) for end in (present.source, present.target))
+    spaces = tuple(dict.fromkeys((*present.spaces, source, target)))
+    step = f"make a space of {counted(len(chosen), 'row')}"
+    session.become(step, replace(present, spaces=spaces, source=source, target=target))
+
+
+@dataclass(frozen=True)
+class _File:
+    """What `keep_upload` takes."""
+
+    name: str
+    content: bytes
+
+    def getbuffer(self) -> bytes:
+        return self.content
+
+
+def _classes(pair: Match, rows: np.ndarray) -> None:
+    """Draw the share of each class in the selection beside its share of all rows."""
+    labels, lines = pair.source.labels, []
+    names, counts = np.unique(labels[rows], return_counts=True)
+    for name, n in sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda one: -one[1])[:20]:
+        part = share(labels[rows] == name)
+        interval = f"{short(part.low, 2)} to {short(part.high, 2)}"
+        everywhere = float(np.mean(labels == name))
+        differs = not part.low <= everywhere <= part.high
+        cells = n, short(part.value, 2), interval, short(everywhere, 2), "●" if differs else ""
+        lines.append([name or "none", *cells])
+    columns = ["class", "rows", "share", "95 % interval", "share of all rows", "differs"]
+    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, height="content")
+    caption(
+        "Shares of the classes in the selection. ●: the interval (Wilson's) excludes the share of all rows."
+    )
