@@ -70,12 +70,15 @@ function moved(number, similar, id) {
   if (!shown) return;
   const rows = shown.querySelectorAll(":scope > div");
   if (number < 0) {
-    for (const row of rows) if (earlier.has(row)) row.innerHTML = earlier.get(row);
+    for (const row of rows) {
+      if (earlier.has(row)) row.replaceChildren(...earlier.get(row));
+      earlier.delete(row);
+    }
     return;
   }
   const row = rows[number];
   if (!row) return;
-  if (!earlier.has(row)) earlier.set(row, row.innerHTML);
+  if (!earlier.has(row)) earlier.set(row, [...row.childNodes].map((one) => one.cloneNode(true)));
   row.firstChild.textContent = `★${number + 1} ${id}`;
   row.querySelectorAll("em > i").forEach((bar, side) => {
     const share = 50 * clamp(similar[side], -1, 1);
