@@ -48,6 +48,7 @@ from relcore.migrate.adapters import adapt
 from relcore.migrate.estimators import Adapter
 from relcore.migrate.evaluate import OPTIONS, Bootstrap, JudgedQuery, QueryScores
 from relcore.migrate.migration import WORTH_A_CHANGE, MigrationResult
+from relcore.migrate.price import Need
 from relcore.runs.progress import silent
 from relcore.runs.store import Store
 from relcore.stores.index import BLOCK, StorePlace
@@ -378,10 +379,18 @@ def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: i
         "clear": [one.verdict.is_clear for one in halves],
         "contradicted": [contradicts(*halves), contradicts(*halves[::-1])],
         "covered": [
-            a.price.need.low <= b.price.need.rows <= a.price.need.high for a, b in (halves, halves[::-1])
+            one.low <= other.rows <= one.high
+            for a, b in (halves, halves[::-1])
+            for one, other in zip(needs(a), needs(b), strict=True)
         ],
-        "width": [(one.price.need.high - one.price.need.low) / one.price.need.rows for one in halves],
+        "width": [(one.high - one.low) / one.rows for half in halves for one in needs(half)],
+        "touched": [one.rows / half.price.n_rows for half in halves for one in needs(half)],
     }
+
+
+def needs(result: MigrationResult) -> list[Need]:
+    """What each number of candidates needs, from 20 to 200."""
+    return sorted((result.price.need, *result.price.others), key=lambda one: one.n_candidates)
 
 
 def contradicts(said: MigrationResult, other: MigrationResult) -> bool:
@@ -403,7 +412,8 @@ def rates_table(cells: pd.DataFrame) -> str:
     worse = cells[[gain[2] < 0 for gain in cells.gain]]
     within = better["cascade"] >= better["bridge"] - 0.005
     clear, contradicted = (np.array(cells[name].tolist()).ravel() for name in ("clear", "contradicted"))
-    covered = np.array(cells["covered"].tolist())
+    covered, touched, width = (np.array(cells[name].tolist()) for name in ("covered", "touched", "width"))
+    some = touched < 0.5
     lines = [
         "# What a migration's verdict, cascade and price are worth\n",
         f"`python -m benchmarks.migrate table`, {date.today()}: {len(cells):,} cells, {cells.collection.nunique()}"
@@ -415,7 +425,10 @@ def rates_table(cells: pd.DataFrame) -> str:
         f"- Clear verdicts from half of the queries: {clear.sum():,} of {len(clear):,}; contradicted by the other half:"
         f" {contradicted.sum():,}.",
         f"- Interval of the price from half of the log covers what the other half needs: {covered.sum():,} of"
-        f" {covered.size:,} ({covered.mean():.1%}).",
+        f" {covered.size:,} ({covered.mean():.1%}; N = 20, 50, 100, 200:"
+        f" {', '.join(f'{one:.1%}' for one in covered.reshape(len(cells), 2, -1).mean(axis=(0, 1)))}); where the"
+        f" half touches less than half of the corpus {covered[some].mean():.1%} of {some.sum():,}. Median width:"
+        f" {np.median(width):.0%} of the rows, there {np.median(width[some]):.0%}.",
         f"- Where the new model is clearly worse ({len(worse):,} cells), the cascade loses"
         f" {(worse['cascade'] - worse['keep']).mean():.3f} on average against keeping.\n",
         "| collection | cells, new model better | cascade ≥ bridge − .005 | covered | clear, contradicted |",
