@@ -1,4 +1,4 @@
-"""drawing_pad: a square to draw in with mouse, pen or finger."""
+"""Pictures made on the spot: drawn with mouse, pen or finger, or seen by a camera."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _PREFIX = "data:image/png;base64,"
-_mount = st.components.v2.component(
-    "relscope_drawing_pad",
-    css=(_HERE / "drawing_pad.css").read_text(encoding="utf-8"),
-    js=(_HERE / "drawing_pad.js").read_text(encoding="utf-8"),
+_mount, _mount_camera = (
+    st.components.v2.component(
+        f"relscope_{name}",
+        css=(_HERE / "drawing_pad.css").read_text(encoding="utf-8"),
+        js=(_HERE / f"{name}.js").read_text(encoding="utf-8"),
+    )
+    for name in ("drawing_pad", "camera")
 )
 
 
@@ -33,6 +36,20 @@ def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
     state = _mount(
         key=key, data={"label": label, "size": size}, default={"picture": ""}, on_picture_change=lambda: None
     )
+    picture = read_picture(state.picture)
+    return picture and picture.convert("L")
+
+
+def camera(key: str, label: str, size: int = 220) -> Image | None:
+    """What the camera of the browser's machine sees, `size` × `size` pixels, each time that the page has
+    answered the last picture; None until it is started.
+
+    Raises a SpaceError where the browser sent no picture.
+    """
+    count = f"{key}:answered"
+    st.session_state[count] = number = st.session_state.get(count, 0) + 1
+    data = {"label": label, "size": size, "answered": number}
+    state = _mount_camera(key=key, data=data, default={"picture": ""}, on_picture_change=lambda: None)
     return read_picture(state.picture)
 
 
@@ -43,6 +60,6 @@ def read_picture(sent: str | None) -> Image | None:
         content = base64.b64decode(str(sent).removeprefix(_PREFIX), validate=True)
     except (ValueError, binascii.Error) as error:
         raise SpaceError(
-            "drawing: expected a PNG from the browser, got something else; clear the pad and draw again"
+            "picture: expected a PNG from the browser, got something else; draw or start the camera again"
         ) from error
-    return decode_image(content, "drawing").convert("L")
+    return decode_image(content, "drawing")

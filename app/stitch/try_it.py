@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -13,16 +14,17 @@ import numpy as np
 import streamlit as st
 
 from app import compute, exports, messages
-from app.components.drawing_pad import drawing_pad
+from app.components.drawing_pad import camera, drawing_pad
 from app.encode.ready import encoders
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html, plain_name
 from app.widgets import space_name
+from relcore.base.access import shared
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.dataset import Dataset
-from relcore.encoders.images import decode_image, look_of, made_like, png_thumbnail
+from relcore.encoders.images import decode_image, look_of, made_like, png_thumbnail, strokes_of
 from relcore.figures.charts import Matrices, name_of
 from relcore.figures.style import Theme, text_on
 from relcore.spaces.space import LatentSpace
@@ -116,6 +118,8 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None)
 def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     look = _look(dataset.digest, dataset)
     sources = {"test": "Test"} | ({"draw": "Draw"} if look.on_dark else {}) | {"upload": "Upload"}
+    if not shared():  # the camera is that of the browser's machine, which is this one
+        sources |= {"camera": "Camera"}
     source = segments("Picture", sources, "stitch.try-way")
     if source == "test":
         n = len(stitching.split.test)
@@ -127,6 +131,16 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         if picture is None:
             st.caption("Draw a picture. Every pair answers when you lift the pen.")
             return None
+    elif source == "camera":
+        held = "a digit, written thickly on paper," if look.on_dark else "something"
+        picture, name = camera("stitch.try-camera", "What the camera sees"), "camera"
+        st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
+        if picture is None:
+            return None
+        with suppress(SpaceError):  # nothing stands out yet
+            seen = strokes_of(picture) if look.on_dark else picture
+            return _shown(Item(made_like(seen, look, name)), "As the encoders see it")
+        return None
     else:
         kinds = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
         file = st.file_uploader("A picture", type=kinds, key="stitch.try-upload")

@@ -176,6 +176,27 @@ def look_of(dataset: Dataset) -> Look:
     return Look(mode, size, on_dark=True, extent=float(np.median(sides)) / max(size) if sides else 1.0)
 
 
+_LEAST_INK = 0.15  # of the paper's light that ink takes away
+
+
+def strokes_of(photo: Image) -> Image:
+    """Dark strokes on light paper in a photo as light strokes on black, where the light on the paper varies
+    smoothly: the paper is a polynomial of degree two, fitted to what is not darker than the last fit.
+    """
+    from PIL import Image, ImageFilter
+
+    grey = np.asarray(photo.convert("L").filter(ImageFilter.BoxBlur(1)), dtype=np.float64)
+    y, x = (axis.ravel() for axis in np.mgrid[-1 : 1 : grey.shape[0] * 1j, -1 : 1 : grey.shape[1] * 1j])
+    terms, seen = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=1), grey.ravel()
+    paper = np.ones(len(seen), dtype=bool)
+    for _ in range(6):
+        light = terms @ np.linalg.lstsq(terms[paper][::16], seen[paper][::16], rcond=None)[0]
+        paper = seen >= (1 - _LEAST_INK / 2) * light
+    ink = 1 - seen / np.maximum(light, 1)
+    ink = np.where(ink < _LEAST_INK, 0, ink / max(float(np.quantile(ink, 0.98)), _LEAST_INK))
+    return Image.fromarray((255 * ink.clip(0, 1)).astype(np.uint8).reshape(grey.shape))
+
+
 def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     """The picture in the mode and size of a dataset; strokes become light on dark, cut out and centred.
 

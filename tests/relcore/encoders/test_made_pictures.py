@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
+from sklearn.datasets import load_digits
 
+from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.images import Look, look_of, made_like
+from relcore.encoders.images import Look, look_of, made_like, strokes_of
 
 
 @pytest.fixture
@@ -35,3 +37,33 @@ def test_dark_on_light_and_light_on_dark_become_the_same_wherever_they_are_drawn
     assert first.shape == (8, 8)
     assert first.max() == 255
     assert first[3, 3] < 100  # a frame, empty inside
+
+
+def test_digits_on_paper_in_uneven_light_are_read_as_their_scans_are():
+    """Photos made of scans: dark ink, paper that is twice as bright at one side, noise. By the nearest other scan."""
+    digits, rng = load_digits(), np.random.default_rng(0)
+    look, tested = (
+        Look("L", (8, 8), on_dark=True, extent=1.0),
+        rng.choice(len(digits.data), 60, replace=False),
+    )
+    others = np.setdiff1d(np.arange(len(digits.data)), tested)
+    light = np.linspace(110, 230, 220)[None, :] + np.linspace(-15, 15, 220)[:, None]
+    right = []
+    for row in tested:
+        ink = Image.fromarray((digits.images[row] * 255 / 16).astype(np.uint8)).resize((120, 120))
+        cover = np.zeros((220, 220))
+        cover[50:170, 40:160] = np.asarray(ink) / 255
+        photo = light * (1 - 0.8 * cover) + rng.normal(size=cover.shape) * 4
+        seen = made_like(strokes_of(Image.fromarray(photo.clip(0, 255).astype(np.uint8))), look)
+        pixels = np.asarray(seen, dtype=float).ravel() * 16 / 255
+        nearest = others[((digits.data[others] - pixels) ** 2).sum(axis=1).argmin()]
+        right.append(digits.target[nearest] == digits.target[row])
+    assert np.mean(right) >= 0.85
+
+
+def test_an_empty_paper_has_no_strokes():
+    light = np.linspace(110, 230, 220)[None, :] + np.random.default_rng(0).normal(size=(220, 220)) * 4
+    with pytest.raises(SpaceError, match="something drawn that stands out"):
+        made_like(
+            strokes_of(Image.fromarray(light.clip(0, 255).astype(np.uint8))), Look("L", (8, 8), True, 1.0)
+        )
