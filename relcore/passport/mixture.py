@@ -1,0 +1,215 @@
+"""Whether a collection holds vectors of two models: do its two most unlike parts share their short axes?
+
+Topics, languages and duplicates move the long axes of a space. The axes that a model hardly uses are the same
+for all its texts. So rows are parted where Gaussians fit best, and the variances of one part are compared
+along the axes of the other: log variances rise together (slope 1) within a model, and not at all (slope 0) in
+other coordinates. Rows are parted by every other dimension and compared on the rest: an axis on which rows were
+chosen says nothing about them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from relcore.base.rows import Rows, row_blocks, unit_rows
+from relcore.engine.engine import Engine
+
+LEAST = 20  # rows of a part: fewer have no variances to speak of
+FITTED = 20_000  # rows that a fit looks at
+_STARTED, _FROM = 5000, 4000  # rows that starts are chosen on; rows that a Gaussian is fitted on
+_LONG = 30  # axes on which rows are first grouped
+_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # times that groups are halved; starts that are settled; steps of each
+_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # of the rows with the most on short axes, each a start
+_SETTLED = 1e-3  # of the rows may still change sides
+_SHORTEST = 0.01  # of the median variance: what is shorter counts as this, such as dimensions that are unused
+_SIDED = 2  # rows per dimension from which a part has axes of its own
+
+
+class Slope(NamedTuple):
+    """How far two parts share their axes: 1 as within a model, 0 in other coordinates; with the upper end of
+    its 95 % interval over the `axes`."""
+
+    value: float
+    high: float
+    axes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The two parts of a collection that share their axes least.
+
+    Attributes
+    ----------
+    slope : Slope
+    log_ratio : (n,) float32
+        How much likelier a row is in the smaller part, as a logarithm: above 0 it is counted there.
+    fitted : int
+        Rows that were looked at to find the parts.
+    """
+
+    slope: Slope
+    log_ratio: np.ndarray
+    fitted: int
+
+    @property
+    def smaller(self) -> np.ndarray:
+        """Which rows (n,) are in the smaller part."""
+        return self.log_ratio > 0
+
+
+class _Gaussian(NamedTuple):
+    mean: np.ndarray
+    whitening: np.ndarray
+    log_scale: float
+
+    @classmethod
+    def of(cls, X: np.ndarray, rng: np.random.Generator) -> _Gaussian:
+        """Of rows (n, d), or of some of them; the covariance is shrunk to a multiple of the identity."""
+        X = X if len(X) <= _FROM else X[rng.choice(len(X), _FROM, replace=False)]
+        (n, d), (mean, covariance) = X.shape, _covariance(X)
+        shrinking = max(0.02, d / (d + 2 * n))
+        covariance = (1 - shrinking) * covariance
+        covariance[np.diag_indices(d)] += shrinking * np.trace(covariance) / d / (1 - shrinking) + 1e-9
+        root = np.linalg.cholesky(covariance)
+        return cls(mean, np.linalg.inv(root).T.astype(np.float32), float(np.log(root.diagonal()).sum()))
+
+    def log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        """(n,), up to a constant of the dimension."""
+        white = Engine().map_rows(X, self.whitening, mean=self.mean.astype(np.float32))
+        return -0.5 * np.vecdot(white, white) - np.float32(self.log_scale)
+
+
+class _Pair(NamedTuple):
+    """A Gaussian for each part, and the logarithm of the second part's odds."""
+
+    first: _Gaussian
+    second: _Gaussian
+    odds: float
+
+    @classmethod
+    def of(cls, X: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> _Pair:
+        share = second.mean()
+        first, other = _Gaussian.of(X[~second], rng), _Gaussian.of(X[second], rng)
+        return cls(first, other, float(np.log(share / (1 - share))))
+
+    def log_ratio(self, X: np.ndarray) -> np.ndarray:
+        return self.second.log_likelihood(X) - self.first.log_likelihood(X) + np.float32(self.odds)
+
+
+def _covariance(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    moments = Engine().moments(X)
+    return moments.means[0], moments.products / max(1, moments.n - 1)
+
+
+def halves(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Unit rows (n, d) by their even and by their odd dimensions. Columns are no axes of the rows, so that
+    nothing of one half is chosen by the other."""
+    units = unit_rows(np.asarray(X))
+    return np.ascontiguousarray(units[:, ::2]), np.ascontiguousarray(units[:, 1::2])
+
+
+def shared_axes(A: np.ndarray, B: np.ndarray, rng: np.random.Generator) -> Slope:
+    """How far rows B (m, d) vary along the axes of rows A (n, d) as A does. Axes come from one half of A, its
+    variances from the other."""
+    order, half = rng.permutation(len(A)), len(A) // 2
+    _, axes = Engine().eigh(_covariance(A[order[:half]])[1])
+    sides = (A[order[half:]], B)
+    variances = [Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64) for rows in sides]
+    a, b = (np.log(np.maximum(one, max(_SHORTEST * np.median(one), 1e-12))) for one in variances)
+    x, y, k = a - a.mean(), b - b.mean(), len(a)
+    slope = float(x @ y / max(x @ x, 1e-12))
+    error = float(np.sqrt(np.square(y - slope * x).sum() / max(1, k - 2) / max(x @ x, 1e-12)))
+    return Slope(slope, slope + 1.96 * error, k)
+
+
+def between(X: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> Slope:
+    """`shared_axes` of two parts of the rows, by the axes of the larger one; by both if the smaller has rows
+    enough, and then the higher."""
+    A, B = X[~second], X[second]
+    A, B = (A, B) if len(A) >= len(B) else (B, A)
+    slope = shared_axes(A, B, rng)
+    return max(slope, shared_axes(B, A, rng)) if len(B) >= _SIDED * X.shape[1] else slope
+
+
+def parts_of(X: Rows, random_state: int = 0) -> Parts:
+    """The two parts of rows (n, d), n ≥ 2 × `LEAST`, that share their axes least."""
+    rng = np.random.default_rng((random_state, 40))
+    n = len(X)
+    some = np.sort(rng.choice(n, FITTED, replace=False)) if n > FITTED else np.arange(n)
+    even, odd = halves(X[some])
+    starts = _starts(even, rng)
+    order = sorted(range(len(starts)), key=lambda place: between(odd, starts[place], rng).high)
+    if not order:
+        return Parts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
+    best, second = _apart(even, odd, [starts[place] for place in order[:_KEPT]], rng)
+    # The same parts, now by the odd dimensions and compared on the even ones: the higher slope counts.
+    other, again = _apart(odd, even, [second], rng)
+    best = max(best, other, key=lambda one: one.high)
+    models = _Pair.of(even, second, rng), _Pair.of(odd, again, rng)
+    ratio = np.empty(n, np.float32)
+    for block in row_blocks(n):
+        sides = halves(X[block])
+        ratio[block] = sum(model.log_ratio(side) for model, side in zip(models, sides, strict=True))
+    return Parts(best, ratio if np.mean(ratio > 0) <= 0.5 else -ratio, len(some))
+
+
+def _starts(X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Ways (n,) to part the rows: between two groups of them, and those that have the most on short axes."""
+    n, found = len(X), []
+    some = X if n <= _STARTED else X[rng.choice(n, _STARTED, replace=False)]
+    models = [_Gaussian.of(some[rows], rng) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
+    likely = [model.log_likelihood(X) for model in models]
+    found += [second > first for first, second in combinations(likely, 2)]
+    mean, covariance = _covariance(some)
+    values, axes = Engine().eigh(covariance)
+    short = slice(0, 3 * X.shape[1] // 4)
+    weights = axes[:, short] / np.sqrt(np.maximum(values[short], _SHORTEST * np.median(values)))
+    places = Engine().map_rows(X, weights, mean=mean.astype(np.float32))
+    order = np.argsort(-np.vecdot(places, places))
+    for share in _SHARES:
+        part = np.zeros(n, bool)
+        part[order[: round(share * n)]] = True
+        found.append(part)
+    return [part for part in found if LEAST <= np.count_nonzero(part) <= n - LEAST]
+
+
+def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
+    """Rows halved again and again by 2-means on their longest axes."""
+    if not levels or len(rows) < 6 * LEAST:
+        return [rows]
+    part = X[rows]
+    mean, covariance = _covariance(part)
+    places = Engine().map_rows(part, Engine().eigh(covariance)[1][:, -_LONG:], mean=mean.astype(np.float32))
+    side = places[:, -1] > np.median(places[:, -1])
+    for _ in range(15):
+        if not 3 * LEAST <= np.count_nonzero(side) <= len(rows) - 3 * LEAST:
+            return [rows]
+        first, second = places[side].mean(axis=0), places[~side].mean(axis=0)
+        now = places @ (first - second) > (first @ first - second @ second) / 2
+        if np.array_equal(now, side):
+            break
+        side = now
+    return [*_groups(X, rows[side], levels - 1), *_groups(X, rows[~side], levels - 1)]
+
+
+def _apart(
+    X: np.ndarray, other: np.ndarray, starts: list[np.ndarray], rng: np.random.Generator
+) -> tuple[Slope, np.ndarray]:
+    """The lowest slope between two parts on the `other` dimensions, and the parts: rows go to where they are
+    likelier by X, again and again until few still do."""
+    found = []
+    for start in starts:
+        part = start
+        for _ in range(_STEPS):
+            found.append((between(other, part, rng), part))
+            now = _Pair.of(X, part, rng).log_ratio(X) > 0
+            changed = np.count_nonzero(now != part)
+            if not LEAST <= np.count_nonzero(now) <= len(X) - LEAST or changed <= _SETTLED * len(X):
+                break
+            part = now
+    # Not the last: a small part of another model grows on by rows that are rare in both.
+    return min(found, key=lambda one: one[0].high)
