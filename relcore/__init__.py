@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equ
         migrate as migrate,
         starting_models as starting_models,
     )
+    from relcore.passport.check import check as check
     from relcore.passport.passport import Passport as Passport
     from relcore.represent.anchors import select_anchors as select_anchors
     from relcore.represent.similarity import RelativeProjection as RelativeProjection
@@ -126,6 +127,7 @@ _MODULES = {
     "angular_shape": "scores.measures",
     "bootstrap_anchors": "linking.bootstrap",
     "bundled_results": "runs.entries",
+    "check": "passport.check",
     "chart_exportable": "figures.export",
     "cknna": "scores.measures",
     "cycle_knn": "scores.measures",

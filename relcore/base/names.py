@@ -512,6 +512,7 @@ FIGURES = {
     "cascade-price": Named("", ".migrate.charts:CascadePrice"),
     "threshold-change": Named("", ".migrate.charts:ThresholdScores"),
     "passport": Named("", ".passport.charts:PassportChart"),
+    "check": Named("", ".passport.charts:CheckChart"),
     "bootstrap": Named("", ".linking.spec:BootstrapRounds"),
     "bootstrap-scores": Named("", ".linking.spec:BootstrapScores"),
 }

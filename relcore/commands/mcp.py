@@ -31,6 +31,7 @@ TOOLS: dict[str, dict[str, str]] = {
     "migrate": {},
     "drift": {},
     "passport": {"verb": "check"},
+    "check": {},
     "link": {},
 }
 _OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # what the server decides

@@ -36,6 +36,7 @@ COMMANDS = {
     "link": "find rows of two spaces that are the same thing, from a few known pairs or from none",
     "universe": "bring several spaces into one by one map each, add a space to it, or map rows",
     "passport": "publish anchors with their vectors, check what became of them, or bridge two models by them",
+    "check": "tell whether a collection of vectors was made by one model or by two",
     "study": "run or resume a study; without a name, list all studies",
     "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
     "figure": "draw a figure again from its recipe",

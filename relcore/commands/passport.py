@@ -70,6 +70,11 @@ class PassportOptions:
     limit: int | None = setting(
         None, low=FEWEST, help="Of make --pictures: at most N, the first or equally many of each class."
     )
+    fingerprint: tuple[str, ...] = setting(
+        (),
+        metavar="SPACE,SPACE,SPACE",
+        help="Of make: vectors of three domains or more by the same model, by which check --known names it.",
+    )
     encoder: str = setting(
         None,
         metavar="MODEL",
@@ -113,6 +118,9 @@ def run(options: argparse.Namespace) -> Report:
         return _bridge(options)
     need_suffix(options.output, [SUFFIX])
     passport = _made(options)
+    if options.fingerprint:
+        domains = [load(space_spec(name), again=True).vectors for name in options.fingerprint]
+        passport = passport.with_fingerprint(domains)
     passport.save(options.output)
     n, d = passport.vectors.shape
     model = passport.card.model or "a model without name"

@@ -1,4 +1,4 @@
-"""The figure of a check, and the tasks of the page: embed the anchors, and name a recipe."""
+"""The figures of both checks, and the tasks of the page: embed the anchors, and name a recipe."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, Task, load_all
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
+from relcore.maps.reduction import ReductionSpec, principal_map
+from relcore.passport.check import Checked, CheckRows
 from relcore.passport.passport import (
     Passport,
     check,
@@ -142,3 +144,42 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
         note=note,
         alt=f"Scatter plot of {n:,} anchors. {change.sentence}",
     )
+
+
+_DRAWN = 3000  # rows of a map
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckChart(Recipe):
+    """The map of a checked space: its two longest axes, with the rows that are ranked first in a colour.
+    `trusted` are rows of the right model."""
+
+    figure: ClassVar[str] = "check"
+
+    space: SpaceSpec
+    trusted: SpaceSpec | None = None
+    digests: tuple[str, ...] = ()
+    check: CheckRows = CheckRows()
+
+    def draw(self, result: tuple[LatentSpace, Checked] | None = None) -> Exportable:
+        if result is None:
+            spaces = load_all((self.space, *filter(None, [self.trusted])), self.digests, self.figure)
+            result = spaces[0], self.check.run(spaces)
+        return chart_exportable(map_of(*result), self.to_json(), "relscope-check")
+
+
+def map_of(space: LatentSpace, checked: Checked) -> Lines:
+    """A map of unit rows, a random sample of at most 3,000, coloured by what `check` ranks first."""
+    drawn = np.sort(np.random.default_rng(0).permutation(len(space))[:_DRAWN])
+    places, _ = principal_map(unit_rows(np.asarray(space.vectors[drawn])), ReductionSpec())
+    first = checked.first
+    groups = {"the other rows": ~first[drawn], checked.of_first: first[drawn]}
+    ids = space.ids[drawn]
+    lines = tuple(
+        Line(name, *places[some].T, labels=[f"{one:.80}" for one in ids[some]])
+        for name, some in groups.items()
+        if some.any()
+    )
+    note = f"{len(drawn):,} of {len(space):,} rows. {checked.headline}"
+    alt = f"Scatter plot of {len(drawn):,} rows on their two longest axes. {checked.sentence}"
+    return Lines(lines, "longest axis", "second axis", kind="points", note=note, alt=alt)

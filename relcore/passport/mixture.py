@@ -2,9 +2,9 @@
 
 Topics, languages and duplicates move the long axes of a space. The axes that a model hardly uses are the same
 for all its texts. So rows are parted where Gaussians fit best, and the variances of one part are compared
-along the axes of the other: log variances rise together (slope 1) within a model, and not at all (slope 0) in
-other coordinates. Rows are parted by every other dimension and compared on the rest: an axis on which rows were
-chosen says nothing about them.
+along the axes of the other: log variances rise together (slope 1) within a model, and not at all (slope 0)
+in other coordinates. Rows are parted by every other dimension and compared on the rest: an axis on which rows
+were chosen is no evidence about them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import numpy as np
 
 from relcore.base.rows import Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine
+from relcore.spaces.space import row_hashes
 
+MIXED, SUSPECTED = 0.2, 0.28  # of the upper end of a slope, see benchmarks/check_rates.md
 LEAST = 20  # rows of a part: fewer have no variances to speak of
 FITTED = 20_000  # rows that a fit looks at
 _STARTED, _FROM = 5000, 4000  # rows that starts are chosen on; rows that a Gaussian is fitted on
@@ -26,6 +28,8 @@ _GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # times that groups are halved; starts tha
 _SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # of the rows with the most on short axes, each a start
 _SETTLED = 1e-3  # of the rows may still change sides
 _SHORTEST = 0.01  # of the median variance: what is shorter counts as this, such as dimensions that are unused
+_SHRUNK = 0.02  # of the mean: the least mean square along a short axis, of which few rows tell too little
+_MANY = 10  # rows per dimension that tell the squares themselves
 _SIDED = 2  # rows per dimension from which a part has axes of its own
 
 
@@ -59,6 +63,34 @@ class Parts:
     def smaller(self) -> np.ndarray:
         """Which rows (n,) are in the smaller part."""
         return self.log_ratio > 0
+
+
+class ShortAxes(NamedTuple):
+    """The axes (d, c) that a model hardly uses, with its mean squares (c,) along them: the shortest of the
+    second moment of unit rows. They are the same for all texts of a model."""
+
+    axes: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def of(cls, *samples: np.ndarray, most: int | None = None) -> ShortAxes:
+        """Of samples of rows (n, d), such as domains, which count alike; at most half of the axes."""
+        moments = [units.T @ units / len(units) for units in map(unit_rows, map(np.asarray, samples))]
+        values, axes = Engine().eigh(np.mean(moments, axis=0))
+        count = min(most or len(values), len(values) // 2)
+        few = sum(map(len, samples)) < _MANY * len(values)
+        floor = _SHRUNK * values.mean() if few else 1e-9
+        return cls(axes[:, :count].astype(np.float32), np.maximum(values[:count], floor).astype(np.float32))
+
+    def energy(self, X: Rows) -> np.ndarray:
+        """Mean square of unit rows (n, d) along the axes, 1 as within the sample: (n,) float32."""
+        return np.square(Engine().map_rows(X, self.axes / np.sqrt(self.squares), unit=True)).mean(axis=1)
+
+    def distance(self, X: Rows) -> float:
+        """How far rows (n, d) are from the model: the mean over axes of log(mean square ÷ the model's); 0 for
+        the model's own."""
+        squares = np.square(Engine().map_rows(X, self.axes, unit=True)).mean(axis=0, dtype=np.float64)
+        return float(np.log(np.maximum(squares, 1e-12) / self.squares).mean())
 
 
 class _Gaussian(NamedTuple):
@@ -135,13 +167,18 @@ def between(X: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> Slop
     return max(slope, shared_axes(B, A, rng)) if len(B) >= _SIDED * X.shape[1] else slope
 
 
-def parts_of(X: Rows, random_state: int = 0) -> Parts:
-    """The two parts of rows (n, d), n ≥ 2 × `LEAST`, that share their axes least."""
+def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -> Parts:
+    """The two parts of rows (n, d), n ≥ 2 × `LEAST`, that share their axes least. Rows that are most `unlike`
+    a trusted sample (n,) are tried as a part, too."""
     rng = np.random.default_rng((random_state, 40))
     n = len(X)
     some = np.sort(rng.choice(n, FITTED, replace=False)) if n > FITTED else np.arange(n)
-    even, odd = halves(X[some])
-    starts = _starts(even, rng)
+    rows = np.asarray(X[some])
+    # Equal rows, and rows of one number, vary along no axis.
+    distinct = ~(row_hashes(rows).duplicated().to_numpy() | (rows == rows[:, :1]).all(axis=1))
+    some = some[distinct]
+    even, odd = halves(rows[distinct])
+    starts = _starts(even, rng) + ([] if unlike is None else _highest(unlike[some]))
     order = sorted(range(len(starts)), key=lambda place: between(odd, starts[place], rng).high)
     if not order:
         return Parts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
@@ -158,7 +195,7 @@ def parts_of(X: Rows, random_state: int = 0) -> Parts:
 
 
 def _starts(X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Ways (n,) to part the rows: between two groups of them, and those that have the most on short axes."""
+    """Parts (n,) to begin with: between two groups of the rows, and rows that have the most on short axes."""
     n, found = len(X), []
     some = X if n <= _STARTED else X[rng.choice(n, _STARTED, replace=False)]
     models = [_Gaussian.of(some[rows], rng) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
@@ -169,12 +206,17 @@ def _starts(X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     short = slice(0, 3 * X.shape[1] // 4)
     weights = axes[:, short] / np.sqrt(np.maximum(values[short], _SHORTEST * np.median(values)))
     places = Engine().map_rows(X, weights, mean=mean.astype(np.float32))
-    order = np.argsort(-np.vecdot(places, places))
-    for share in _SHARES:
-        part = np.zeros(n, bool)
-        part[order[: round(share * n)]] = True
-        found.append(part)
+    found += _highest(np.vecdot(places, places))
     return [part for part in found if LEAST <= np.count_nonzero(part) <= n - LEAST]
+
+
+def _highest(values: np.ndarray) -> list[np.ndarray]:
+    """Parts (n,) of the rows with the highest values, of each of `_SHARES`."""
+    order, found = np.argsort(-values), []
+    for size in (round(share * len(values)) for share in _SHARES):
+        if size >= LEAST:
+            found.append(np.isin(np.arange(len(values)), order[:size]))
+    return found
 
 
 def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:

@@ -28,6 +28,7 @@ from relcore.base.sealed import checked_tensors, damaged, sealed
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.engine.engine import thin_svd
+from relcore.passport.mixture import ShortAxes
 from relcore.runs.progress import silent
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import shared_ids
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 
     from relcore.encoders.transformers import PretrainedText
 
-KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 1
+KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2  # 2 has a fingerprint
+FINGERPRINT, DOMAINS = 48, 3  # axes, and samples of them at least
 FEWEST, ENOUGH, MOST = 8, 32, 4096  # anchors
 ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
@@ -68,6 +70,9 @@ class _Header:
 class Passport:
     """n anchors by id (usually texts), with `vectors` (n, d) float32 and the card of their model.
 
+    The `fingerprint`, where there is one, has the 48 axes that the model uses least, from three domains or
+    more: `relcore.check` names the model of a collection by it.
+
     Examples
     --------
     >>> import numpy as np
@@ -81,6 +86,7 @@ class Passport:
     ids: tuple[str, ...]
     vectors: np.ndarray
     card: PassportCard = PassportCard()
+    fingerprint: ShortAxes | None = None
 
     def __post_init__(self) -> None:
         n = len(self.vectors)
@@ -113,13 +119,26 @@ class Passport:
     def space(self) -> LatentSpace:
         return LatentSpace(self.vectors, self.ids, name=self.card.model or "passport")
 
+    def with_fingerprint(self, domains: Sequence[np.ndarray]) -> Passport:
+        """This passport with the fingerprint of rows (n, d) of three domains or more."""
+        if len(domains) < DOMAINS or {rows.shape[1] for rows in domains} != {self.vectors.shape[1]}:
+            got = ", ".join(f"{len(rows):,} × {rows.shape[1]}" for rows in domains) or "none"
+            raise SpaceError(
+                f"fingerprint: expected vectors of {DOMAINS} domains or more, as wide as the anchors, got"
+                f" {got}; embed other texts with the same model, too"
+            )
+        return replace(self, fingerprint=ShortAxes.of(*domains, most=FINGERPRINT))
+
     def to_bytes(self) -> bytes:
         """The file; equal passports give equal bytes."""
         anchors = "\n".join(self.ids).encode()
         vectors = np.ascontiguousarray(self.vectors, "<f4")
         tensors = {"vectors": vectors, "gram": self.gram, "ids": np.frombuffer(anchors, np.uint8)}
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
-        return sealed(tensors, KEY, _Header(LAYOUT, self.card, stored_dtype(self.vectors), *digests))
+        if self.fingerprint is not None:
+            tensors |= {name: np.ascontiguousarray(part) for name, part in self.fingerprint._asdict().items()}
+        layout = LAYOUT if self.fingerprint is not None else 1  # earlier versions read a passport without
+        return sealed(tensors, KEY, _Header(layout, self.card, stored_dtype(self.vectors), *digests))
 
     def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
         """What became of the anchors; see the function `check`."""
@@ -137,7 +156,8 @@ class Passport:
         path = expanded(path)
         header, tensors = checked_tensors(path, KEY, _Header, LAYOUT, "a passport")
         kinds = {name: (tensor.dtype.kind, tensor.ndim) for name, tensor in tensors.items()}
-        if kinds != {"vectors": ("f", 2), "gram": ("f", 2), "ids": ("u", 1)}:
+        plain = {"vectors": ("f", 2), "gram": ("f", 2), "ids": ("u", 1)}
+        if kinds not in (plain, plain | {"axes": ("f", 2), "squares": ("f", 1)}):
             raise damaged(path.name, "the tensors vectors, gram and ids", quote(sorted(kinds)) or "none")
         vectors, anchors = tensors["vectors"], tensors["ids"].tobytes()
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
@@ -150,7 +170,14 @@ class Passport:
         n, d = vectors.shape
         if len(ids) != n or tensors["gram"].shape != (n, n) or not d:
             raise damaged(path.name, f"{n:,} anchors and a Gram matrix of them", f"{len(ids):,} ids")
-        return cls.of(LatentSpace(vectors, ids, name=path.name), header.card)
+        passport = cls.of(LatentSpace(vectors, ids, name=path.name), header.card)
+        if "axes" not in tensors:
+            return passport
+        fingerprint = ShortAxes(tensors["axes"], tensors["squares"])
+        sound = fingerprint.axes.shape == (d, len(fingerprint.squares)) and len(fingerprint.squares) > 0
+        if not sound or not (np.isfinite(fingerprint.axes).all() and (fingerprint.squares > 0).all()):
+            raise damaged(path.name, f"a fingerprint of axes with {d:,} numbers", "another one")
+        return replace(passport, fingerprint=fingerprint)
 
 
 def picture_anchors(images: Iterable[Image]) -> list[str]:

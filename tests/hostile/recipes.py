@@ -52,6 +52,7 @@ NEWER = {
         "new": _FILE,
         "anchors": ["a", "b"],
     },
+    "check": {"figure": "check", "space": _FILE, "trusted": _FILE, "check": {"random_state": 1}},
     "drift-series": {
         "figure": "drift-series",
         "spaces": [_FILE, _FILE],

@@ -46,6 +46,7 @@ from relcore import (
     bootstrap_anchors,
     bundled_results,
     chart_exportable,
+    check,
     cknna,
     cycle_knn,
     drift,
@@ -86,6 +87,7 @@ from relcore.linking.bootstrap import BootstrapResult
 from relcore.linking.link import Linked
 from relcore.migrate.migration import MigrationResult
 from relcore.panes.widget import PanesWidget
+from relcore.passport.check import Checked
 from relcore.passport.passport import Change
 from relcore.runs.entries import BundledResults
 from relcore.scores.score import ChanceLevel
@@ -157,6 +159,7 @@ assert_type(invert(space, X, ["a"], InversionSpec(method="ridge")), Inversion)
 assert_type(migrate(space, X, spec=Migration(adapter="ridge")), MigrationResult)
 assert_type(adapters.load("bridge").transform(X), np.ndarray)
 assert_type(Passport.of(space).check(X), Change)
+assert_type(check(X, trusted=space, known=[Passport.of(space)]), Checked)
 specs = assert_type(example_spaces("digits", bundled_results())[0], list[SpaceSpec])
 assert_type((bundled_results(), specs[0].load()), tuple[BundledResults, LatentSpace])
 assert_type(starting_models(bundled_results()), tuple[SpaceSpec, SpaceSpec] | None)

@@ -25,6 +25,7 @@ ASKED = {
     "migrate": ({"old": "first.npz", "new": "second.npz", "curve": False}, ["migrate", "first.npz", "second.npz", "--no-curve"]),
     "drift": ({"old": "first.npz", "new": "second.npz"}, ["drift", "first.npz", "second.npz"]),
     "passport": ({"files": ["card.safetensors", "second.npz"]}, ["passport", "check", "card.safetensors", "second.npz"]),
+    "check": ({"space": "first.npz", "trusted": "second.npz"}, ["check", "first.npz", "--trusted", "second.npz"]),
     "link": ({"source": "first.npz", "target": "second.npz", "pairs": "40", "hide": True}, ["link", "first.npz", "second.npz", "--pairs", "40", "--hide"]),
 }  # fmt: skip
 
@@ -42,7 +43,7 @@ def test_the_schema_of_a_tool_is_that_of_its_command():
 def test_no_tool_offers_to_write_a_file():
     """Every argument of every tool, against all that commands write."""
     offered = {name: set(mcp.schema_of(name)["properties"]) for name in mcp.TOOLS}
-    assert not {"output", "recipe", "export", "plan", "store", "scheduler", "format"} & set.union(
+    assert not {"output", "recipe", "export", "plan", "repair", "store", "scheduler", "format"} & set.union(
         *offered.values()
     )
     assert "verb" not in offered["passport"]

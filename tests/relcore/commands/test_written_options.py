@@ -23,6 +23,7 @@ CALLS = {
     "link": ["link", "first.npz", "second.npz", "--pairs", "40", "--hide"],
     "universe": ["universe", "first.npz", "second.npz"],
     "passport": ["passport", "check", "card.safetensors", "second.npz"],
+    "check": ["check", "first.npz"],
     "study": ["study"],
     "migrate": ["migrate", "first.npz", "second.npz", "--no-curve"],
     "figure": ["figure", "recipe.json", "-o", "made.csv"],

@@ -1,0 +1,462 @@
+"""``python -m benchmarks.check_rates FOLDER``: how often `check` finds two models in one collection, and when
+there is one.
+
+FOLDER has arrays of float16: sentence vectors of one model in `L6.npy` (n, d), the same texts by other models
+in `NAME.npy` with their rows in `NAME.rows.npy`, and `rows.json` with the source and the length of each text.
+Word vectors are the bundled ones. Each line of `--out` is one draw; `--table` makes check_rates.md of them. Parts:
+
+controls   one model, ten kinds; the thresholds were chosen on the kinds of `CALIBRATED` alone
+detection  two models, by pair, share and size
+trusted    rows of another model ranked by 200 trusted rows of another source
+repair     recall@10 before and after the smaller part is mapped
+exposure   what a stranger with leaked pairs learns (the study `exposure`)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "plugins" / "studies"))
+
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
+from relcore.base.rows import unit_rows
+from relcore.encoders.words import load_words
+from relcore.passport.mixture import MIXED, SUSPECTED, ShortAxes, parts_of
+from relcore.passport.repair import mapped
+from relcore.spaces.matching import match
+
+TABLE = Path(__file__).with_name("check_rates.md")
+SENTENCES, WORDS = "L6", ("word2vec-novels", "fasttext-novels")
+FAMILIES = {
+    SENTENCES: 20,
+    "para": 12,
+    "L5": 4,
+    "L3": 4,
+    "mean": 8,
+    **dict.fromkeys(WORDS, 12),
+}  # draws a kind
+CALIBRATED = ("one topic", "two topics", "small topic", "words among texts")
+KINDS = (
+    *CALIBRATED,
+    "two languages",
+    "exact duplicates",
+    "near duplicates",
+    "lengths",
+    "sources",
+    "few rows",
+)
+OTHERS = ("rotated", "para", "L5", "L3", "cls", "query", "words")
+SHARES, SIZES = (0.5, 0.1, 0.02, 0.01), (2500, 20_000)
+
+
+@cache
+def inputs(folder: str) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], np.ndarray, np.ndarray]:
+    """Name → vectors and the numbers of their texts; the source of each text, and its length."""
+    told = json.loads((Path(folder) / "rows.json").read_text(encoding="utf-8"))
+    sources, sizes = np.array(told["source"]), np.array(told["length"])
+    found = {}
+    for path in Path(folder).glob("*.npy"):
+        if not path.name.endswith(".rows.npy"):
+            rows, numbers = np.load(path).astype(np.float32), path.with_suffix(".rows.npy")
+            found[path.stem] = rows, np.load(numbers) if numbers.exists() else np.arange(len(rows))
+    return found, sources, sizes
+
+
+@cache
+def words() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Both bundled spaces on the same 20,000 words, the most frequent first, and the lengths of the words."""
+    pair = match(*(load_words(name) for name in WORDS))
+    sizes = np.array([len(word) for word in pair.source.ids])
+    return np.asarray(pair.source.vectors), np.asarray(pair.target.vectors), sizes
+
+
+# Controls: rows of one model, of ten kinds.
+
+
+def control(folder: str, kind: str, family: str, draw: int) -> dict[str, Any] | None:
+    """One draw; None for a kind that a family has no rows for."""
+    rng = np.random.default_rng((draw, KINDS.index(kind), [*FAMILIES].index(family), 42))
+    if family in WORDS:
+        X, sizes = words()[WORDS.index(family)], words()[2]
+        sources = _clusters(X, rng)  # topics of words
+        bands = np.minimum(np.arange(len(X)) // 5000, 3)  # frequent and rare words
+        sources = bands if kind in ("words among texts", "sources") else sources
+    else:
+        (X, numbers), sources, sizes = inputs(folder)[0][family], *inputs(folder)[1:]
+        sources, sizes = sources[numbers], sizes[numbers]
+    n = int(rng.choice((1000, 2500, 5000, 20_000), p=(0.25, 0.45, 0.2, 0.1)))
+    chosen = _chosen(kind, sources, sizes, n, rng)
+    if chosen is None or len(chosen) < 500:
+        return None
+    rows = X[chosen]
+    if kind == "near duplicates":
+        again = rng.choice(len(rows), len(rows) // 3)
+        noise = rng.normal(size=(len(again), rows.shape[1])).astype(np.float32)
+        noise *= 0.02 * np.linalg.norm(rows[again], axis=1, keepdims=True) / np.sqrt(rows.shape[1])
+        rows = np.r_[rows, rows[again] + noise]
+    return {"kind": kind, "family": family, "n": len(rows), **_found(rows, draw)}
+
+
+def _clusters(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The nearest of eight random rows: topics of words."""
+    units = unit_rows(X)
+    return (units @ units[rng.choice(len(X), 8, replace=False)].T).argmax(axis=1)
+
+
+def _chosen(
+    kind: str, sources: np.ndarray, sizes: np.ndarray, n: int, rng: np.random.Generator
+) -> np.ndarray | None:
+    """Rows of this kind, about n of them; None if there are not enough."""
+    texts = sources.astype(str)
+    single, german = np.isin(texts, ("words", "swadesh")), texts == "german"
+    names, counts = np.unique(texts[~single & ~german], return_counts=True)
+    if kind in ("exact duplicates", "near duplicates", "few rows"):
+        n = min(n, 2500) if kind != "few rows" else int(rng.integers(500, 900))
+    pools = [np.flatnonzero(texts == name) for name in rng.permutation(names[counts >= 500])]
+    if not pools:
+        return None
+    first, second = pools[0], pools[-1]
+    if kind == "two languages":
+        first, second = np.flatnonzero(np.isin(texts, ("captions", "wiki"))), np.flatnonzero(german)
+    elif kind == "words among texts":
+        # of the bundled words, rare ones among frequent ones
+        second = np.flatnonzero(single) if single.any() else pools[-1]
+    if kind in ("two topics", "small topic", "two languages", "words among texts"):
+        if min(len(first), len(second)) < 20 or np.array_equal(first, second):
+            return None
+        share = 0.5 if kind == "two topics" else float(rng.choice((0.01, 0.02, 0.05, 0.1, 0.3)))
+        n = min(n, int(len(first) / (1 - share)), int(len(second) / share))
+        few = max(10, round(share * n))
+        return np.r_[rng.permutation(first)[: n - few], rng.permutation(second)[:few]]
+    if kind == "one topic":
+        return rng.permutation(first)[:n]
+    if kind == "lengths":
+        order = np.argsort(sizes, kind="stable")
+        half = min(n, len(order)) // 2
+        return rng.permutation(np.r_[order[:half], order[-half:]])
+    if kind == "sources":
+        share = rng.dirichlet(np.ones(len(names)))[
+            np.unique(texts[~single & ~german], return_inverse=True)[1]
+        ]
+        rows = np.flatnonzero(~single & ~german)
+        return rng.choice(rows, min(n, len(rows) // 2), replace=False, p=share / share.sum())
+    rows = rng.permutation(len(texts))[:n]
+    if kind == "exact duplicates":
+        return np.r_[rows, rng.choice(rows[: max(3, len(rows) // int(rng.integers(3, 200)))], len(rows) // 2)]
+    return rows
+
+
+def _found(rows: np.ndarray, draw: int, truth: np.ndarray | None = None) -> dict[str, Any]:
+    started = time.perf_counter()
+    found = parts_of(rows, draw)
+    told = {"slope": found.slope.value, "high": found.slope.high, "counted": int(found.smaller.sum())}
+    told["seconds"] = time.perf_counter() - started
+    if truth is not None:
+        auc = _auc(truth, found.log_ratio)
+        told["auc"] = max(auc, 1 - auc) if truth.mean() == 0.5 else auc  # halves: either is the smaller
+    return told
+
+
+def _auc(truth: np.ndarray, values: np.ndarray) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(truth, values))
+
+
+# Two models.
+
+
+def _mixed(
+    folder: str, other: str, share: float, n: int, rng: np.random.Generator, most: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of one model, of which a share is of another one, and which are. With `most`, the other model has
+    as many rows as there are."""
+    few = round(share * n)
+    if other == "words":
+        first, second, _ = words()
+        rows = rng.permutation(len(first))[:n]
+        X = first[rows]
+        X[:few] = (
+            second[rows[:few]] * np.linalg.norm(X, axis=1).mean() / np.linalg.norm(second, axis=1).mean()
+        )
+        return X, np.arange(n) < few
+    found, sources, _ = inputs(folder)
+    base, usual = found[SENTENCES][0], np.flatnonzero(~np.isin(sources, ("words", "swadesh")))
+    if other == "rotated":
+        rows = rng.permutation(usual)[:n]
+        X = unit_rows(base[rows])
+        X[:few] = X[:few] @ np.linalg.qr(rng.normal(size=(X.shape[1],) * 2))[0].astype(np.float32)
+        return X, np.arange(len(X)) < few
+    Y, numbers = found[other]
+    own = rng.permutation(len(numbers))[:few]
+    rest = rng.permutation(np.setdiff1d(usual, numbers[own]))[: n - few]
+    return np.r_[unit_rows(Y[own]), unit_rows(base[rest])], np.arange(len(own) + len(rest)) < len(own)
+
+
+def detection(folder: str, other: str, share: float, n: int, draw: int) -> dict[str, Any] | None:
+    rng = np.random.default_rng((draw, OTHERS.index(other), round(100 * share), n))
+    X, truth = _mixed(folder, other, share, n, rng)
+    if len(X) < n or truth.sum() < round(share * n):
+        return None
+    return {"other": other, "share": share, "n": n, **_found(X, draw, truth)}
+
+
+def trusted(folder: str, other: str, draw: int) -> dict[str, Any]:
+    """AUC of the ranking by 200 trusted rows of a source that the collection does not have."""
+    rng = np.random.default_rng((draw, OTHERS.index(other), 7))
+    if other == "words":
+        first, second, _ = words()
+        rows = rng.permutation(len(first))
+        X, truth, sample = (
+            np.r_[first[rows[:2250]], second[rows[2250:2500]]],
+            np.arange(2500) >= 2250,
+            rows[2500:],
+        )
+        ranks = ShortAxes.of(first[sample[:200]]).energy(X)
+    else:
+        found, sources, _ = inputs(folder)
+        X, truth = _mixed(folder, other, 0.1, 2500, rng)
+        trusted_rows = np.flatnonzero(sources == str(rng.choice(("npl", "trec", "cranfield"))))
+        kept = np.flatnonzero(np.isin(sources, ("captions", "wiki")))  # other texts than the trusted ones
+        X = np.r_[X[truth], unit_rows(found[SENTENCES][0][rng.permutation(kept)[: np.count_nonzero(~truth)]])]
+        truth = np.sort(truth)[::-1]
+        ranks = ShortAxes.of(found[SENTENCES][0][rng.permutation(trusted_rows)[:200]]).energy(X)
+    return {"other": other, "auc": _auc(truth, ranks)}
+
+
+# Repair, and exposure.
+
+
+def repair(folder: str, other: str, share: float, method: str, draw: int) -> dict[str, Any] | None:
+    """Recall@10 of held-out queries by the majority's model in the mixed rows, before and after, and in rows
+    that the majority's model made alone."""
+    rng = np.random.default_rng((draw, OTHERS.index(other), round(100 * share), 9))
+    if other == "words":
+        base, Y, _ = words()
+        rows = rng.permutation(len(base))[:9000]
+    else:
+        found, _, _ = inputs(folder)
+        Y, numbers = found[other]
+        base, rows = found[SENTENCES][0][numbers], rng.permutation(len(numbers))[:9000]
+    pure, foreign, queries = (
+        unit_rows(side) for side in (base[rows[1000:]], Y[rows[1000:]], base[rows[:1000]])
+    )
+    few = round(share * len(pure))
+    known = 0 if method == "none" else int(method.split()[0])
+    before = np.r_[foreign[:few], pure[few:]]
+    majority = np.r_[pure[few:], pure[:known]]
+    pairs = np.stack([np.arange(known), len(pure) - few + np.arange(known)]) if known else None
+    record = {"other": other, "share": share, "method": method, "n": len(pure)}
+    wanted = np.argpartition(-(queries @ pure.T), 10, axis=1)[:, :10]
+    record |= {"before": _recall(queries, before, wanted), "refused": False}
+    try:
+        after = unit_rows(mapped(foreign[:few], majority, pairs, draw))
+    except SpaceError as error:
+        return record | {"refused": True, "after": record["before"], "why": str(error)}
+    after[:known] = pure[:known]
+    return record | {"after": _recall(queries, np.r_[after, pure[few:]], wanted)}
+
+
+def _recall(queries: np.ndarray, rows: np.ndarray, wanted: np.ndarray) -> float:
+    near = np.argpartition(-(queries @ rows.T), 10, axis=1)[:, :10]
+    return float(np.mean([np.isin(one, own).mean() for one, own in zip(near, wanted, strict=True)]))
+
+
+def exposure(folder: str, defence: str, pairs: int, draw: int) -> dict[str, Any]:
+    from relscope_studies.exposure import exposed
+
+    first, second, _ = words()
+    return {"defence": defence, "pairs": pairs, **exposed(first[:8000], second[:8000], defence, pairs, draw)}
+
+
+# The grids, and the table.
+
+
+def grid(draws: int, parts: list[str]) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
+    """Name of the part, function, and its arguments after the folder; what is needed most comes first."""
+    scale = draws / 20
+    if "controls" in parts:
+        for kind in KINDS:
+            for family, most in FAMILIES.items():
+                for draw in range(max(1, round(most * scale))):
+                    yield "controls", control, (kind, family, draw)
+    if "repair" in parts:
+        for other in ("words", "para"):
+            for share in (0.5, 0.1):
+                for method in ("none", "30 pairs", "300 pairs"):
+                    for draw in range(max(1, round(5 * scale))):
+                        yield "repair", repair, (other, share, method, draw)
+    for n in SIZES if "detection" in parts else ():
+        for other in OTHERS if n == SIZES[0] else ("rotated", "para", "words"):
+            for share in SHARES:
+                for draw in range(draws):
+                    yield "detection", detection, (other, share, n, draw)
+    for other in OTHERS if "trusted" in parts else ():
+        for draw in range(draws):
+            yield "trusted", trusted, (other, draw)
+    if "exposure" in parts:
+        from relscope_studies.exposure import DEFENCES, PAIRS
+
+        cells = [("secret rotation", pairs) for pairs in PAIRS]
+        cells += [(defence, 30) for defence in DEFENCES if defence != "secret rotation"]
+        for defence, pairs in cells:
+            for draw in range(max(1, round(10 * scale))):
+                yield "exposure", exposure, (defence, pairs, draw)
+
+
+def _done(part: str, function: Callable[..., Any], folder: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    try:
+        found = function(folder, *arguments)
+    except Exception as error:  # one draw must not end the run
+        return {"part": part, "arguments": list(arguments), "error": f"{type(error).__name__}: {error}"}
+    return (
+        {"part": part, "draw": arguments[-1], **found}
+        if found
+        else {"part": part, "skipped": list(arguments)}
+    )
+
+
+def run(folder: str, out: Path, draws: int, workers: int, parts: list[str]) -> None:
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    cells, started = list(grid(draws, parts)), time.perf_counter()
+    import multiprocessing
+
+    context = multiprocessing.get_context("spawn")
+    with out.open("a", encoding="utf-8") as stream, ProcessPoolExecutor(workers, mp_context=context) as pool:
+        waiting = [
+            pool.submit(_done, part, function, folder, arguments) for part, function, arguments in cells
+        ]
+        for done, one in enumerate(as_completed(waiting), start=1):
+            stream.write(json.dumps(one.result()) + "\n")
+            stream.flush()
+            if done % 50 == 0 or done == len(cells):
+                print(f"{done} of {len(cells)}, {time.perf_counter() - started:.0f} s", flush=True)
+
+
+def interval(found: pd.Series) -> str:
+    """Count of draws with a 95 % interval (Jeffreys)."""
+    from scipy.stats import beta
+
+    k, n = int(found.sum()), len(found)
+    low = beta.ppf(0.025, k + 0.5, n - k + 0.5) if k else 0.0
+    high = beta.ppf(0.975, k + 0.5, n - k + 0.5) if k < n else 1.0
+    return f"{k} of {n} ({short(low)} to {short(high)})"
+
+
+def table(path: Path) -> list[str]:
+    rows = pd.DataFrame(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
+    rows = rows[rows.get("error", pd.Series(index=rows.index, dtype=object)).isna()]
+    part = {name: some.dropna(axis=1, how="all") for name, some in rows.groupby("part")}
+    lines = [
+        "# How often `check` is right",
+        "",
+        f"Two models: slope below {MIXED}; suspicious: below {SUSPECTED}.",
+    ]
+    if "controls" in part:
+        some = part["controls"].dropna(subset=["kind"])
+        contextual = ~some.family.isin([*WORDS, "mean"])
+        lines += ["", "## One model", ""]
+        lines += [
+            "| kind | thresholds chosen on it | contextual: alarms | suspicious | word vectors: alarms | suspicious | lowest |"
+        ]
+        lines += ["|---|---|---|---|---|---|---|"]
+        for kind in (*KINDS, "all", "all held out"):
+            held = ~some.kind.isin(CALIBRATED)
+            chosen = some.kind == kind if kind in KINDS else held if "held" in kind else held | True
+            cells = []
+            for family in (contextual, ~contextual):
+                one = some[chosen & family]
+                cells += (
+                    [interval(one.high < MIXED), interval((one.high >= MIXED) & (one.high < SUSPECTED))]
+                    if len(one)
+                    else ["", ""]
+                )
+            lows = " / ".join(
+                short(float(some[chosen & family].high.min())) for family in (contextual, ~contextual)
+            )
+            known = "yes" if kind in CALIBRATED else "no" if kind in KINDS else ""
+            lines.append(f"| {kind} | {known} | {' | '.join(cells)} | {lows} |")
+    if "detection" in part:
+        lines += [
+            "",
+            "## Two models",
+            "",
+            "| other model | rows | share | found | or suspicious | AUC | counted ÷ true |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for (other, n, share), one in (
+            part["detection"].dropna(subset=["other"]).groupby(["other", "n", "share"], sort=False)
+        ):
+            counted = float((one.counted / (share * n)).median())
+            either = interval(one.high < SUSPECTED)
+            lines.append(
+                f"| {other} | {int(n):,} | {share:g} | {interval(one.high < MIXED)} | {either} | {short(float(one.auc.mean()))} | {short(counted, 2)} |"
+            )
+    if "trusted" in part:
+        lines += [
+            "",
+            "## 200 trusted rows of another source",
+            "",
+            "| other model | AUC, mean (lowest) of draws |",
+            "|---|---|",
+        ]
+        for other, one in part["trusted"].groupby("other", sort=False):
+            lines.append(
+                f"| {other} | {short(float(one.auc.mean()))} ({short(float(one.auc.min()))}) of {len(one)} |"
+            )
+    if "repair" in part:
+        lines += [
+            "",
+            "## Repair",
+            "",
+            "| rows | share | by | recall@10 before | after | refused |",
+            "|---|---|---|---|---|---|",
+        ]
+        for (other, share, method), one in part["repair"].groupby(["other", "share", "method"], sort=False):
+            lines.append(
+                f"| {other} | {share:g} | {method} | {short(float(one.before.mean()))} | {short(float(one.after.mean()))} | {int(one.refused.sum())} of {len(one)} |"
+            )
+    if "exposure" in part:
+        lines += [
+            "",
+            "## Exposure",
+            "",
+            "| defence | leaked pairs | top-1 of 500, mean (lowest to highest) | own recall@10 | draws |",
+            "|---|---|---|---|---|",
+        ]
+        for (defence, pairs), one in part["exposure"].groupby(["defence", "pairs"], sort=False):
+            lines.append(
+                f"| {defence} | {int(pairs)} | {short(float(one.top1.mean()))} ({short(float(one.top1.min()))} to {short(float(one.top1.max()))}) | {short(float(one.recall.mean()))} | {len(one)} |"
+            )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.check_rates", description=__doc__)
+    parser.add_argument("folder", help="the arrays")
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--parts", default="controls,repair,detection,trusted,exposure")
+    parser.add_argument("--out", type=Path, default=Path("check_rates.jsonl"))
+    parser.add_argument("--table", action="store_true", help="only make check_rates.md of the lines of --out")
+    options = parser.parse_args()
+    if not options.table:
+        run(options.folder, options.out, options.draws, options.workers, options.parts.split(","))
+    TABLE.write_text("\n".join(table(options.out)) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

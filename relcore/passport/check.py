@@ -1,0 +1,394 @@
+"""check: whether a collection of vectors was made by one model, at three levels of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import percent, short
+from relcore.base.report import Report, Reported, Table
+from relcore.base.rows import Rows, row_blocks
+from relcore.catalog.task import Task
+from relcore.passport.mixture import FITTED, LEAST, MIXED, SUSPECTED, ShortAxes, parts_of
+from relcore.passport.passport import FEWEST, Change, Passport
+from relcore.passport.passport import check as anchors_changed
+from relcore.runs.progress import Progress, silent
+from relcore.runs.store import Store
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.matching import shared_ids
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, row_hashes
+
+FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # of a collection, for its parts; of a trusted sample
+_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # numbers that are not 0; rank correlation; rows
+_UNIT, _ON_GRID, _MOST_STEPS = 1e-6, 0.02, 256
+_PADDED = 8  # zeros at the end: fewer are chance in rows of int8
+_SHOWN = 20  # rows of a report
+
+MARKS = {
+    "float16": "numbers that float16 holds exactly",
+    "bfloat16": "numbers that bfloat16 holds exactly",
+    "grid": "whole multiples of a step, as of int8",
+    "unit length": "length 1 to one millionth",
+    "padded": "zeros in the last dimensions",
+    "constant": "one number in all dimensions",
+    "repeated": "the vector of an earlier row",
+}
+VERDICTS = {
+    "two models": "holds vectors of two models",
+    "suspicious": "may hold vectors of two models",
+    "marks": "has parts that were stored differently",
+    "nothing found": "shows no sign of a second model",
+}
+LIMITS = {
+    "marks": "Marks show how numbers were stored, not who made them. Normalising rows again removes them.",
+    "trusted": "The ranking by trusted rows does not see another prompt, and rows of a domain that these rows"
+    " lack rank high, too. So it has no cut.",
+    "parts": "Parts do not show another prompt, pooling or neighbouring layer of one model, nor fewer than"
+    f" {LEAST} rows.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """Rows that were stored in one way: a name of `MARKS`, and their numbers (m,)."""
+
+    name: str
+    rows: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Checked(Reported):
+    """What was found in a collection of n rows.
+
+    Attributes
+    ----------
+    marks : Marks, with the rows of each
+    slope, slope_high : float, optional
+        Of the two parts of the rows that share their axes least, over `axes` held-out axes, with the upper
+        end of its 95 % interval: 1 as within one model, 0 in other coordinates. None where `unfit` says why.
+    log_ratio : (n,) float32
+        How much likelier a row is in the smaller part: a ranking, of which `count` is the estimated length.
+    unlike : (n,) float32
+        Energy along the short axes of the trusted rows, 1 as theirs; empty without a trusted sample.
+    change : Change, optional
+        What became of a passport's anchors, where they are among the rows.
+    named : str
+        The known model whose short axes the larger part has, and "" for none of them.
+    fitted : int
+        Rows on which the parts were sought.
+    """
+
+    n: int
+    width: int
+    marks: tuple[Mark, ...]
+    slope: float | None
+    slope_high: float | None
+    axes: int
+    fitted: int
+    log_ratio: np.ndarray
+    unlike: np.ndarray
+    unfit: str = ""
+    named: str = ""
+    asked: bool = False
+    change: Change | None = None
+
+    @property
+    def count(self) -> int:
+        """The estimated number of rows in the smaller part."""
+        return int(np.count_nonzero(self.log_ratio > 0))
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        if self.slope_high is not None and self.slope_high < SUSPECTED:
+            return "two models" if self.slope_high < MIXED else "suspicious"
+        return "marks" if self.parted else "nothing found"
+
+    @property
+    def parted(self) -> tuple[Mark, ...]:
+        """The marks that some rows have and others have not; repeated rows are no sign of a second model."""
+        return tuple(mark for mark in self.marks if len(mark.rows) < self.n and mark.name != "repeated")
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """What ranks the rows (n,), the likeliest of another model first: the smaller part where there are
+        two models or may be, else the trusted rows; empty without either."""
+        found = self.verdict in ("two models", "suspicious")
+        return self.log_ratio if found else self.unlike
+
+    @property
+    def first(self) -> np.ndarray:
+        """As many rows (n,) as are estimated to be of another model: those that are ranked first; a tenth
+        where nothing tells how many."""
+        if not len(self.ranks):
+            return np.isin(np.arange(self.n), [row for mark in self.parted for row in mark.rows])
+        most = self.count if self.verdict in ("two models", "suspicious") else self.n // 10
+        return np.isin(np.arange(self.n), np.argsort(-self.ranks, kind="stable")[:most])
+
+    @property
+    def of_first(self) -> str:
+        """What the rows of `first` have in common."""
+        if self.verdict in ("two models", "suspicious"):
+            return "likelier of another model"
+        return "least like the trusted rows (a tenth)" if len(self.unlike) else "stored in another way"
+
+    @property
+    def headline(self) -> str:
+        """The verdict, with the estimated number of rows."""
+        told = f"The collection {VERDICTS[self.verdict]}"
+        if self.verdict in ("two models", "suspicious"):
+            told += f"; about {self.count:,} of {self.n:,} rows ({percent(self.count / self.n)}) are of one"
+        return f"{told}."
+
+    @property
+    def sentence(self) -> str:
+        """The headline with the evidence."""
+        if self.slope is None or self.slope_high is None:
+            return f"{self.headline} {self.unfit}"
+        return (
+            f"{self.headline} Its two most unlike parts share their axes with a slope of {short(self.slope)}"
+            f" (95 %: up to {short(self.slope_high)}; {self.axes} axes, {self.fitted:,} rows; 1 within a"
+            f" model, 0 by chance; two models below {short(MIXED, 2)})."
+        )
+
+    @property
+    def limits(self) -> list[str]:
+        """What the levels that were used cannot see."""
+        used = {"marks": True, "trusted": bool(len(self.unlike)), "parts": self.slope is not None}
+        return [LIMITS[level] for level, there in used.items() if there]
+
+    def rows(self, ids: Sequence[str]) -> pd.DataFrame:
+        """All rows, ranked, with the evidence for each."""
+        table = pd.DataFrame({"id": ids})
+        for name, values in (("log_ratio", self.log_ratio), ("unlike", self.unlike)):
+            if len(values):
+                table[name] = values
+        for mark in self.parted:
+            table[mark.name] = np.isin(np.arange(self.n), mark.rows)
+        order = np.argsort(-self.ranks, kind="stable") if len(self.ranks) else np.arange(self.n)
+        return table.iloc[order].reset_index(drop=True)
+
+    def report(self, ids: Sequence[str] | None = None, **figures: Any) -> Report:
+        """The limits, the verdict, the marks and the first rows of the ranking."""
+        ids = RowNumbers(self.n) if ids is None else ids
+        marks = [
+            {"mark": mark.name, "rows": len(mark.rows), "of": self.n, "what": MARKS[mark.name]}
+            for mark in self.marks
+        ]
+        tables = [Table.of("marks", marks)] if marks else []
+        if len(self.ranks):
+            first = self.rows(ids).head(_SHOWN)
+            cells = [
+                [short(one, 1) if isinstance(one, float) else f"{one}" for one in row]
+                for row in first.to_numpy()
+            ]
+            caption = f"The first {len(first)} of {self.n:,} rows, ranked; -o writes all"
+            tables.append(Table("ranking", first, [[*first.columns], *cells], caption=caption))
+        notes = []
+        if self.fitted < self.n and self.slope is not None:
+            notes.append(f"Parts were sought on a sample of {self.fitted:,} rows; all {self.n:,} are ranked.")
+        if self.asked:
+            notes.append(f"Known models: {f'the family of {self.named}' if self.named else 'none of these'}.")
+        if self.change is not None:
+            notes.append(f"Anchors of the passport: {self.change.sentence}")
+        facts = {"verdict": self.verdict, "slope": self.slope, "slope_high": self.slope_high}
+        facts |= {"count": self.count, "n": self.n, "sampled": self.fitted, "known": self.named}
+        facts |= {"alarm": self.verdict != "nothing found"}
+        sentence = "\n".join([*(f"Not seen: {one}" for one in self.limits), "", self.sentence])
+        return Report(sentence, tables, facts, notes, figures)
+
+
+def check(
+    space: MatrixLike,
+    trusted: MatrixLike | Passport | None = None,
+    known: Sequence[Passport] = (),
+    *,
+    random_state: int = 0,
+) -> Checked:
+    """Whether rows (n, d) were made by one model, with a ranking of the rows that may not be.
+
+    Three levels: exact marks of how numbers were stored; the short axes of `trusted` rows of the right model,
+    100 or more, other texts, without pairs; and without any reference whether the parts of the rows share
+    their short axes. Anchors of a trusted passport that are among the rows are compared one by one. Passports
+    of `known` models with fingerprints name the larger part's family. Each level says what it cannot see.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two rows; trusted rows of another width, or too few of them.
+
+    Source: our measurement, docs/check.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import check
+    >>> rng = np.random.default_rng(0)
+    >>> rotation = np.linalg.qr(rng.normal(size=(64, 64)))[0]
+    >>> X = rng.normal(size=(2000, 64)) * np.geomspace(1, 0.05, 64) @ rotation
+    >>> check(X).verdict
+    'nothing found'
+    >>> X[:500] = X[:500, ::-1]
+    >>> found = check(X)
+    >>> found.verdict, bool(abs(found.count - 500) < 50)
+    ('two models', True)
+    """
+    space = as_space(space)
+    X, (n, width) = space.vectors, space.vectors.shape
+    if n < 2:
+        raise SpaceError(f"check: expected two rows or more, got {n}; load the whole collection")
+    change, unlike = None, np.empty(0, np.float32)
+    if isinstance(trusted, Passport) and _has_anchors(trusted, space):
+        change = anchors_changed(trusted, space, random_state)
+    if trusted is not None and (axes := _axes_of(trusted, width, needed=change is None)):
+        unlike = axes.energy(X)
+    marks = marks_of(X)
+    unfit = _unfit(X, n - sum(len(mark.rows) for mark in marks if mark.name in ("repeated", "constant")))
+    slope, ratio = None, np.empty(0, np.float32)
+    fitted = min(n, FITTED)
+    if not unfit:
+        parts = parts_of(X, random_state, unlike if len(unlike) else None)
+        slope, ratio, fitted = parts.slope, parts.log_ratio, parts.fitted
+    larger = X[np.flatnonzero(ratio <= 0)[:FITTED]] if len(ratio) else X[:FITTED]
+    return Checked(
+        n,
+        width,
+        marks,
+        slope and slope.value,
+        slope and slope.high,
+        slope.axes if slope else 0,
+        fitted,
+        ratio,
+        unlike,
+        unfit,
+        name_of(larger, known),
+        bool(known),
+        change,
+    )
+
+
+def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortAxes | None:
+    """The short axes of the fingerprint, or of the rows; None, or an error if `needed`, where they do not
+    fit."""
+    if isinstance(trusted, Passport) and (axes := trusted.fingerprint) and len(axes.axes) == width:
+        return axes
+    sample = trusted.space if isinstance(trusted, Passport) else as_space(trusted, "trusted")
+    if sample.dimension == width and len(sample) >= TRUSTED_ROWS:
+        return ShortAxes.of(np.asarray(sample.vectors))
+    if not needed:
+        return None
+    raise SpaceError(
+        f"trusted: expected {TRUSTED_ROWS} rows or more with {width} numbers, got {len(sample):,} with"
+        f" {sample.dimension}; give rows of the model that should have made all"
+    )
+
+
+def _has_anchors(passport: Passport, space: LatentSpace) -> bool:
+    by_order = isinstance(ids_of(space), RowNumbers) and len(space) == len(passport.ids)
+    return by_order or len(shared_ids((passport.space, space))) >= FEWEST
+
+
+def _unfit(X: Rows, distinct: int) -> str:
+    """Why the parts of these rows cannot be compared; "" if they can."""
+    (n, d), least = X.shape, max(FEWEST_ROWS, _PER_DIMENSION * X.shape[1])
+    if distinct < least:
+        return (
+            f"Parts were not compared: {least:,} distinct rows of this width are needed, and there are"
+            f" {distinct:,}."
+        )
+    some = np.asarray(X[:: max(1, n // FITTED)])
+    if np.count_nonzero(some) < _DENSE * some.size:
+        return "Parts were not compared: most numbers are 0, and sparse spaces are out of scope."
+    spread = pd.Series(some.var(axis=0, dtype=np.float64))
+    if -spread.corr(pd.Series(np.arange(d)), method="spearman") > _ORDERED:
+        return (
+            "Parts were not compared: the columns are ordered by their variance, as those of LSA or a PCA,"
+            " and in such spaces topics have axes of their own."
+        )
+    return ""
+
+
+def marks_of(X: Rows) -> tuple[Mark, ...]:
+    """How rows (n, d) were stored: the names of `MARKS` that some have, with these rows."""
+    found: dict[str, list[np.ndarray]] = {name: [] for name in MARKS}
+    used = []
+    for block in row_blocks(len(X)):
+        rows = np.asarray(X[block], np.float32)
+        with np.errstate(over="ignore"):
+            half = (rows.astype(np.float16).astype(np.float32) == rows).all(axis=1)
+        constant, grid = (rows == rows[:, :1]).all(axis=1), _on_steps(rows)
+        length = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1))
+        brain = ~(np.ascontiguousarray(rows).view(np.uint32) & 0xFFFF).any(axis=1)
+        used.append(rows.shape[1] - (rows[:, ::-1] != 0).argmax(axis=1))
+        here = {"constant": constant, "grid": grid & ~constant, "unit length": np.abs(length - 1) <= _UNIT}
+        here |= {"float16": half & ~brain & ~grid & ~constant, "bfloat16": brain & ~grid & ~constant}
+        for name, rows_of in here.items():
+            found[name].append(block.start + np.flatnonzero(rows_of))
+    widths = np.concatenate(used)
+    found["padded"] = [np.flatnonzero(widths <= widths.max() - max(_PADDED, X.shape[1] // 32))]
+    found["repeated"] = [np.flatnonzero(row_hashes(X).duplicated())]
+    marks = (Mark(name, np.concatenate(parts)) for name, parts in found.items())
+    return tuple(mark for mark in marks if len(mark.rows))
+
+
+def _on_steps(rows: np.ndarray) -> np.ndarray:
+    """Which rows hold whole multiples of a step, at most 256 of them: the smallest difference of two numbers,
+    or 1/127 of the largest."""
+    sizes = np.sort(np.abs(rows), axis=1)
+    largest = np.maximum(sizes[:, -1:], np.finfo(np.float32).tiny)
+    steps = np.diff(sizes, axis=1)
+    steps[steps < largest / (2 * _MOST_STEPS)] = np.inf
+    on_grid = np.zeros(len(rows), bool)
+    for step in (steps.min(axis=1, keepdims=True, initial=np.inf), largest / 127):
+        multiples = rows / np.where(np.isfinite(step), step, 1)
+        on_grid |= np.isfinite(step[:, 0]) & (np.abs(multiples - np.round(multiples)) < _ON_GRID).all(axis=1)
+    return on_grid
+
+
+FAR, MARGIN = 2.5, 0.7
+
+
+def name_of(X: Rows, known: Sequence[Passport]) -> str:
+    """The known model, by its passport, whose fingerprint rows (n, d) have; "" for none of them.
+
+    The distance is the mean over a fingerprint's axes of log(mean square ÷ the model's): below 2.5, and at
+    least .7 below the second, where it is of another model.
+    """
+    far = {}
+    for passport in known:
+        if passport.fingerprint is None:
+            raise SpaceError(
+                f"known: expected a passport with a fingerprint, got {passport.card.model!r:.80} without;"
+                " make it again with --fingerprint"
+            )
+        if len(passport.fingerprint.axes) == X.shape[1]:
+            far[passport.card.model] = passport.fingerprint.distance(X)
+    if not far:
+        return ""
+    best, *others = sorted(far, key=far.__getitem__)
+    return best if far[best] < FAR and all(far[other] - far[best] >= MARGIN for other in others) else ""
+
+
+@dataclass(frozen=True)
+class CheckRows(Task[Checked]):
+    """The task that checks a space, the first, by the trusted rows of a second one if there is one."""
+
+    kind: ClassVar = "check"
+    result: ClassVar = ".passport.check:Checked"
+    title: ClassVar = "Check for a second model"
+
+    random_state: int = 0
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        n, d = spaces[0].vectors.shape
+        return 0.5 + 15 * min(n, FITTED) / FITTED * (d / 384) ** 2 + 6e-8 * n * d
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
+    ) -> Checked:
+        return check(*spaces[:2], random_state=self.random_state)

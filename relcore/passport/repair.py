@@ -1,0 +1,102 @@
+"""Repair of a mixed collection: map the rows of one model into the space of the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted, percent
+from relcore.base.rows import lengths, mean_row, unit_rows
+from relcore.engine.nearest import nearest
+from relcore.linking.clusters import FEWEST, PAIRED, link_clusters, map_from_pairs
+from relcore.passport.check import Checked
+from relcore.spaces.space import LatentSpace
+
+
+def mapped(
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray | None = None, random_state: int = 0
+) -> np.ndarray:
+    """Rows X (m, d) in the space of rows Y (n, e), as (m, e) float32: by pairs (2, p) of row numbers, 10 or
+    more, and by the other rows; or by all rows without any pair.
+
+    Raises
+    ------
+    SpaceError
+        Fewer pairs, or without pairs fewer than 1,000 rows of a side, or rows that cannot be linked.
+    """
+    means = mean_row(X), mean_row(Y)
+    first, second = unit_rows(X, means[0]), unit_rows(Y, means[1])
+    again = "embed these rows again with the model of the others, or give pairs"
+    if pairs is not None:
+        if pairs.shape[1] < PAIRED:
+            raise SpaceError(f"repair: expected {PAIRED} pairs or more, got {pairs.shape[1]}; {again}")
+        mapping = map_from_pairs(first, second, pairs, random_state)
+    else:
+        if min(len(X), len(Y)) < FEWEST:
+            got = f"{min(len(X), len(Y)):,}"
+            raise SpaceError(
+                f"repair without pairs: expected {FEWEST:,} rows of each model, got {got}; {again}"
+            )
+        *_, fit = link_clusters(first, second, random_state)
+        if not fit.agrees:
+            raise SpaceError(
+                f"repair without pairs: expected halves that agree, got a cosine of {fit.agreement:.2f} and"
+                f" {fit.same:.2f} of the rows in place; {again}"
+            )
+        mapping = fit.mapping
+    size = float(lengths(Y, means[1]).mean(dtype=np.float64))
+    return (unit_rows(first @ mapping) * size + means[1]).astype(np.float32)
+
+
+def repaired(
+    space: LatentSpace, checked: Checked, again: LatentSpace | None = None, random_state: int = 0
+) -> tuple[LatentSpace, str]:
+    """The space with its smaller part mapped into the space of the larger one, and a sentence that says how
+    well. `again` has rows of the smaller part by the model of the larger one; a third of them, which `mapped`
+    does not see, are looked for among all rows before and after.
+
+    Raises
+    ------
+    SpaceError
+        One part, ids of `again` that are not in the smaller part, and as `mapped`.
+    """
+    X, small = np.array(space.vectors), checked.first
+    if checked.verdict not in ("two models", "suspicious"):
+        raise SpaceError("repair: expected two parts, got one; without them there is nothing to map")
+    rows, rest = np.flatnonzero(small), np.flatnonzero(~small)
+    if again is None:
+        X[rows] = mapped(X[rows], X[rest], None, random_state)
+        told = f"Mapped {counted(len(rows), 'row')} without a pair. Embed some again to test it."
+        return _with(space, X), told
+    shared = [one for one in again.ids if one in space.index and small[space.index.get_loc(one)]]
+    own, other = space.rows(shared), np.asarray(again.vectors[again.rows(shared)])
+    places = np.searchsorted(rows, own)
+    tested = np.arange(len(own)) % 3 == 0
+
+    def fit(some: np.ndarray) -> np.ndarray:
+        pairs = np.stack([places[some], len(rest) + np.arange(len(some))])
+        return mapped(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
+
+    first = fit(np.flatnonzero(~tested))
+    sides = {"before": X[rows], "after": first}
+    among = {name: np.r_[side, X[rest]] for name, side in sides.items()}
+    hits = [_found_at(other[tested], unit_rows(all_rows), places[tested]) for all_rows in among.values()]
+    X[rows] = fit(np.arange(len(own)))
+    X[own] = other
+    told = (
+        f"Mapped {counted(len(rows), 'row')} by {len(own):,} pairs. Of {np.count_nonzero(tested):,} held-out"
+        f" pairs {percent(hits[0])} had their row among the 10 nearest of {len(X):,} before, and"
+        f" {percent(hits[1])} after (chance {percent(10 / len(X))})."
+    )
+    return _with(space, X), told
+
+
+def _with(space: LatentSpace, vectors: np.ndarray) -> LatentSpace:
+    columns = {name: getattr(space, name) for name in ("name", "labels", "payload", "counts")}
+    return LatentSpace(vectors, space.ids, **columns)
+
+
+def _found_at(queries: np.ndarray, rows: np.ndarray, own: np.ndarray, k: int = 10) -> float:
+    """The share of queries (m, d) whose own row is among the k nearest."""
+    near = nearest(unit_rows(queries), rows, k, unit=False).rows
+    return float((near == own[:, None]).any(axis=1).mean())

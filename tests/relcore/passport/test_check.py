@@ -1,0 +1,191 @@
+"""check: exact marks, rows unlike trusted ones, two models without a reference, their repair, and the command."""
+
+import json
+
+import numpy as np
+import pytest
+
+from relcore import LatentSpace, Passport, check, load_space
+from relcore.base.errors import SpaceError
+from relcore.base.records import pack, unpack
+from relcore.base.rows import unit_rows
+from relcore.cli import main
+from relcore.files.saving import write_space
+from relcore.passport.charts import map_of
+from relcore.passport.check import Checked, marks_of, name_of
+from relcore.passport.mixture import MIXED, ShortAxes, halves, parts_of
+from relcore.passport.repair import mapped
+
+D, N = 128, 2400
+
+
+def model(seed):
+    """A rotated basis whose axes a model uses unequally: a function that makes n rows of a topic."""
+    rng = np.random.default_rng((seed, 1))
+    basis = np.linalg.qr(rng.normal(size=(D, D)))[0] * np.geomspace(1, 0.05, D)[:, None]
+
+    def rows(n, topic=0, state=0):
+        own = np.random.default_rng((seed, topic, state))
+        middle = np.random.default_rng((seed, topic)).normal(size=8) @ basis[:8]
+        return (own.normal(size=(n, D)) @ basis + 2 * middle).astype(np.float32)
+
+    return rows
+
+
+FIRST, SECOND = model(0), model(1)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Two topics of one model, and 240 rows of another."""
+    return np.r_[FIRST(1200, 0), FIRST(N - 1440, 1), SECOND(240, 0)]
+
+
+def test_two_models_are_found_and_their_rows_ranked_first(mixed):
+    found = check(mixed)
+    assert (found.verdict, found.n, found.axes, found.fitted) == ("two models", N, D // 2, N)
+    assert abs(found.count - 240) <= 24
+    assert np.mean(found.rows(np.arange(N).astype(str)).id[:240].astype(int) >= N - 240) > 0.95
+    report = found.report()
+    assert report.facts["alarm"]
+    assert report.sentence.startswith("Not seen: ")
+    assert "about 2" in report.sentence
+
+
+def test_topics_of_one_model_are_no_alarm():
+    found = check(np.r_[FIRST(1200, 0), FIRST(900, 1), FIRST(60, 2), FIRST(240, 3)])
+    assert (found.verdict, found.report().facts["alarm"]) == ("nothing found", False)
+    assert found.slope > 0.4
+
+
+def test_a_result_is_stored_whole(mixed):
+    found = check(mixed, FIRST(200, 5))
+    arrays, record = pack(found)
+    again = unpack(Checked, arrays, json.loads(json.dumps(record)))
+    assert again.sentence == found.sentence
+    assert np.array_equal(again.unlike, found.unlike)
+
+
+def test_rows_of_a_large_collection_are_all_ranked_from_a_sample(monkeypatch, mixed):
+    monkeypatch.setattr("relcore.passport.mixture.FITTED", 1800)
+    found = check(mixed)
+    assert (found.fitted, len(found.log_ratio)) == (1800, N)
+    assert any("sample of 1,800 rows" in note for note in found.report().notes)
+
+
+def test_rows_are_parted_and_compared_on_different_dimensions():
+    even, odd = halves(np.arange(12, dtype=np.float32).reshape(2, 6) + 1)
+    assert np.allclose(np.square(even).sum(axis=1) + np.square(odd).sum(axis=1), 1)
+    assert even.shape == odd.shape == (2, 3)
+
+
+def test_trusted_rows_rank_the_rows_of_another_model_first(mixed):
+    found = check(mixed, trusted=FIRST(200, 7, state=9))  # of a topic that the collection lacks
+    order = np.argsort(-found.unlike)
+    assert np.mean(order[:240] >= N - 240) > 0.9
+    assert "no cut" in "".join(found.limits)
+    with pytest.raises(SpaceError, match="trusted: expected 100 rows or more with 128 numbers, got 20"):
+        check(mixed, trusted=FIRST(20))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("float16", lambda X: X.astype(np.float16).astype(np.float32)),
+        ("bfloat16", lambda X: (X.view(np.uint32) & 0xFFFF0000).view(np.float32)),
+        ("grid", lambda X: np.round(X / (s := np.abs(X).max(axis=1, keepdims=True) / 127)) * s),
+        ("grid", lambda X: np.round(X / (s := np.abs(X).max() / 127)) * s),
+        ("unit length", unit_rows),
+        ("padded", lambda X: X * (np.arange(D) < 100)),
+        ("constant", lambda X: X * 0 + 1),
+    ],
+)
+def test_marks_find_their_rows_and_no_other(name, change):
+    X = FIRST(600)
+    X[200:260] = change(np.ascontiguousarray(X[200:260]))
+    found = {mark.name: mark.rows for mark in marks_of(X) if mark.name != "repeated"}
+    assert set(found) == {name}
+    assert np.array_equal(found[name], np.arange(200, 260))
+    assert check(X).verdict == "marks"
+
+
+def test_float16_that_is_normalised_again_leaves_no_mark():
+    X = unit_rows(FIRST(600).astype(np.float16).astype(np.float32))
+    assert {mark.name for mark in marks_of(X)} == {"unit length"}
+    assert check(X).verdict == "nothing found"  # all have it
+
+
+def test_spaces_that_the_parts_do_not_fit_are_refused_with_the_reason():
+    rng = np.random.default_rng(0)
+    sparse = np.where(rng.random((N, D)) < 0.9, 0, rng.normal(size=(N, D)))
+    ordered = rng.normal(size=(N, D)) * np.geomspace(1, 0.01, D)
+    assert "sparse" in check(sparse).unfit
+    assert "LSA" in check(ordered).unfit
+    assert "500 distinct rows of this width are needed, and there are 400" in check(FIRST(400)).unfit
+    assert check(ordered).slope is None
+    with pytest.raises(SpaceError, match="expected two rows or more"):
+        check(FIRST(1))
+
+
+def test_a_passport_compares_anchors_ranks_rows_and_names_the_family(mixed, tmp_path):
+    ids = [f"row {row}" for row in range(N)]
+    space = LatentSpace(mixed, ids)
+    domains = [FIRST(1000, topic, state=3) for topic in (4, 5, 6)]
+    passports = []
+    for name, rows in (("first", domains), ("second", [SECOND(1000, topic, state=3) for topic in (4, 5, 6)])):
+        anchors = LatentSpace(mixed[:32], ids[:32], name=name)
+        made = Passport.of(anchors).with_fingerprint(rows)
+        made.save(tmp_path / f"{name}.safetensors")
+        passports.append(Passport.load(tmp_path / f"{name}.safetensors"))
+    assert np.array_equal(passports[0].fingerprint.axes, ShortAxes.of(*domains, most=48).axes)
+    assert len(load_space(tmp_path / "first.safetensors")) == 32  # still a space
+    found = check(space, trusted=passports[0], known=passports)
+    assert (found.change.kind, found.named, found.verdict) == ("same", "first", "two models")
+    assert np.mean(np.argsort(-found.unlike)[:240] >= N - 240) > 0.9
+    assert name_of(model(2)(800), passports) == ""
+    with pytest.raises(SpaceError, match="expected vectors of 3 domains or more"):
+        passports[0].with_fingerprint(domains[:2])
+    with pytest.raises(SpaceError, match="with a fingerprint"):
+        check(space, known=[Passport.of(LatentSpace(mixed[:32], ids[:32]))])
+
+
+def test_the_map_colours_the_rows_that_are_ranked_first(mixed):
+    drawn = map_of(LatentSpace(mixed, [f"{row}" for row in range(N)]), check(mixed))
+    assert [line.name for line in drawn.lines] == ["the other rows", "likelier of another model"]
+    assert abs(len(drawn.lines[1]) - 240) <= 24
+
+
+def test_pairs_map_one_model_into_the_other_and_too_few_are_refused():
+    X = FIRST(700)
+    Y = X @ np.linalg.qr(np.random.default_rng(3).normal(size=(D, D)))[0].astype(np.float32)
+    pairs = np.stack([np.arange(60), 400 + np.arange(60)])
+    moved = mapped(Y[:300], np.r_[X[300:], X[:60]], pairs)
+    near = unit_rows(moved) @ unit_rows(X[:300]).T
+    assert np.mean(near.argmax(axis=1) == np.arange(300)) > 0.95
+    with pytest.raises(SpaceError, match="expected 10 pairs or more, got 5"):
+        mapped(Y[:300], X[300:], pairs[:, :5])
+    with pytest.raises(SpaceError, match="expected 1,000 rows of each model, got 300"):
+        mapped(Y[:300], X[300:])
+
+
+def test_the_command_ranks_repairs_and_plans(mixed, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(D, D)))[0].astype(np.float32)
+    one = FIRST(1200)
+    X = np.r_[one[:300] @ rotation, one[300:]]
+    ids = [f"row {row}" for row in range(1200)]
+    write_space(LatentSpace(X, ids), tmp_path / "index.npz")
+    write_space(LatentSpace(one[:90], ids[:90]), tmp_path / "again.npz")
+    call = ["check", "index.npz", "--again", "again.npz", "--repair", "whole.npz", "--plan", "plan.json"]
+    assert main([*call, "-o", "rows.csv", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["n"]) == ("two models", 1200)
+    assert told["slope_high"] < MIXED
+    assert "Of 30 held-out pairs" in " ".join(told["notes"])
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert abs(len(plan["ids"]) - 300) < 30
+    assert (tmp_path / "rows.csv").read_text().startswith("id,log_ratio\n")
+    whole = load_space(tmp_path / "whole.npz")
+    assert np.vecdot(unit_rows(whole.vectors[:300]), unit_rows(one[:300])).mean() > 0.9
+    assert main(["check", "whole.npz"]) == 0
+    assert parts_of(whole.vectors).slope.high > MIXED
