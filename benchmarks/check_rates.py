@@ -194,7 +194,7 @@ def _mixed(
         )
         return X, np.arange(n) < few
     found, sources, _ = inputs(folder)
-    base, usual = found[SENTENCES][0], np.flatnonzero(~np.isin(sources, ("words", "swadesh")))
+    base, usual = found[SENTENCES][0], np.flatnonzero(sources != "swadesh")
     if other == "rotated":
         rows = rng.permutation(usual)[:n]
         X = unit_rows(base[rows])

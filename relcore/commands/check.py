@@ -16,7 +16,7 @@ from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.naming import SPACE_HELP, space_spec
-from relcore.commands.arguments import Results, add, values_of
+from relcore.commands.arguments import CommandOptions, Results, values_of
 from relcore.files.saving import SPACE_KINDS, need_suffix, write_space
 from relcore.passport.charts import CheckChart
 from relcore.passport.check import Checked, CheckRows, check
@@ -27,6 +27,7 @@ from relcore.spaces.space import LatentSpace
 
 @dataclass
 class CheckOptions:
+    space: str = setting(metavar="SPACE", help=SPACE_HELP)
     trusted: str = setting(
         None,
         metavar="ROWS",
@@ -58,21 +59,18 @@ class CheckOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description += (
-        " Exact marks tell how numbers were stored; --trusted ranks rows by the axes that the right model"
-        " hardly uses; and without any reference parts of the collection are compared by these axes. Each"
-        " level says what it cannot see. The exit code is 1 if two models were found or rows were stored"
-        " differently, 2 after an error."
-    )
-    parser.add_argument("space", metavar="SPACE", help=SPACE_HELP)
-    output = "Write all rows (.csv), ranked, with the evidence for each."
-    add(parser, CheckOptions, CheckRows, Results, output=output)
-    parser.epilog = (
-        "example:\n"
-        "  relscope check lancedb:store#notes --trusted minilm.safetensors -o rows.csv\n"
-        "  relscope check vectors.npz --again embedded.npz --repair repaired.npz"
-    )
+OPTIONS = CommandOptions(
+    (CheckOptions, CheckRows, Results),
+    "Exact marks tell how numbers were stored; --trusted ranks rows by the axes that the right model hardly"
+    " uses; and without any reference parts of the collection are compared by these axes. Each level says what"
+    " it cannot see. The exit code is 1 if two models were found or rows were stored differently, 2 after an"
+    " error.",
+    (
+        "lancedb:store#notes --trusted minilm.safetensors -o rows.csv",
+        "vectors.npz --again embedded.npz --repair repaired.npz",
+    ),
+    output="Write all rows (.csv), ranked, with the evidence for each.",
+)
 
 
 def run(options: argparse.Namespace) -> Report:

@@ -19,13 +19,14 @@ from relcore.base.rows import Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.spaces.space import row_hashes
 
-MIXED, SUSPECTED = 0.2, 0.28  # of the upper end of a slope, see benchmarks/check_rates.md
+MIXED, SUSPECTED = 0.25, 0.3  # of the upper end of a slope, see benchmarks/check_rates.md
 LEAST = 20  # rows of a part: fewer have no variances to speak of
 FITTED = 20_000  # rows that a fit looks at
 _STARTED, _FROM = 5000, 4000  # rows that starts are chosen on; rows that a Gaussian is fitted on
 _LONG = 30  # axes on which rows are first grouped
-_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # times that groups are halved; starts that are settled; steps of each
+_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # times that groups are halved; starts of a kind; steps of each
 _SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # of the rows with the most on short axes, each a start
+_RISEN = 0.05  # of a slope above its lowest: then its parts only get worse
 _SETTLED = 1e-3  # of the rows may still change sides
 _SHORTEST = 0.01  # of the median variance: what is shorter counts as this, such as dimensions that are unused
 _SHRUNK = 0.02  # of the mean: the least mean square along a short axis, of which few rows tell too little
@@ -178,11 +179,15 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     distinct = ~(row_hashes(rows).duplicated().to_numpy() | (rows == rows[:, :1]).all(axis=1))
     some = some[distinct]
     even, odd = halves(rows[distinct])
-    starts = _starts(even, rng) + ([] if unlike is None else _highest(unlike[some]))
-    order = sorted(range(len(starts)), key=lambda place: between(odd, starts[place], rng).high)
-    if not order:
+    starts = [*_starts(even, rng), *([_highest(unlike[some])] if unlike is not None else [])]
+    kept = [
+        start
+        for kind in starts
+        for start in sorted(kind, key=lambda one: between(odd, one, rng).high)[:_KEPT]
+    ]
+    if not kept:
         return Parts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
-    best, second = _apart(even, odd, [starts[place] for place in order[:_KEPT]], rng)
+    best, second = _apart(even, odd, kept, rng)
     # The same parts, now by the odd dimensions and compared on the even ones: the higher slope counts.
     other, again = _apart(odd, even, [second], rng)
     best = max(best, other, key=lambda one: one.high)
@@ -194,20 +199,20 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     return Parts(best, ratio if np.mean(ratio > 0) <= 0.5 else -ratio, len(some))
 
 
-def _starts(X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Parts (n,) to begin with: between two groups of the rows, and rows that have the most on short axes."""
-    n, found = len(X), []
+def _starts(X: np.ndarray, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Parts (n,) to begin with: between two groups of the rows; and rows that have the most on short axes."""
+    n = len(X)
     some = X if n <= _STARTED else X[rng.choice(n, _STARTED, replace=False)]
     models = [_Gaussian.of(some[rows], rng) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
     likely = [model.log_likelihood(X) for model in models]
-    found += [second > first for first, second in combinations(likely, 2)]
+    parts = (second > first for first, second in combinations(likely, 2))
     mean, covariance = _covariance(some)
     values, axes = Engine().eigh(covariance)
     short = slice(0, 3 * X.shape[1] // 4)
     weights = axes[:, short] / np.sqrt(np.maximum(values[short], _SHORTEST * np.median(values)))
     places = Engine().map_rows(X, weights, mean=mean.astype(np.float32))
-    found += _highest(np.vecdot(places, places))
-    return [part for part in found if LEAST <= np.count_nonzero(part) <= n - LEAST]
+    fit = [part for part in parts if LEAST <= np.count_nonzero(part) <= n - LEAST]
+    return fit, _highest(np.vecdot(places, places))
 
 
 def _highest(values: np.ndarray) -> list[np.ndarray]:
@@ -245,9 +250,12 @@ def _apart(
     likelier by X, again and again until few still do."""
     found = []
     for start in starts:
-        part = start
+        part, lowest = start, np.inf
         for _ in range(_STEPS):
-            found.append((between(other, part, rng), part))
+            found.append((slope := between(other, part, rng), part))
+            lowest = min(lowest, slope.high)
+            if slope.high > lowest + _RISEN:
+                break
             now = _Pair.of(X, part, rng).log_ratio(X) > 0
             changed = np.count_nonzero(now != part)
             if not LEAST <= np.count_nonzero(now) <= len(X) - LEAST or changed <= _SETTLED * len(X):
