@@ -44,7 +44,7 @@ class Slope(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class TwoParts:
     """The two parts of a collection that share their axes least.
 
     Attributes
@@ -168,7 +168,7 @@ def between(X: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> Slop
     return max(slope, shared_axes(B, A, rng)) if len(B) >= _SIDED * X.shape[1] else slope
 
 
-def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -> Parts:
+def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -> TwoParts:
     """The two parts of rows (n, d), n ≥ 2 × `LEAST`, that share their axes least. Rows that are most `unlike`
     a trusted sample (n,) are tried as a part, too."""
     rng = np.random.default_rng((random_state, 40))
@@ -186,7 +186,7 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
         for start in sorted(kind, key=lambda one: between(odd, one, rng).high)[:_KEPT]
     ]
     if not kept:
-        return Parts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
+        return TwoParts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
     best, second = _apart(even, odd, kept, rng)
     # The same parts, now by the odd dimensions and compared on the even ones: the higher slope counts.
     other, again = _apart(odd, even, [second], rng)
@@ -196,7 +196,7 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     for block in row_blocks(n):
         sides = halves(X[block])
         ratio[block] = sum(model.log_ratio(side) for model, side in zip(models, sides, strict=True))
-    return Parts(best, ratio if np.mean(ratio > 0) <= 0.5 else -ratio, len(some))
+    return TwoParts(best, ratio if np.mean(ratio > 0) <= 0.5 else -ratio, len(some))
 
 
 def _starts(X: np.ndarray, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
