@@ -320,13 +320,14 @@ class MigrationResult(Reported):
         for option in OPTIONS:
             if self.option(option) or (option == "re-embed" and self.n_corpus):
                 cost = self.cost_of(option)
-                each = f"{cost.rows_per_query:,.0f}"
-                if option == "cascade" and not self.price:
-                    each = f"at most {each}"
-                cells = [TITLES[option], f"{cost.rows_now:,}", each]
+                unknown = option == "cascade" and not self.price
+                each = f"{'at most ' * unknown}{cost.rows_per_query:,.0f}"
+                cells = [TITLES[option], f"{'at least ' * unknown}{cost.rows_now:,}", each]
                 cells += [f"{cost.models_per_query}, {cost.searches_per_query}", readable(cost.index_bytes)]
                 cells.append("yes" if cost.rewrites else "no")
-                shown.append([*cells, *[rate.of(cost.rows_now)] * bool(rate.of(1))])
+                shown.append(
+                    [*cells, *[f"{'at least ' * unknown}{rate.of(cost.rows_now)}"] * bool(rate.of(1))]
+                )
         return shown
 
     @property

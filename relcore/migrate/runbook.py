@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import band, counted, short
 from relcore.base.rows import unit_rows
 from relcore.files.formats import readable
-from relcore.migrate.adapters import SNIPPET, Card
+from relcore.migrate.adapters import CASCADE, SNIPPET, Card
 from relcore.migrate.estimators import Adapter
 from relcore.migrate.evaluate import Interval, search
 from relcore.migrate.migration import MigrationResult
@@ -240,6 +240,8 @@ def steps(
             "Switch",
             f"Embed queries by the new model, map them by {bridge}/{SNIPPET}, and search {goal.text}: 1 % of"
             " the traffic, then 10 %, 50 % and all. Change score thresholds at the same time."
+            + f" For the cascade, {bridge}/{CASCADE} then ranks what both searches find by the new model."
+            * (result.verdict.option == "cascade")
             + "".join(f" {limit}" for limit in limits),
             (f'PYTHONPATH={bridge} python -c "{apply}"   # NumPy alone',),
         ),

@@ -46,6 +46,11 @@ NEWER = {
         "drift": {"k": 5, "shared": True},
         "thresholds": {"new_queries": {"lost": 0.5}},
     },
+    "cascade-price": {
+        "figure": "cascade-price",
+        "spaces": [_FILE, _FILE, _FILE, _FILE],
+        "migration": {"n_pairs": 50, "n_candidates": 20},
+    },
     "passport": {
         "figure": "passport",
         "passport": _FILE,

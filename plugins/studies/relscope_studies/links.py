@@ -187,9 +187,12 @@ PAIRS = {
     "words": "Word2Vec and FastText",
     "sentences": "MiniLM's layers 6 and 4",
     "sentences-centred": "the same layers, centred",
+    "models": "MiniLM L6 and paraphrase-MiniLM L3",
+    "models-centred": "the same models, centred",
     "digits": "MLP and CNN of digits",
     "unrelated-centred": "unrelated, centred",
 }
+_USUAL_PAIRS = tuple(name for name in PAIRS if not name.startswith("models"))
 _CERTIFIED = 0.95  # chosen on the words
 _CENTRED = "-centred"
 _MOST_ROWS = 2000
@@ -211,7 +214,7 @@ class AnchorOptimisation(Study):
     paper = "Cannistraci et al. 2023, Algorithm 1 and section 4"
 
     options = (
-        Option("pairs", "Spaces", tuple(PAIRS), tuple(PAIRS), many=True, names=tuple(PAIRS.values())),
+        Option("pairs", "Spaces", tuple(PAIRS), _USUAL_PAIRS, many=True, names=tuple(PAIRS.values())),
         Option("rows", "Rows", (200, 400, 800, 1600), (200, 400, 800), many=True),
         Option("seeds", "Seeds", (3, 4, 8, 15, 30, 60), (4, 8, 15, 30), many=True),
         states("the rows, the seeds, the hidden anchors and the start", 7, (3, 7, 20, 50)),
@@ -315,6 +318,11 @@ def _row_by_row(name: str, store: Store, report: Progress) -> list[LatentSpace]:
         return [pair.source, pair.target]
     from relcore.encoders.transformers import MiniLM
 
+    if name == "models":
+        from relcore.encoders.onnx_texts import OnnxText
+
+        both = MiniLM(), OnnxText()
+        return [space for one in both for space in encode(dataset_of("sentences"), one, store, report)]
     fourth, sixth = encode(dataset_of("sentences"), MiniLM((4, 6)), store, report)
     return [sixth, fourth] if name == "sentences" else [word_pair((), store).source, sixth]
 

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from relcore.migrate.evaluate import Candidates, by_turns, ranked, search
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.migrate.charts import CascadePrice, chart_of
+from relcore.migrate.evaluate import OPTIONS, Candidates, by_turns, ranked, search
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import Rate, expected_rows, price_of
 from tests.relcore.migrate.planted import migration_spaces
@@ -62,6 +65,8 @@ def test_queries_without_judgements_are_a_log_that_gives_the_price():
     alone = Migration(sizes=(), n_candidates=5).run(spaces[:2])
     assert (found.price.n_queries, found.price.n_rows, alone.price) == (60, 700, None)
     assert [one.value for one in found.options] == [one.value for one in alone.options]
+    with pytest.raises(SpaceError, match="expected queries by both models, got none"):
+        CascadePrice(spaces=(SpaceSpec("file", "a.npz"),), migration=Migration()).draw(alone)
     assert f"60 queries need {found.price.need.rows} of 700 rows embedded" in found.verdict.sentence
 
 
@@ -104,6 +109,10 @@ def test_costs_of_each_option():
     head, *rows = found.costs(Rate(seconds=0.5, price=2, tokens=1000))
     assert head[-1] == "embedding costs"
     assert rows[-1][-1] == "350 s, 1.40"
+    drawn = CascadePrice(spaces=(SpaceSpec("file", "a.npz"),) * 4, migration=Migration()).draw(found)
+    assert drawn.table().y.tolist()[-2:] == [found.price.need.rows, 700]  # the line's end, and the corpus
+    options = chart_of(found).lines
+    assert [line.color for line in options] == [OPTIONS.index(one.option) for one in found.options]
     whitened = Migration(sizes=(), judgements=judgements, adapter="whitened").run(spaces)
     assert whitened.cost_of("cascade").rewrites
     assert whitened.cost_of("cascade").index_bytes > costs["cascade"].index_bytes
