@@ -21,8 +21,6 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.passport.charts import EmbedAnchors, NameRecipe, PassportChart
 from relcore.passport.passport import (
-    ADVICE,
-    CHANGES,
     FEWEST,
     POOLINGS,
     SUFFIX,
@@ -120,10 +118,8 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
     else:
         new = compute.load_space(new_spec)
     change = _check(passport, new)
-    told = f"{change.kind[0].upper()}{change.kind[1:]}: {CHANGES[change.kind]}"
-    messages.lead(f"<b>{plain_html(told)}.</b> {plain_html(ADVICE[change.kind])}")
-    if change.others:
-        st.caption(plain(change.of_others))
+    report = change.report()
+    messages.lead(f"<b>{plain_html(report.sentence)}</b>")
     specs = (spec, *filter(None, [new_spec]))
     anchors = passport.ids if spec in workspace.spaces else ()
     recipe = PassportChart(
@@ -139,7 +135,6 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
         exports.chart(figure.interactive(exports.theme()), "passport.chart")
         exports.export_bar(figure, "passport")
     with listed:
-        report = change.report()
         report_table(report.tables[0])
         for note in report.notes:
             st.caption(plain(note))

@@ -301,19 +301,10 @@ class Change(Reported):
 
     @property
     def sentence(self) -> str:
-        told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}"
-        told = f"{told}. {self.of_others}"[:-1] if self.others else told
-        told += f", made by {self.named}" if self.named else ""
-        facts = [f"the {counted(self.n, 'anchor')} and their new vectors have a mean cosine of"]
-        if self.widths[0] != self.widths[1] and self.cosine is not None:
-            facts.append(f"on the first {min(self.widths):,} of {max(self.widths):,} dimensions")
-        if self.cosine is None:
-            facts = [f"the width was {self.widths[0]:,} and is {self.widths[1]:,}"]
-        else:
-            facts[0] += f" {_told(self.cosine)}"
-        facts.append(f"their cosines with each other correlate by {_told(self.gram)}")
-        facts.append(f"and differ by {short(self.gram_apart)} at most; lengths × {short(self.scale)}")
-        return f"{told}. {facts[0][:1].upper()}{facts[0][1:]}, {', '.join(facts[1:])}."
+        """What became of the anchors, and what to do."""
+        made = f", made by {self.named}" if self.named else ""
+        told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}{made}."
+        return " ".join(filter(None, (told, self.of_others, ADVICE[self.kind])))
 
     def report(self, **facts: Any) -> Report:
         """What became of the anchors, with the evidence."""
@@ -329,8 +320,12 @@ class Change(Reported):
                 shown.append([name, short(one.value), band(one.low, one.high), signed(one.chance)])
         shown.append(["largest change between two anchors", short(self.gram_apart), "", ""])
         shown.append(["length, new ÷ old", short(self.scale), "", ""])
-        caption = f"{counted(self.n, 'anchor')}; chance: the highest value where they are paired at random."
-        table = Table("checks", pd.DataFrame([row]), shown, caption=caption)
+        caption = f"{counted(self.n, 'anchor')}; chance: the highest value where they are paired at random"
+        if self.cosine is None:
+            caption += f"; the width was {self.widths[0]:,} and is {self.widths[1]:,}"
+        elif self.widths[0] != self.widths[1]:
+            caption += f"; cosine on the first {min(self.widths):,} of {max(self.widths):,} dimensions"
+        table = Table("checks", pd.DataFrame([row]), shown, caption=f"{caption}.")
         notes = [*filter(None, [self.caution])]
         return Report(self.sentence, [table], facts | {"others": self.others}, notes)
 
@@ -342,10 +337,6 @@ class Change(Reported):
             self.n < ENOUGH
         )
         return f"Compared on {counted(self.n, 'anchor')}: {lacks}{few}"[:-2] + "." if lacks or few else ""
-
-
-def _told(one: Evidence) -> str:
-    return f"{short(one.value)} (95 %: {band(one.low, one.high)}; by chance up to {signed(one.chance)})"
 
 
 def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
