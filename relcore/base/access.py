@@ -1,10 +1,9 @@
 """Access control: which files the paths that a user names may lead to.
 
-Usually every file that the account may read: app and command line serve the person who started them. With
-``RELSCOPE_SHARE`` the app serves others too, and then a path must lead, with its symbolic links followed,
-into ``RELSCOPE_DATA``, into the uploads of the session that asks, or to a file that `relscope app` was given.
-Shared or not, a session opens no upload of another one. Whatever takes a path from a spec, a box or a table
-asks here.
+Usually these are all files that the account may read: app and command line serve the person who started
+them. With ``RELSCOPE_SHARE`` the app serves others too. Then a path, after its symbolic links are followed,
+must lead into ``RELSCOPE_DATA``, into the session's own uploads, or to a file that `relscope app` was given.
+A session never opens an upload of another one. Code that takes a path from a user calls `allowed`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from relcore.base.errors import SpaceError
 ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
 TOKEN, NO_TOKEN = "RELSCOPE_TOKEN", "RELSCOPE_NO_TOKEN"
-OPENED = "RELSCOPE_OPEN"  # the spaces that `relscope app` was given, as a JSON list of specs; of mcp folders
+OPENED = "RELSCOPE_OPEN"  # JSON list of the specs given to `relscope app`, or of the folders given to mcp
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # of Linux; others have the same or more, and then say so themselves
 _SHORTEST_TOKEN = 8
 _KINDS = {
@@ -39,8 +38,8 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class AccessContext:
-    """The rights of one app session: its folder of uploads, the store keys that it made, and why other
-    places are closed to it."""
+    """The rights of one app session: its folder of uploads, the keys of the results that it stored, and the
+    reason why it may not read other places."""
 
     uploads: Path | None = None
     made: Container[str] = ()
@@ -51,7 +50,7 @@ _find_asker: Callable[[], AccessContext] | None = None
 
 
 def set_asker(find: Callable[[], AccessContext] | None) -> None:
-    """Set the function that finds the session of the present call. A worker has none and may read the
+    """Set the function that returns the session of the present call. A worker has none and may read the
     uploads of all sessions, because the app checks access before it submits a job."""
     global _find_asker
     _find_asker = find
@@ -126,9 +125,8 @@ def check_environment() -> None:
 def allowed(path: str | Path, *, uploads: bool = True) -> Path:
     """`expanded`, after a check that the present session may read the path.
 
-    Where the app is shared, the path comes back resolved, and a relative one starts in the data folder. With
-    ``uploads=False`` it must not lead into uploads there: for folders whose files tell a library which others
-    to read.
+    In a shared app, the returned path is resolved, and a relative path starts in the data folder. With
+    ``uploads=False`` it must not lead into uploads: for folders in which one file names others to be read.
 
     Raises
     ------
@@ -162,11 +160,10 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
 
 
 def need_own_machine(what: str) -> None:
-    """Raise a SpaceError if the app is shared: for addresses, and for folders that a library opens by
-    itself.
+    """Raise a SpaceError if the app is shared: before an address is opened, or a folder by a library.
 
     A visitor must not make this machine connect to others, and a vector database writes into the folder that
-    it opens. Open are the addresses of shards that `relscope app` was given.
+    it opens. The addresses of shards that `relscope app` was given stay open.
     """
     if shared() and what not in [spec["name"] for spec in _opened() if spec["source"] == "sample"]:
         usual = (
@@ -178,7 +175,7 @@ def need_own_machine(what: str) -> None:
 
 
 def may_read(path: str | Path) -> bool:
-    """Whether `allowed` accepts the path. Lists use it to leave out the others."""
+    """Whether `allowed` accepts the path; lists leave out the paths that it refuses."""
     if shared():
         with suppress(SpaceError):
             return bool(allowed(path))
@@ -218,7 +215,7 @@ def regular_file(path: Path) -> Path:
     Raises
     ------
     SpaceError
-        Nothing is there, or no file.
+        The path does not exist, or is not a regular file.
     """
     shown = f"{str(path)!r:.200}"
     try:

@@ -17,7 +17,7 @@ def is_constant(array: np.ndarray) -> bool:
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
-    return base is None  # else somebody can write to it, or its memory is not NumPy's
+    return base is None  # else a writeable array, or memory that is not NumPy's, lies below it
 
 
 @dataclass(eq=False)
@@ -44,7 +44,7 @@ class MadeOnce(Generic[Made]):
         number = id(array)
         known = self._kept.get(number)
         if known is None or known[0]() is not array:
-            # The callback runs before the number of the array can be given to another one.
+            # The callback runs before another array can get the same id().
             ref = weakref.ref(array, lambda _: self._kept.pop(number, None))
             self._kept[number] = known = ref, self.make(array)
         return known[1]

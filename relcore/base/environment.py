@@ -1,4 +1,4 @@
-"""Settings from environment variables, and the device that one chooses; errors name the variable."""
+"""Settings from environment variables, among them the chosen device; errors name the variable."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def number(name: str, usual: float, most: float) -> float:
 
 
 def gpu_bytes() -> int:
-    """How much of a GPU's memory the rows of spaces may take, from RELSCOPE_GPU_GB; 0 where it is not set."""
+    """The bytes of a GPU's memory that rows of spaces may take, from RELSCOPE_GPU_GB; 0 if it is not set."""
     return int(number(GPU_GB, 1, 1e6) * 1e9) if os.environ.get(GPU_GB) else 0
 
 
@@ -112,8 +112,8 @@ def _checked(name: str, what: str) -> str:
 
 
 def resolve(name: str | None = None) -> str:
-    """The device that a name means on this machine, by default and for "auto" the chosen one: "cpu", "torch",
-    "cuda" or "cuda:1".
+    """The device of a name on this machine: "cpu", "torch", "cuda" or "cuda:1"; the chosen one for "auto" and
+    None.
 
     Raises
     ------
@@ -159,8 +159,8 @@ def gpu_name(name: str = "cuda") -> str:
 @lru_cache(maxsize=1)
 def has_gpu() -> bool:
     """Whether torch can use a GPU here."""
-    # torch takes seconds to import, so it is asked only where the driver's library is: in a container and in
-    # WSL, too, which have no /proc/driver/nvidia. The answer does not depend on what was imported before.
+    # torch takes seconds to import, so it is imported only where the driver's library exists. Containers and
+    # WSL have that library, but no /proc/driver/nvidia. The answer does not depend on earlier imports.
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:

@@ -1,9 +1,9 @@
 """The registry of everything that can be chosen and extended; choosers, `--help`, recipes and
 computations read it.
 
-Importing it costs nothing: an entry only tells where its code is, and `load` imports that on first use.
-Whoever adds a thing writes its file and one line here; a script may add an entry at run time, under a name of
-its own; an installed package adds to a `Family` by entry points, see docs/plugin.
+Importing it is cheap: an entry names the place of its code, and `load` imports that on first use. A new
+choice is a file and one line here; a script may add an entry at run time, under a new name; an installed
+package adds to a `Family` by entry points, see docs/plugin.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from relcore.base.errors import SpaceError
 
 @dataclass(frozen=True)
 class Named:
-    """A choice: its title, and its code as ``"module:attribute"``, where a module that begins with a dot
-    is inside `relcore`. `plugin` is the name and version of another package that added it."""
+    """A choice: its title, and its code as ``"module:attribute"``, where a leading dot stands for `relcore`.
+    `plugin` is the name and version of the package that added it, "" for Relscope's own."""
 
     title: str
     where: str = ""
@@ -45,13 +45,13 @@ class Method(Named):
     Attributes
     ----------
     heads : "absolute" or the method's own name
-        What heads are trained on. "absolute": on the rows of their own space; `where` is then a function
-        ``(source, target, settings, random_state)`` of two `represent.methods.Side` → a function that carries
-        rows (m, d) of the source to rows of the target, or None where it has none. Else on what `where`, a
-        function ``(side, settings)`` of one space, makes of the rows, and any space's rows so made go to any
-        head.
+        What heads are trained on. "absolute": the rows of their own space; `where` is then a function
+        ``(source, target, settings, random_state)`` of two `represent.methods.FittedSpace` that returns a
+        translation of source rows (m, d) to rows of the target, or None. Any other value: the representation
+        that `where`, a function ``(space, settings)``, computes from one space; a head then takes the
+        representation of any space.
     knows : "one" or "both"
-        Whether each space is prepared without the other, or the two are needed at once.
+        "one": each space is prepared without the other; "both": the method needs the two at once.
     """
 
     heads: str = "absolute"
@@ -65,10 +65,10 @@ class MetricName(Named):
     Attributes
     ----------
     of : some of "pair", "spaces", "more"
-        What it compares: the representations of one pair, as in the table of Explore, or many spaces
-        with each other. "more": both, where it is chosen by name.
+        What it compares: "pair", the representations of one pair, as in the table of Explore; "spaces",
+        many spaces with each other; "more", both, but only if it is chosen by name.
     needs : some of "anchors", "projection", "k", "n_queries", "labels"
-        The settings that a comparison of many spaces depends on; "labels": what a pair must have.
+        The settings that a comparison of many spaces depends on; "labels": the pair must have labels.
     """
 
     of: tuple[str, ...] = ("pair", "spaces")
@@ -99,7 +99,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
 
     @property
     def own(self) -> dict[str, Entry]:
-        """Those of Relscope."""
+        """The choices of Relscope itself."""
         return self._own
 
     @property
@@ -353,7 +353,7 @@ ADAPTERS = {
     ),
     "ridge": Named("Ridge", ".migrate.estimators:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
 }
-# What settings of version 0.2.0 could be, by the setting's name: none of these led on any of six collections.
+# Choices of version 0.2.0 that are gone, by the setting's name: none of these led on any of six collections.
 FORMER_CHOICES = {
     "adapter": ("procrustes", "diagonal", "affine", "low-rank", "relative"),
     "similarity": ("whitened-product",),
@@ -364,14 +364,14 @@ FORMER_CHOICES = {
 # Files of vectors by their suffix, each a `files.formats.Format`.
 @dataclass(frozen=True)
 class FormatName(Named):
-    """A `files.formats.Format` of files that end so.
+    """A `files.formats.Format`, registered under the ending of its files.
 
     Attributes
     ----------
     store : str
-        The name in `INDEXES` of the store that reads and writes such a file in blocks, if any.
+        Name in `INDEXES` of the store that reads and writes the file in blocks, if any.
     shard : "", "array" or "table"
-        Whether a folder of such files can be one space, and as what each of them is read.
+        How each file is read if a folder of them is one space; "" if it cannot be.
     """
 
     store: str = ""
@@ -407,8 +407,8 @@ FORMATS = Family("formats", FormatName, _FORMATS)
 
 @dataclass(frozen=True)
 class IndexName(Named):
-    """A `stores.index.VectorIndex`: a file that ends as a format with this `store`, else a database, whose
-    places name a table after #, and which a shared app does not open.
+    """A `stores.index.VectorIndex`: a file whose format has this `store`, or a database, whose address names
+    a table after # and which a shared app does not open.
     """
 
     name: str = ""
@@ -428,10 +428,10 @@ _INDEXES = {
     "lancedb": IndexName("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 INDEXES = Family("stores", IndexName, _INDEXES, private=True)
-# Those of plugins/stores: where it is not installed, an error says how to get it.
+# The stores of plugins/stores: where it is not installed, an error says how to get it.
 PLUGIN_STORES = ("chroma", "elasticsearch", "milvus", "opensearch", "pgvector", "qdrant")
 
-# How the neighbours of every row are searched; the first is exact, the others tell their measured recall.
+# How the neighbours of every row are searched; the first is exact, the others report their measured recall.
 SEARCHES = {
     "exact": Named("exact", ".scores.lists:ExactSearch", "each query is compared with every row"),
     "ivf": Named(
@@ -517,7 +517,7 @@ FIGURES = {
     "bootstrap-scores": Named("", ".linking.spec:BootstrapScores"),
 }
 
-# Figures of version 0.1.0 that a study draws now, by the study's name; "" where nothing draws them.
+# Studies that draw figures of version 0.1.0 now, by the figure's name; "" where none does.
 FORMER_FIGURES = {
     "cross-domain": "across-domains",
     "inversion-grid": "pruning",
@@ -545,7 +545,7 @@ FORMER_STUDIES = {
     "quasi-isometry": "quantisation",
     "robustness": "method-map",
 }
-# Those of the package relscope-studies, in plugins/studies: files of them name it where it is not installed.
+# Studies of the package relscope-studies, in plugins/studies; without it, opening their files names it.
 PLUGIN_STUDIES = (
     *("anchor-choice", "anchor-dimension", "anchor-influence", "anchor-optimisation", "common-mean"),
     *("isometry", "layers", "measures", "method-map", "migration", "seed-count", "zero-shot"),
@@ -554,7 +554,7 @@ PLUGIN_STUDIES = (
 
 @dataclass(frozen=True)
 class StudyName(Named):
-    """A study; `help` is its question, `paper` who asked it."""
+    """A study; `help` is its question, `paper` the source of the question."""
 
     paper: str = ""
 

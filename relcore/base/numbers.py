@@ -21,7 +21,7 @@ def short(value: float, places: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as words quote it: ``93 %``, ``0 %``, and one digit below one percent: ``.005 %``."""
+    """A share in percent: ``93 %``, ``0 %``; below one percent with one significant digit: ``.005 %``."""
     value = 100 * share
     if value >= 0.95 or not value:
         return f"{value:.0f} %"
@@ -40,13 +40,13 @@ def in_cell(value: float) -> str:
 
 
 def signed(value: float, places: int = 3) -> str:
-    """A change: ``+.012``, ``−.021``."""
+    """The number with its sign: ``+.012``, ``−.021``."""
     text = short(value, places)
     return text if text.startswith(MINUS) or value != value else f"+{text}"
 
 
 def band(low: float, high: float, places: int = 3) -> str:
-    """``.003 … .021``."""
+    """An interval from `low` to `high`: ``.003 … .021``."""
     return f"{short(low, places)} … {short(high, places)}"
 
 

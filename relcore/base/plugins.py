@@ -1,7 +1,7 @@
 """Plugins: names that installed packages add, by entry points in groups such as ``relscope.metrics``.
 
-Their metadata tells the names; a package is imported when a name of it is used. A package that cannot be used
-costs a warning, and never takes a name of Relscope or of another package.
+The names come from the packages' metadata; a package is imported when one of its names is used. A package
+that fails causes a warning, and none can replace a name of Relscope or of another package.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from relcore.base.errors import SpaceError
 
-# By family: what its classes inherit from; methods are functions.
+# Family → base class of its entries; methods are functions.
 _BASES = {
     "metrics": "relcore.scores.comparison:Metric",
     "similarities": "relcore.represent.similarity:Similarity",
@@ -36,7 +36,7 @@ _SCHEMES = {"http", "https", "file", "ftp", "s3", "gs", "az", "abfs", "hf", "mem
 
 @cache
 def _installed() -> Any:
-    from importlib.metadata import entry_points  # takes a tenth of a second, which no import of ours shall
+    from importlib.metadata import entry_points  # takes a tenth of a second, so only when it is needed
 
     return entry_points()
 
@@ -70,7 +70,7 @@ def load(family: str, where: str, plugin: str) -> Any:
         code = import_module(module)
         for part in attribute.split("."):
             code = getattr(code, part)
-    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+    except (Exception, SystemExit) as error:  # importing a module may raise anything
         raise _broken(plugin, f"{where} to be imported", f"{type(error).__name__}: {error}") from error
     base = _BASES[family].partition(":")
     if not base[0]:

@@ -15,14 +15,13 @@ from relcore.base.access import data_folder, expanded
 from relcore.base.errors import SpaceError
 from relcore.base.records import parse, read_file
 
-_OF_FILES = ("file", "index", "folder", "huggingface", "sample")  # sources whose name may be a path
+_OF_FILES = ("file", "index", "folder", "huggingface", "sample")  # sources of specs whose name may be a path
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 Find = Callable[[Mapping[str, Any]], str]
 
 
 def without_paths(described: Any) -> Any:
-    """The JSON with each absolute path cut to its last part, or to as many parts as distinguish two
-    paths.
+    """The JSON with each absolute path cut to its last part, or to more parts where two paths end alike.
 
     Examples
     --------
@@ -62,7 +61,7 @@ def is_absolute(text: str) -> bool:
 
 
 def last_part(path: str) -> str:
-    """The name of a file or a folder; a relative path as it is."""
+    """The last part of an absolute path; a relative path unchanged."""
     return _distinct_ends([path])[path] if is_absolute(path) else path
 
 
@@ -81,10 +80,9 @@ def finder(
     given: Mapping[str, Path] | None = None,
     remedy: str = "",
 ) -> Find:
-    """A function for `with_paths` that returns the given file, else the name itself, else a file in one
-    of these folders.
+    """A function for `with_paths` that finds the file of a name: in `given`, as a path, or in these folders.
 
-    It raises a SpaceError with the remedy where there is no file of this name.
+    It raises a SpaceError with the remedy if there is no file of this name.
     """
     folders, deep, given = list(folders), list(deep), given or {}
 
@@ -141,13 +139,13 @@ def _places(spec: Mapping[str, Any]) -> set[str]:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """The object in a .json file, with the paths of the files that it names: beside it, here, or under
-    RELSCOPE_DATA.
+    """The object in a .json file, with the paths of the files that it names, which are searched beside it,
+    in the current folder and under RELSCOPE_DATA.
 
     Raises
     ------
     SpaceError
-        No such file, no JSON, no object, a file that is named and not found.
+        No such file, invalid JSON, JSON that is not an object, or a named file that is not found.
     """
     record = read_file(path, what)
     if not isinstance(record, dict):

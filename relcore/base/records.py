@@ -20,10 +20,10 @@ from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import visible
 
-# JSON is checked before anything reads it: Python's parser takes NaN, numbers of any length, a name twice and
-# half a surrogate pair, which fail later, far from the file; msgspec's lets two of these pass.
+# JSON is checked on reading: Python's parser accepts NaN, numbers of any length, repeated names and half a
+# surrogate pair, which cause errors later, far from the file; msgspec's parser accepts two of these.
 
-MOST_BYTES = 32 << 20  # unpacked, a file of nothing but brackets takes twenty times as much
+MOST_BYTES = 32 << 20  # in memory, a file of nothing but brackets takes twenty times as much
 _MOST_LEVELS = 40
 _MOST_WHOLE = 2**63
 
@@ -31,8 +31,8 @@ _MOST_WHOLE = 2**63
 def parse(text: str | bytes, where: str, what: str = "") -> Any:
     """The value in a JSON text; `what` says what was expected, for errors.
 
-    Raises a SpaceError for invalid JSON, more than 32 MB or 40 levels, a name twice in one object, a number
-    that is not finite or has more than 64 bits, and half a surrogate pair.
+    Raises a SpaceError for invalid JSON, more than 32 MB or 40 levels, a repeated name in one object, a
+    number that is not finite or has more than 64 bits, and half a surrogate pair.
     """
     if len(text) > MOST_BYTES:
         raise SpaceError(
@@ -114,8 +114,8 @@ _TYPES = {
 def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str = "") -> Any:
     """Plain JSON of dataclasses, mappings, tuples, strings and numbers; equal values give equal bytes.
 
-    `arrays` is filled with the arrays of numbers, under names that tell their place; the JSON then holds the
-    name. Without it, and for arrays of strings, an array becomes a list.
+    Arrays of numbers are put into `arrays` under the names of their places, and the JSON holds these names.
+    Without `arrays`, and for arrays of strings, an array becomes a list.
     """
     if hasattr(value, "to_record"):
         value = value.to_record()
@@ -199,7 +199,7 @@ def _explained(message: str, kind: Any, given: Any) -> str:
             return f"{place}: {text[:1].lower()}{text[1:]}"
         if is_dataclass(kind):
             kind = get_type_hints(kind).get(step)
-        else:  # what a list or a mapping holds, None where it is unknown
+        else:  # the type of the items of a list or a mapping, None where it is unknown
             inner = [arg for arg in get_args(kind) if arg not in (Ellipsis, type(None))]
             kind = inner[-1] if inner else None
         given = given[int(step)] if isinstance(given, list) else given[step]

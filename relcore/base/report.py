@@ -33,9 +33,9 @@ class Table:
     name : str
         Its key in JSON; "" where only people read it.
     rows : DataFrame, optional
-        What machines read, with all digits.
+        For machines: the values with all digits.
     shown : rows of texts
-        What people read, the head first; empty where only machines read it.
+        For people: the cells, the head first; empty where only machines read the table.
     title : str
     caption : str
         On how many rows it was computed, and what the chance level is.
@@ -49,7 +49,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-        """Rows that people and machines read alike."""
+        """A table that shows people the same rows as machines read."""
         import pandas as pd
 
         cells = [[f"{one:,}" if isinstance(one, int) else str(one) for one in row.values()] for row in rows]
@@ -96,13 +96,13 @@ class Report:
     sentence : str
         The result in one sentence, or a few.
     tables : Tables
-        The first is the one that CSV holds.
+        CSV holds the first.
     facts : name → value
-        What JSON holds beside the tables.
+        Values that JSON holds beside the tables.
     notes : texts
         What a reader has to know before relying on the numbers.
     figures : name → function that draws an `Exportable`
-        The first is the one whose recipe --recipe writes, and which a notebook shows.
+        --recipe writes the recipe of the first, and a notebook shows it.
     """
 
     sentence: str = ""
@@ -179,10 +179,10 @@ def _numeric(rows: Cells) -> list[bool]:
 
 
 def delimited(rows: pd.DataFrame, sep: str = ",") -> str:
-    """The rows as delimited text with a line of names, which `load_space` and `read_links` read as the same
-    cells. Texts are quoted where they need it."""
+    """The rows as delimited text with a line of names; `load_space` and `read_links` read the same cells
+    back. Texts are quoted where they need it."""
     text = rows.to_csv(sep=sep, index=False, lineterminator="\n")
-    # Python's writer takes a lone carriage return for a plain character, readers for the end of the row.
+    # Python's writer does not quote a lone carriage return, which readers take for the end of the row.
     return rows.to_csv(sep=sep, index=False, lineterminator="\n", quoting=2) if "\r" in text else text
 
 
@@ -201,7 +201,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
-        return float(value) if abs(value) < float("inf") else None  # NaN is below nothing
+        return float(value) if abs(value) < float("inf") else None  # false for NaN, too
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 

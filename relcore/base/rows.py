@@ -18,12 +18,12 @@ from relcore.base.errors import SpaceError
 
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
 _IN_CACHE = 2**17  # numbers: half a megabyte
-_ROUNDED = 2.0**-17  # of the spread: a shift of the mean by less changes no score by more than 1e-5
+_ROUNDED = 2.0**-17  # times the spread: a smaller shift of the mean changes no score by more than 1e-5
 
 
 class Rows(Protocol):
-    """What every computation takes as rows: a NumPy array, or what answers to slices and row numbers as an
-    array does, with float32 rows that are read or made then.
+    """Rows (n, d) as every computation takes them: a NumPy array, or an object that reads or computes float32
+    rows when it is indexed by a slice or row numbers.
     """
 
     @property
@@ -60,8 +60,8 @@ def inverse_lengths(rows: np.ndarray) -> np.ndarray:
 
 
 def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """The mean of rows, (n, d) → (d,), as float32 unless its rounding is a noticeable part of their spread;
-    X is a sample where the `mean` of all rows is given.
+    """The mean of rows, (n, d) → (d,), as float32 unless rounding it would be noticeable beside their spread;
+    if the `mean` of all rows is given, X is a sample that only decides this.
     """
     # Summed in float64: float32 sums of many rows lose digits, which matters for shifted spaces.
     mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
@@ -70,16 +70,16 @@ def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
 
 
 class DerivedRows:
-    """Rows (n, w) that are made from the rows of a space when they are used; the matrix is never formed.
+    """Rows (n, w) computed from the rows of a space when they are used; the matrix is never formed.
 
     Parameters
     ----------
     vectors : rows (N, d)
         A space, also one on disk.
     made : function (m, d) → (m, w)
-        Brings rows of the space to the representation.
+        The representation of rows of the space.
     numbers : array (n,), optional
-        Rows of the space, in the order in which they count here; by default all.
+        Which rows of the space, in this order; by default all.
     """
 
     vectors: Rows
@@ -100,7 +100,7 @@ class DerivedRows:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """(m, w) float32; the rows of the space are taken as a view where they stand one after the other."""
+        """Rows (m, w) as float32; consecutive rows of the space are read as a view."""
         numbers = rows if self.numbers is None else self.numbers[rows]
         if isinstance(numbers, slice):
             return self.made(np.asarray(self.vectors[numbers]))
@@ -118,7 +118,7 @@ def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
     return DerivedRows(X, lambda rows: unit_rows(rows, mean))
 
 
-# Matrices on disk: their rows are read, and become float32, when they are used, block by block.
+# Matrices on disk: their rows are read and converted to float32 block by block, when they are used.
 
 BLOCK_ROWS = 4096
 _READERS = 8
@@ -128,7 +128,7 @@ _HIGHEST_HALF = 65504
 
 
 class FileStamp(NamedTuple):
-    """A file as it was: its absolute path, its number on the disk, when it was written (ns), its bytes."""
+    """The state of a file: absolute path, inode, time of the last change (ns), size in bytes."""
 
     path: str
     inode: int
@@ -137,21 +137,21 @@ class FileStamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, opened: int | None = None) -> FileStamp:
-        """Of the file at a path, or of the one that was opened there, by its descriptor."""
+        """The stamp of the file at a path, or of the file descriptor `opened`."""
         now = path.stat() if opened is None else os.fstat(opened)
         return cls(str(path.absolute()), now.st_ino, now.st_mtime_ns, now.st_size)
 
     def need_unchanged(self) -> None:
-        """Raise a SpaceError where the file was written again or cut since.
+        """Raise a SpaceError if the file was written again or cut since.
 
-        One that was removed or replaced is no harm to a map, which keeps what was there.
+        A removed or replaced file is harmless: a memory map keeps the old content.
         """
         with suppress(OSError):
             if Path(self.path).stat().st_ino == self.inode:
                 self.need_same()
 
     def need_same(self, opened: int | None = None) -> None:
-        """As `need_unchanged`, also where another file is at the path now, or was `opened` there."""
+        """Raise as `need_unchanged`, and also if the path, or the descriptor `opened`, is another file."""
         now, path = None, Path(self.path)
         with suppress(OSError):
             now = FileStamp.of(path, opened)
@@ -163,20 +163,20 @@ class FileStamp(NamedTuple):
 
 
 class Origin:
-    """Where mapped rows come from, and what is known of them; `relcore.files.on_disk` keeps more."""
+    """The source of mapped rows, with cached facts about them; `relcore.files.on_disk` caches more."""
 
     stamp: FileStamp | None = None
 
     def need_unchanged(self) -> None:
-        """Raise a SpaceError where the rows are no longer those that were mapped."""
+        """Raise a SpaceError if the rows have changed since they were mapped."""
         if self.stamp:
             self.stamp.need_unchanged()
 
     def known_lengths(self) -> np.ndarray | None:
-        """The Euclidean lengths (n,) of the rows, all finite, where they were kept."""
+        """The cached Euclidean lengths (n,) of the rows, all finite; None if there are none."""
 
     def known_digest(self, columns: str) -> str | None:
-        """The digest of a space of these rows and of columns of this digest, where it was kept."""
+        """The cached digest of the space of these rows and the columns of this digest; None if none."""
 
     def keep_lengths(self, lengths: np.ndarray) -> None: ...
 
@@ -184,18 +184,17 @@ class Origin:
 
 
 class MappedRows(NDArrayOperatorsMixin):
-    """A matrix (n, d) whose rows lie in files, in one part or several; what is read of it is float32.
+    """A matrix (n, d) whose rows lie in one file or several, and are read as float32.
 
-    Rows, slices and masks read only those rows; NumPy's functions take the whole matrix as float32, which
-    needs its memory.
+    Indexing by rows, slices or masks reads only those rows; NumPy's functions read the whole matrix into
+    memory as float32.
 
     Parameters
     ----------
     parts : matrices (n₁, d), (n₂, d), …
-        Rows one after the other: float16, float32, float64, or bfloat16 as uint16; read-only maps, or kept in
-        memory.
+        Consecutive rows: float16, float32, float64, or bfloat16 as uint16; read-only memory maps or arrays.
     origin : Origin, optional
-        Where they come from.
+        The files of the rows.
 
     Examples
     --------
@@ -228,7 +227,7 @@ class MappedRows(NDArrayOperatorsMixin):
 
     @property
     def plain(self) -> np.ndarray | None:
-        """The map itself where it is one part of float32, which NumPy takes as it is; else None."""
+        """The memory map itself if it is one part of float32; else None."""
         return self._parts[0] if len(self._parts) == 1 and self._parts[0].dtype == np.float32 else None
 
     def __getitem__(self, rows: Any) -> np.ndarray:
@@ -248,7 +247,7 @@ class MappedRows(NDArrayOperatorsMixin):
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Euclidean lengths (n,) of the rows, from one pass; finite where, and only where, a row is."""
+        """Euclidean lengths (n,) of the rows, from one pass; a length is finite if and only if its row is."""
         norms = self.origin.known_lengths()
         if norms is None or norms.shape != (len(self),):
             # Reading takes the time, and several threads read faster than one.
@@ -289,8 +288,8 @@ class MappedRows(NDArrayOperatorsMixin):
         return np.asarray(self).astype(dtype, **settings)
 
     def mean(self, axis: int | None = None, dtype: Any = None, **settings: Any) -> Any:
-        """As NumPy's; block by block along rows in float64, with the digits of NumPy's sum of one row
-        after another.
+        """The mean as NumPy's; over rows it is summed in float64 block by block, to the same digits as
+        NumPy's sum row by row.
         """
         if axis != 0 or dtype != np.float64:
             return np.asarray(self).mean(axis=axis, dtype=dtype, **settings)
@@ -306,7 +305,7 @@ class MappedRows(NDArrayOperatorsMixin):
         return np.min([rows.min() for _, rows in self.blocks()])
 
     def _slice(self, start: int, stop: int) -> np.ndarray:
-        """Rows start … stop − 1: of one part of float32 the map itself, else a matrix of their own."""
+        """Rows start … stop − 1: a view if they lie in one part of float32, else a copy."""
         first, last = np.searchsorted(self._ends, (start, max(start, stop - 1)), side="right")
         first = min(first, len(self._parts) - 1)
         if first < last < len(self._parts):
@@ -335,8 +334,8 @@ class MappedRows(NDArrayOperatorsMixin):
 
 
 def mapped(vectors: Any) -> MappedRows | None:
-    """The rows of a matrix on disk that no copy has to be made of: `MappedRows`, or a read-only map of
-    float16 or float32.
+    """The rows of a matrix on disk that need not be copied: of `MappedRows`, or of a read-only map of float16
+    or float32; None for others.
     """
     if isinstance(vectors, MappedRows):
         return vectors
@@ -346,7 +345,7 @@ def mapped(vectors: Any) -> MappedRows | None:
     if not fits or vectors.flags.writeable:
         return None
     origin, base = Origin(), vectors
-    while isinstance(base, np.ndarray | memoryview):  # what it is a view of, until what owns the memory
+    while isinstance(base, np.ndarray | memoryview):  # follow the views to the owner of the memory
         if isinstance(base, np.memmap) and base.filename and origin.stamp is None:
             with suppress(OSError):
                 origin.stamp = FileStamp.of(Path(base.filename))
@@ -357,9 +356,10 @@ def mapped(vectors: Any) -> MappedRows | None:
 
 
 def as_float32(rows: np.ndarray) -> np.ndarray:
-    """Rows (m, d) of float16, float32, float64, or bfloat16 as uint16, as float32; float32 as it is.
+    """Rows (m, d) of float16, float32, float64, or bfloat16 as uint16, converted to float32.
 
-    float16 by shifts of its bits, to the same numbers as NumPy's cast, which takes five times as long.
+    float32 is returned unchanged. float16 is converted by shifting bits: the same numbers as NumPy's cast in
+    a fifth of the time.
     """
     if rows.dtype == np.float32:
         return rows
@@ -372,7 +372,7 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
     if rows.dtype == np.float16 and rows.flags.c_contiguous:
         bits = out.view(np.int32)
         bits[...] = rows.view(np.int16)
-        np.left_shift(bits, 13, out=bits)  # the sign, which the wider integer repeats, stays in front
+        np.left_shift(bits, 13, out=bits)  # the wider integer repeats the sign bit, so it stays in front
         np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
         np.multiply(out, _TO_FLOAT32, out=out)  # the exponents of float32 begin 112 lower
         if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # NaN and infinity look like numbers
@@ -382,23 +382,22 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
     return out
 
 
-# Which numbers spaces may have, so that float32 holds their squares and products; lengths of rows.
+# The range of numbers whose squares and products float32 holds; lengths of rows.
 
 # Float32 holds the squares of such numbers, summed over all columns of thousands of rows. Spaces beyond are
 # refused when they are loaded, and everything below trusts its rows.
 SMALLEST, LARGEST = 1e-12, 1e12
-NO_LENGTH = 2.0**-120  # of a square, below which its digits are lost: so short a row has no direction
+NO_LENGTH = 2.0**-120  # smaller squared lengths have lost digits: such a row has no direction
 _SAMPLED_ROWS = 64
 _ROWS_AT_ONCE = 4096
 
 
 def out_of_range(given: np.ndarray) -> str:
-    """Why a space may not have these numbers, with the remedy; "" where it may, or where they are not finite
-    or all zero.
-    """
+    """Why these numbers are out of range, with the remedy; "" if they are in range, not finite or all
+    zero."""
     if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
-        # One pass at the speed of memory proves most spaces: the largest number is between the root of the
-        # mean square and that of their sum.
+        # One pass at the speed of memory settles most spaces: the largest number lies between the root of
+        # the mean square and the root of the sum of squares.
         with np.errstate(over="ignore"):
             total = float(np.vdot(given, given))
         if SMALLEST**2 * given.size < total < LARGEST**2:
@@ -408,7 +407,7 @@ def out_of_range(given: np.ndarray) -> str:
 
 
 def range_reason(largest: float) -> str:
-    """Why the largest number of a space is refused; "" where it is not."""
+    """Why a space with this largest number is refused; "" if it is not."""
     if SMALLEST <= largest <= LARGEST:
         return ""
     power = int(np.floor(np.log10(largest)))
@@ -419,7 +418,7 @@ def range_reason(largest: float) -> str:
 
 
 def length_reason(lengths: np.ndarray, width: int) -> str:
-    """`out_of_range` of rows of which only the lengths (n,) are at hand."""
+    """The result of `out_of_range` for rows of which only the lengths (n,) are known."""
     longest = float(lengths.max())
     # The largest number is at most the longest row, and at least that by √d.
     return "" if longest == 0 else range_reason(longest) and range_reason(longest / np.sqrt(width))

@@ -39,17 +39,17 @@ def sealed(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
 def checked_tensors(
     path: Path, key: str, kind: type[T], layout: int, what: str
 ) -> tuple[T, dict[str, np.ndarray]]:
-    """The header and the tensors of a file that `sealed` wrote; an empty checksum is not compared.
+    """The header and the tensors of a file that `sealed` wrote; an empty checksum is not checked.
 
     Raises
     ------
     SpaceError
-        Another file than `what` or a damaged one, one of a later layout, more than a gigabyte.
+        A file that is not `what`, is damaged, has a later layout, or is larger than a gigabyte.
     """
     from safetensors import SafetensorError, deserialize
 
     other = f"{what} as safetensors", "another file or a damaged one"
-    with regular_file(path).open("rb") as stream:  # once: what is checked is what is used
+    with regular_file(path).open("rb") as stream:  # read once, so that the checked bytes are those used
         size, length = os.fstat(stream.fileno()).st_size, int.from_bytes(stream.read(8), "little")
         if length > min(size, _MOST_HEADER) or size > _MOST_BYTES:
             raise damaged(path.name, *other)

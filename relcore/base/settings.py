@@ -34,28 +34,28 @@ class Setting:
     Attributes
     ----------
     name, kind, default
-        Of the dataclass's field; UNSET where it has no default.
+        Those of the dataclass's field; the default is UNSET if it has none.
     label, help, placeholder : str
-        What a form and ``--help`` show; the default label is the name.
+        Texts of a form and ``--help``; the default label is the name.
     choices : value → label, or a sequence of values
-        The allowed values, or items of a tuple; by default those of a `Literal`. A label may be a
-        `names.Named`. A registry stays a live one: what is added to it is allowed.
+        The allowed values, or allowed items of a tuple; by default those of a `Literal`. A label may be a
+        `names.Named`. Entries that are added to a registry later are allowed, too.
     suggestions : value → label, or a sequence of values
-        What a form offers; other values are allowed, too.
+        Values that a form offers; others are allowed, too.
     several : bool
-        A form asks for one choice or more, each of which makes an encoder of its own.
+        A form lets people choose one value or more; each becomes a separate encoder.
     distinct : bool
-        Of a tuple: one item or more, none of them twice.
+        A tuple must have at least one item, and none twice.
     low, high, above, below : number
-        Bounds, of a tuple for each item: the first two are allowed themselves, the others are not.
+        Bounds of the number, or of each item of a tuple: inclusive (`low`, `high`) or exclusive.
     step : number
-        Of the widget.
+        Step of the widget.
     usual : value, or function of `Facts`
-        What forms and commands use if nothing is chosen, instead of the default; with `several`, a tuple.
+        What forms and commands use instead of the default if nothing is chosen; with `several`, a tuple.
     option, metavar : str
-        Name on the command line, by default the field's, and what stands for its value in ``--help``.
+        Name on the command line, by default the field's, and placeholder of its value in ``--help``.
     nargs : str
-        How often a command takes it: an argument "?", "*" or "+", an option "append" for any number of times.
+        How often a command takes it: "?", "*" or "+" for an argument, "append" for a repeatable option.
     note : function of the value → str
         A caption beneath the widget.
     more : bool
@@ -63,7 +63,7 @@ class Setting:
     written : bool
         A path to which a command writes.
     is_tuple, number : bool, type or None
-        What the kind is: int or float, also of ``int | None``.
+        Properties of the kind; `number` is int or float, also for ``int | None``.
     """
 
     name: str = ""
@@ -153,8 +153,8 @@ class Setting:
         return noun if self.low is None else f"{noun} from {self.low}{upper}"
 
     def read(self, text: str) -> Any:
-        """The value of a typed text such as ``"4, 8, 12"`` or ``"0.1"``; raises a SpaceError if it has
-        none. Only ASCII digits count: Python alone would accept "１２" and "1_000"."""
+        """The value of a typed text such as ``"4, 8, 12"`` or ``"0.1"``; raises a SpaceError for an invalid
+        one. Only ASCII digits count: Python alone would accept "１２" and "1_000"."""
         typed, text = text, str(text).strip()
         if self.is_tuple and get_args(self.kind)[0] is str:
             return tuple(filter(None, map(str.strip, text.split(","))))

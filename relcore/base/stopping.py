@@ -1,12 +1,12 @@
-"""Ctrl-C and SIGTERM in commands: at any moment they print one line and give the exit code that a shell
-expects.
+"""Ctrl-C and SIGTERM in commands: at any moment the command prints one line and exits with the code that a
+shell expects.
 
-While nothing is open, as during imports, the process ends at once (`leave`). Else the work ends in order, by
-a KeyboardInterrupt (`stop`), and a second signal ends it at once.
+While nothing is open, as during imports, the process ends at once (`leave`). Otherwise a KeyboardInterrupt
+ends the work in order (`stop`), and a second signal ends it at once.
 """
 
-# Until the process listens, Ctrl-C ends in a traceback, so nothing is imported that is not built in. What the
-# module signal adds to that are names of numbers.
+# Until `listen` has run, Ctrl-C prints a traceback, so only built-in modules are imported here: `_signal`,
+# without the names that the module signal adds.
 import _signal as signal
 import atexit
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SIGNALS = signal.SIGINT, signal.SIGTERM
 LINE = "Stopped. Finished work is saved; rerun the command to resume."
-stopped: list[int] = []  # the signals that came
+stopped: list[int] = []  # the signals received
 _done: set[str] = set()
 
 
@@ -49,7 +49,7 @@ def say() -> int:
         try:
             try:
                 print(f"relscope: {LINE}", file=sys.stderr, flush=True)
-            except RuntimeError:  # something else was being printed
+            except RuntimeError:  # the signal came while something was being printed
                 os.write(2, f"\nrelscope: {LINE}\n".encode())
         except OSError:
             pass
@@ -83,7 +83,7 @@ def in_order() -> None:
     if leave in map(signal.getsignal, SIGNALS):
         import warnings
 
-        # Formatting the traceback of what was interrupted, Python parses lines of libraries, and may warn.
+        # To format the traceback of the interruption, Python parses lines of libraries, which may warn.
         warnings.filterwarnings("ignore", category=SyntaxWarning, module="<unknown>")
         listen(stop)
         sys.unraisablehook = _again
@@ -96,7 +96,7 @@ def hold() -> None:
 
 
 def at_once() -> None:
-    """From now on a signal leaves the process at once: the work is done."""
+    """From now on a signal ends the process at once, because the work is done."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.setitimer(signal.ITIMER_REAL, 0)
         listen(leave)

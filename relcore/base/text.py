@@ -12,9 +12,9 @@ from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, quote
 
 LONGEST = 2000  # characters of a text that is shown
-# Controls, halves of characters, marks that override the order of the letters beside them, and characters
-# without a shape. What scripts and emoji need stays: the joiners U+200C and U+200D, and the marks U+200E,
-# U+200F and U+061C, which cannot override.
+# Control characters, lone surrogates, marks that override the direction of text, and characters without a
+# shape. Scripts and emoji need the joiners U+200C and U+200D and the marks U+200E, U+200F and U+061C, which
+# cannot override the direction; these stay.
 _STEERING = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
@@ -86,7 +86,7 @@ _LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also cuts at U+0085, whic
 def read_lines(path: Path, what: str) -> list[str]:
     """The lines of a text file; `what` says what they should list, for errors.
 
-    Raises a SpaceError for no file, more than 64 MB, no UTF-8, a zero byte.
+    Raises a SpaceError for a missing file, more than 64 MB, invalid UTF-8, or a zero byte.
     """
     size = regular_file(path).stat().st_size
     if size > _MOST_BYTES:
@@ -98,7 +98,7 @@ def read_lines(path: Path, what: str) -> list[str]:
 
 
 def lines_of(content: bytes, where: str, what: str) -> list[str]:
-    """The lines of a text; errors as in `read_lines`."""
+    """The lines of an encoded text; errors as in `read_lines`."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -110,10 +110,10 @@ def lines_of(content: bytes, where: str, what: str) -> list[str]:
 
 
 def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *, bare: bool = False) -> bytes:
-    """The bytes from which `lines_of` reads these items; the `first` items of a file may begin with a
-    byte order mark. `bare`: for a list whose readers drop spaces at the ends of a line.
+    """The bytes from which `lines_of` reads these items. `first`: they begin a file, where a byte order mark
+    counts. `bare`: readers of this list drop spaces at the ends of a line.
 
-    Raises a SpaceError for one with a line break or a zero byte, or with spaces at its ends if it is `bare`.
+    Raises a SpaceError for an item with a line break or a zero byte, or, if `bare`, with spaces at its ends.
     """
     text = "\n".join(items)
     if bare and (spaced := [item for item in items if item != item.strip()]):
@@ -125,7 +125,7 @@ def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *,
             f"{where}: expected {what} without line breaks and zero bytes, got one with some; write .parquet"
             " instead"
         )
-    # The reader takes one mark as that of the file.
+    # The reader drops one mark at the start of a file.
     return f"{MARK * (first and text.startswith(MARK))}{text}\n".encode()
 
 

@@ -1,7 +1,7 @@
 """Files and folders that get their name only when they are complete, and temporary folders of a process.
 
-They are made beside their goal, under a hidden name that says which process they belong to, so that whoever
-writes there next removes what a killed process left.
+They are made in the target's folder under a hidden name that contains the process, so that the next writer
+removes the remains of a killed process.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def disk_errors(path: Path | str) -> Iterator[None]:
     """Turn an error of the disk while this path is written into a NotWritten that names it."""
     try:
         yield
-    except BrokenPipeError:  # of a reader that has read enough
+    except BrokenPipeError:  # the reader has read enough
         raise
     except OSError as error:
         place = str(error.filename or "")
         others = place and _HIDDEN not in place and place not in (str(path), str(Path(path).parent))
-        if others or _HIDDEN in str(path):  # of another file, or of one in a folder that has its name later
+        if others or _HIDDEN in str(path):  # the error concerns another file, or an unfinished folder
             raise
         reason = error.strerror or str(error)
-        number = error.errno or next(map(int, re.findall(r"\(os error (\d+)\)", reason)), 0)  # of Rust
+        number = error.errno or next(map(int, re.findall(r"\(os error (\d+)\)", reason)), 0)  # Rust's form
         remedy = _REMEDY.get(number, "check the disk")
         told = NotWritten(f"{str(path)[:200]}: expected to write it, got: {reason}; {remedy}")
         told.strerror = reason
@@ -71,7 +71,7 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         return
     with _beside(path) as partial:
         with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
-            with suppress(OSError):  # of a file that is there, the permissions
+            with suppress(OSError):  # an existing file keeps its permissions
                 os.fchmod(stream.fileno(), path.stat().st_mode & 0o777)
             yield stream
             stream.flush()
@@ -91,7 +91,7 @@ def write(path: Path, content: bytes, mode: int = 0o666) -> None:
 def new_folder(path: Path, last: str = "") -> Iterator[Path]:
     """A new folder that gets its name once all its files are complete and on disk.
 
-    Where the folder is there already, what is in the new one then moves into it, `last` as the last.
+    If the folder exists already, the new files then move into it, and the file `last` after all others.
     """
     with _beside(path / "any" if path.is_dir() else path) as partial:
         partial.mkdir()
@@ -113,7 +113,7 @@ def finish_folder(partial: Path, path: Path, last: str = "") -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder; if the process is killed meanwhile, the next writer removes the rest."""
+    """Remove a folder; if the process is killed while it does, the next writer removes the rest."""
     hidden = folder.with_name(f"{_HIDDEN}{own_name()}")
     os.rename(folder, hidden)
     remove(hidden)
@@ -176,9 +176,9 @@ def ended(name: str) -> bool | None:
 
 
 def _began(pid: int) -> str:
-    """When a process began, in kernel ticks; its number alone may be used again by a later process.
+    """When a process began, in kernel ticks, because a later process may get the same number.
 
-    "ended" for one that nobody waited for, as happens in a container; "" where this cannot be known.
+    "ended" for a zombie, as happens in a container; "" if it cannot be known.
     """
     with suppress(OSError):
         state, *facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

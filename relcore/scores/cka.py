@@ -1,4 +1,4 @@
-"""Linear CKA and the mean cosine of paired rows, with chance levels from their moments: by rows, or sums."""
+"""Linear CKA and the mean cosine of paired rows, from rows or from sums, with chance levels from moments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ SAMPLED_ROWS = 256  # the two sums that need a second product are estimated from
 
 
 def sampled_rows(n: int) -> np.ndarray:
-    """The rows of n whose products stand for all: at most `SAMPLED_ROWS`, the same every time, ascending."""
+    """A fixed sample of the row numbers 0 … n − 1, ascending: all of them, or `SAMPLED_ROWS` if n is
+    larger."""
     if n <= SAMPLED_ROWS:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, SAMPLED_ROWS, replace=False))
@@ -62,18 +63,18 @@ class RowSums:
         square: np.ndarray,
         weighted: np.ndarray,
     ) -> RowSums:
-        """From Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶ as `powers`, the centred `rows` (m, d) of a sample and their squared
-        lengths (m,), XᵀX (d, d) as `square`, and Σ ‖xᵢ‖² xᵢ (d,)."""
+        """The sums of a space, from Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶ (`powers`), a sample of centred `rows` (m, d),
+        their squared `lengths` (m,), XᵀX (d, d) (`square`), and Σ ‖xᵢ‖² xᵢ (d,) (`weighted`)."""
         m, trace = len(rows), powers[0]
         s3, square = float(powers[2] / trace**3), square / trace
         rows = rows.astype(np.float64) / np.sqrt(trace)
         gram = rows @ rows.T
         np.fill_diagonal(gram, 0)
-        off_diagonal = np.vdot(gram * gram, gram)  # 40 times as fast as a power of three
+        off_diagonal = np.vdot(gram * gram, gram)  # 40 times as fast as gram**3
         return cls(
             n=n,
             t2=float(np.vdot(square, square)),
-            t3=float(np.vdot(square @ square.T, square)),  # by its own transpose half of the product suffices
+            t3=float(np.vdot(square @ square.T, square)),  # BLAS computes only half of a product A Aᵀ
             s2=float(powers[1] / trace**2),
             s3=s3,
             u=float(off_diagonal) * (n * (n - 1) / (m * (m - 1))) + s3,
@@ -83,14 +84,14 @@ class RowSums:
 
 
 def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
-    """Exact mean and variance over all n! permutations, and their skewness (Kazi-Aoual et al. 1995; Josse,
-    Pagès and Husson 2008, eq. 2–3), which is exact up to 256 rows and estimated from as many above.
+    """The chance level of linear CKA, from its first three moments over all n! permutations (Kazi-Aoual et
+    al. 1995; Josse, Pagès and Husson 2008, eq. 2–3). Mean and variance are exact; the skewness is exact up to
+    256 rows and estimated from 256 rows above.
 
-    The high end is that of the Pearson III distribution with these moments: for one dimension it is a χ²,
-    for many close to a normal distribution. The low end is `_low_end`. Of 20 kinds of data, normal, skewed,
-    clustered, of heavy tails and of few long axes, with 20 to 1,000 rows, 1.0 to 4.4 % of 2,400 to 16,000
-    permutations lay above the band, and 0 to 3.0 % below it: it is wide there, not narrow, for few long axes
-    or heavy tails.
+    The high end is that of the Pearson III distribution with these moments, which is a χ² for one dimension
+    and nearly normal for many. The low end is `_low_end`. On 20 kinds of data (normal, skewed, clustered,
+    heavy tails, few long axes) with 20 to 1,000 rows, 1.0 to 4.4 % of 2,400 to 16,000 permutations lay above
+    the band and 0 to 3.0 % below it; for few long axes or heavy tails its lower part is too wide.
     """
     n, dimensions = x.n, 1 / (x.t2 * y.t2)  # the effective dimension is β = tr(S)² / tr(S²), 1 … d
     mean = np.sqrt(dimensions) / (n - 1)
@@ -107,16 +108,16 @@ def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
         third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
         skewness = float(np.clip(third / of_trace**1.5, -8, 8))
     null = ChanceLevel.from_moments(mean, variance, skewness=skewness)
-    # More skewed than a gamma distribution from zero, Pearson III begins above it.
+    # With more skewness than a gamma distribution from zero has, Pearson III would begin above zero.
     if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(max(variance, 0)):
         return replace(null, low=max(null.low, 0.0))
     return replace(null, low=_low_end(mean, variance, skewness))
 
 
 def _low_end(mean: float, variance: float, skewness: float) -> float:
-    """2.5 % of the scaled F distribution with these moments lie below (Wood 1989), or of the inverse gamma
-    distribution where skewness is too large for one: both begin at zero, Pearson III above the smallest
-    scores.
+    """The 2.5 % quantile of the scaled F distribution with these moments (Wood 1989), or of the inverse gamma
+    distribution if the skewness is too large for F. Both begin at zero, as the scores do; Pearson III would
+    begin above the smallest scores.
     """
     from scipy.special import betaincinv, gammainccinv
 
@@ -134,12 +135,12 @@ def _low_end(mean: float, variance: float, skewness: float) -> float:
 
 
 def third_moment(x: RowSums, y: RowSums) -> float:
-    """E tr(S πTπᵀ)³ over all permutations, for traces of 1 (Kazi-Aoual et al. 1995); a test holds it
-    against brute force. It is a symmetric bilinear form of the sums of either space.
+    """The third moment E tr(S πTπᵀ)³ over all permutations, for traces of 1 (Kazi-Aoual et al. 1995): a
+    symmetric bilinear form of the sums of either space. A test compares it with brute force.
     """
     n = float(x.n)
     p, m = (n - 2) * 12, n**2 - 5 * n
-    # Of 1, t2, t3, s2, s3, u, r, b; what is left of the diagonal is added by symmetry.
+    # Coefficients for 1, t2, t3, s2, s3, u, r, b; entries to the left of the diagonal follow by symmetry.
     form = np.zeros((8, 8))
     form[0, :] = (
         n**3 - 9 * n**2 + 23 * n - 14,
@@ -197,13 +198,13 @@ def third_moment(x: RowSums, y: RowSums) -> float:
 
 _DECIDED = 0.05  # change of CKA without a few rows that is worth a note
 _MOST_ROWS = 10
-_FAR = 2.0**16  # times the spread: 8 of float32's 24 binary digits are left for the differences
+_FAR = 2.0**16  # times the spread: differences then have 8 of float32's 24 binary digits
 
 
 @dataclass(frozen=True)
 class SpaceSums:
-    """What linear CKA needs of one space: ‖XᵀX‖²_F of its n centred rows, the sums of its chance level, the
-    root mean square of the rows' distances from their mean, and the length of the mean."""
+    """The sums of one space for linear CKA: ‖XᵀX‖²_F of its n centred rows, the sums of its chance level, the
+    root mean square distance of the rows from their mean, and the length of the mean."""
 
     square: float
     sums: RowSums | None
@@ -213,7 +214,7 @@ class SpaceSums:
 
 @dataclass(frozen=True)
 class CkaSums:
-    """What linear CKA needs of a pair: ‖XᵀY‖²_F of centred rows, and the sums of either space."""
+    """The sums of a pair for linear CKA: ‖XᵀY‖²_F of centred rows, and the sums of either space."""
 
     n: int
     xy: float
@@ -221,7 +222,7 @@ class CkaSums:
     y: SpaceSums
 
     def value(self, debiased: bool = False) -> float:
-        """NaN where all rows of a space are equal. `debiased` needs the moments of rows."""
+        """Linear CKA, NaN if all rows of a space are equal. `debiased` needs sums made from rows."""
         x, y = self.x, self.y
         xy, xx, yy = self.xy, x.square, y.square
         if debiased:
@@ -229,7 +230,7 @@ class CkaSums:
         return xy / np.sqrt(xx * yy) if xx * yy > 0 else float("nan")
 
     def score(self, note: str = "", debiased: bool = False) -> Score:
-        """With its chance level; `note` comes before the one about the distance from zero.
+        """Linear CKA with its chance level; `note` precedes the note about the distance from zero.
 
         Raises
         ------
@@ -251,7 +252,7 @@ class CkaSums:
         facts = {"n": self.n, "null": null, "note": f"{note}{far}".strip()}
         if (
             debiased
-        ):  # the mean of chance is 0; the spread that of the biased score, but for a constant and O(1/n)
+        ):  # the chance level has mean 0 and the spread of the biased score, up to a constant and O(1/n)
             unbiased = _unbiased(self.x.square, self.x, self.x) * _unbiased(self.y.square, self.y, self.y)
             scale = np.sqrt(self.x.square * self.y.square / unbiased)
             facts["null"] = ChanceLevel(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
@@ -260,10 +261,10 @@ class CkaSums:
 
 
 def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
-    """Rows, by squared lengths (n,) in either space, that make up most of ‖XᵀX‖² and stand apart, at most 10
-    and 2 % of all.
+    """The few long rows that make up most of ‖XᵀX‖² in a space, given the squared lengths (n,) in each.
 
-    They are at least twice as long as the next one: a distribution with many long rows has none.
+    At most 10 rows and 2 % of all; the shortest is at least twice as long as the next row, so a
+    distribution with many long rows has none.
     """
     rows = []
     for lengths in squares:
@@ -273,8 +274,8 @@ def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def standing_apart(n: int, longest: np.ndarray, squares: np.ndarray, fourth: float) -> np.ndarray:
-    """Those of the longest of n rows of `decisive_rows`, by their squared lengths and the sum over all rows
-    of the squares of these."""
+    """The decisive rows among the `longest` of n rows, given their squared lengths and the sum of the squared
+    squares of all rows."""
     order = np.argsort(-squares)[: min(_MOST_ROWS, max(1, n // 50)) + 1]
     longest, squares = longest[order], squares[order]
     apart = squares >= 0.1 * squares.max()
@@ -288,8 +289,8 @@ def standing_apart(n: int, longest: np.ndarray, squares: np.ndarray, fourth: flo
 
 
 def decided_note(value: float, without: float, n_rows: int, names: Callable[[], Sequence[str]]) -> str:
-    """Says that a few long rows, the first three of these names, decide a score that is another without
-    them; "" where they do not.
+    """A note that a few long rows decide the score, which quotes the first three of these names; "" if the
+    score `without` them is about the same.
     """
     if abs(without - value) <= _DECIDED:
         return ""
@@ -301,10 +302,10 @@ def decided_note(value: float, without: float, n_rows: int, names: Callable[[], 
 
 
 def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """How much each of m rows moves linear CKA, (m,): its derivative by the row's weight, times m.
+    """The influence of each of m rows on linear CKA, (m,): its derivative by the row's weight, times m.
 
-    The standard deviation over √m is the standard error of CKA (the infinitesimal jackknife: Efron 1982, §
-    6), and that of the difference of two such arrays over √m the standard error of a difference.
+    Their standard deviation / √m is the standard error of CKA (the infinitesimal jackknife: Efron 1982, § 6);
+    for a difference of two scores take the difference of the two arrays.
     """
     X, Y = (Z.astype(np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
     pulls = []
@@ -323,9 +324,9 @@ _FEW = 256  # rows that stay in cache between their passes
 
 @dataclass(frozen=True)
 class OwnMoments(SpaceSums):
-    """What linear CKA needs of one space (n, d), found once where it is compared with several others.
+    """The `SpaceSums` of a space (n, d), to be computed once if it is compared with several others.
 
-    The squared lengths of the rows less their `mean` (d,) are `lengths` (n,).
+    `lengths` (n,) are the squared lengths of the rows less their `mean` (d,).
     """
 
     mean: np.ndarray
@@ -333,7 +334,7 @@ class OwnMoments(SpaceSums):
 
     @classmethod
     def of(cls, X: np.ndarray, null: bool = True) -> OwnMoments:
-        """Without the sums for the chance level unless `null`."""
+        """The sums of the rows X; those of the chance level only if `null`."""
         n, weighted, product = len(X), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
         lengths, buffer = np.empty(n), np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
         mean, sample = mean_row(X), sampled_rows(n)
@@ -344,7 +345,7 @@ class OwnMoments(SpaceSums):
                 centred(X[block][few], mean, part[few])
                 squares = np.vecdot(part[few], part[few])
                 lengths[block][few] = squares
-                # Of lengths near 1: cubes of large numbers are beyond float32.
+                # Lengths are scaled to about 1, because cubes of large numbers are beyond float32.
                 weighted += (squares * np.float32(1 / size)) @ part[few]
             product += part.T @ part
         square, sums = float(np.vdot(product, product)), None
@@ -376,8 +377,8 @@ def linear_cka(
     On centred columns (Kornblith et al. 2019), in feature space: no n × n matrix; products of blocks in
     float32, sums in float64. It is Escoufier's RV coefficient, so the chance level follows from its moments
     over all permutations (`rv_null`). `debiased` takes the unbiased estimator of each term (Song et al.
-    2012); it may be negative, chance is 0, and n must be at least 4. `own` reuses results of other pairs;
-    `ids` name the rows in the score's note.
+    2012); it may be negative, its chance level is 0, and n must be at least 4. `own` has the moments of
+    either space if they are known; `ids` name the rows in the score's note.
 
     Raises
     ------
@@ -433,7 +434,7 @@ def _unbiased(biased: float, left: OwnMoments, right: OwnMoments) -> float:
 
 
 def cosine_sums(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
-    """What `cosine_score` needs of pairs of unit rows (n, d): arrays that add up over blocks of rows."""
+    """The sums over pairs of unit rows (n, d) from which `cosine_score` follows; those of blocks add up."""
     return {
         "n": np.array([len(a)], np.float64),
         "paired": np.vecdot(a, b).sum(dtype=np.float64, keepdims=True),
@@ -449,9 +450,9 @@ def cosine_score(
     products: Sequence[np.ndarray],
     between: np.ndarray | None = None,
 ) -> Score:
-    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, by their `cosine_sums`; `between` (w_a, w_b) takes aᵢ
-    to the coordinates of bᵢ. The chance level is exact (Hoeffding 1951, theorem 2): its moments are ā·b̄ and
-    ⟨A, B⟩ of A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ and B alike."""
+    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from their `cosine_sums`; `between` (w_a, w_b) maps aᵢ
+    to the coordinates of bᵢ. The moments of the chance level are exact (Hoeffding 1951, theorem 2): ā·b̄ and
+    ⟨A, B⟩ with A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ, and B likewise."""
     n, null = int(n[0]), None
     (a, b), means = products, [total / n for total in sums]
     a, b = (side - n * np.outer(mean, mean) for side, mean in zip((a, b), means, strict=True))
@@ -465,9 +466,9 @@ def cosine_score(
 def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
     """Mean cosine of paired rows, −1 … 1, of row-aligned spaces of one width (n, d); 1: equal directions.
 
-    The null is exact: over all permutations π the mean of Σ aᵢ·b_π(i) and its variance follow from the sums
-    Σaᵢ, Σbᵢ and the d × d products of the centred unit rows (Hoeffding 1951, theorem 2). `of_unit_length`
-    says that all rows have length 1 (or 0) already.
+    The chance level is exact: mean and variance of Σ aᵢ·b_π(i) over all permutations π follow from Σaᵢ, Σbᵢ
+    and the d × d products of the centred unit rows (Hoeffding 1951, theorem 2). `of_unit_length`: all rows
+    have length 1 (or 0) already.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Compare two spaces: the same rows absolute, relative and whitened, by each `Metric`, with every score
-beside its chance level. A new metric is a class with a `score`, and a line in `relcore.base.names.METRICS`.
+"""Scores of two spaces with the same rows, absolute, relative and whitened, by each `Metric`, with chance
+levels. A new metric is a class with a `score`, and a line in `relcore.base.names.METRICS`.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 
-# A rotation or reflection, a factor, an offset; an invertible linear map.
+# What `unchanged_by` may name: a rotation or reflection, a factor, an offset; an invertible linear map.
 CHANGES = ("rotation", "scale", "shift", "affine")
 
 
 class Metric(ABC):
-    """How alike are two spaces? A score with its chance level. A metric has no state.
+    """A metric: it scores how alike two spaces are, with a chance level, and has no state.
 
-    A subclass needs no more than `score`. The other methods tell how a score changed, and spare work where
-    many spaces are compared with each other: there `settings` is a `compare.scoring.AllPairs`.
+    A subclass needs only `score`. The other methods compute how a score changed, and save work when many
+    spaces are compared with each other; `settings` is then a `compare.scoring.AllPairs`.
 
-    `reads` says what `score` takes of a pair: "lists", its neighbours; "sums", where a pass over the rows has
-    these; or "rows", anything. Where there are many rows, the first two never have them in memory.
+    `reads` is what `score` uses of a pair: "lists", its neighbours; "sums", the sums of a pass over the rows;
+    or "rows", anything. With many rows, the first two never hold the rows in memory.
 
-    `unchanged_by` names what may be done to the rows of one space without any change of the score, some of
-    `CHANGES`; a test does it. `paired` is False for a metric that does not use which row belongs to which: it
+    `unchanged_by` names the changes of one space, some of `CHANGES`, that leave the score as it is; a test
+    makes them. `paired` is False for a metric that does not depend on which rows are partners; such a metric
     has no chance level.
     """
 
@@ -80,28 +80,24 @@ class Metric(ABC):
 
     @abstractmethod
     def score(self, pair: AlignedPair) -> Score | None:
-        """The score of the held-out rows; None where it needs spaces of one width, or labels, and these
-        lack it.
-        """
+        """The score of the held-out rows; None if it needs equal widths or labels that the pair lacks."""
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
-        """How far the score moved on the same rows, with its 95 % interval; None where this metric does
-        not tell it.
-        """
+        """The change of the score on the same rows, with its 95 % interval; None if this metric has none."""
         return None
 
     def held_out(self, space: LatentSpace, settings: Any) -> Split:
-        """The rows that are compared where whole spaces are: all of them."""
+        """The rows of a space that `between` compares: all of them."""
         return Split.held_out(space.ids)
 
     def own(self, space: LatentSpace, settings: Any) -> Any:
-        """What concerns one space alone; it is worked out once for all pairs of the space."""
+        """The part of the computation that needs one space alone, done once for all pairs of the space."""
         return None
 
     def between(
         self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any
     ) -> Score:
-        """The score of two spaces with the same rows, each absolute; `own` gives `self.own` of either.
+        """The score of two spaces with the same rows, each absolute; ``own(space)`` is the cached `own`.
 
         Raises
         ------
@@ -118,8 +114,8 @@ class Metric(ABC):
     def forms(
         self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any
     ) -> tuple[list[np.ndarray], bool] | None:
-        """What `best_by_chance` permutes, of a sample of the rows; None: the best pair has no
-        chance level.
+        """The matrices that `best_by_chance` permutes, from a sample of the rows; None if the best pair has
+        no chance level.
         """
         return None
 
@@ -135,7 +131,7 @@ def _with_chance(pair: AlignedPair, score: Score) -> Score:
 
 
 class Jaccard(Metric):
-    """Mean overlap of the neighbourhoods; spaces of two widths have one in the convention "mutual" alone."""
+    """Mean overlap of the neighbourhoods; for spaces of different widths only in the convention "mutual"."""
 
     reads = "lists"
     unchanged_by = ("scale",)
@@ -195,15 +191,14 @@ class MutualKNN(Jaccard):
 
 
 class ClassAgreement(Metric):
-    """Share of the held-out rows whose k nearest neighbours in the other space have mostly the row's label, 0
-    … 1.
+    """Share of the held-out rows whose label wins the vote of the k nearest rows in the other space, 0 … 1.
 
-    A row's vector in the source is the query, the held-out rows of the target are searched, the row itself
-    left out. Its label has to be more frequent among the k than any other: a tie does not count. For "mutual"
-    the score is the mean of both directions. Rows without a label are left out.
+    The query is a row's vector in the source; its k nearest are searched among the held-out rows of the
+    target without the row itself. A tie does not count as won. For "mutual" the score is the mean of both
+    directions. Rows without a label are left out.
 
-    Chance level: the rows of one space permuted, the vote repeated. Two spaces whose classes lie in clusters
-    may have these in one place or another by coincidence, so read the relative score, not the absolute one.
+    Chance level: the vote after a permutation of the rows of one space. Where classes form clusters, these
+    may coincide in two spaces by chance, so read the relative score, not the absolute one.
     """
 
     reads = "lists"
@@ -217,9 +212,9 @@ class ClassAgreement(Metric):
         if len(votes.queries) > 1:
             rng = np.random.default_rng(0)
             drawn = np.empty(number_of_draws(len(votes.queries)))
-            for draw in range(len(drawn)):  # each query has the neighbours of another one
+            for draw in range(len(drawn)):  # each query gets the neighbours of another one
                 drawn[draw] = _hits(votes, without_fixed_points(len(votes.queries), rng)).mean()
-            drawn += (hits.mean() - drawn.mean()) / votes.n  # of all n rows one in n stays where it is
+            drawn += (hits.mean() - drawn.mean()) / votes.n  # in a permutation of n rows one stays in place
             null = ChanceLevel.from_draws(drawn)
         score = Score(
             hits.mean(),
@@ -240,10 +235,10 @@ class ClassAgreement(Metric):
 
 
 def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) -> np.ndarray:
-    """1 for a query whose class wins the vote of its neighbours, 0 for others, the mean of both directions;
+    """Whether each query's class wins the vote of its neighbours, 0 or 1, as the mean of both directions,
     (m,).
 
-    By `order` each query has the neighbours of another one, itself left out of these.
+    With `order`, each query gets the neighbours of another query, except itself.
     """
     hits = [
         _wins(votes.own, without_itself(votes.queries, rows[order], classes[order]))
@@ -253,9 +248,7 @@ def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) ->
 
 
 def _wins(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
-    """Whether the class of each row (m,) is more frequent than any other among those of its neighbours (m,
-    k).
-    """
+    """Whether each row's class (m,) is the most frequent one among its neighbours' classes (m, k), (m,)."""
     voted = np.sort(voted, axis=1)
     run, most = np.zeros(len(own), dtype=np.int64), np.zeros((2, len(own)), dtype=np.int64)
     for place in range(voted.shape[1]):
@@ -268,7 +261,7 @@ def _wins(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
 
 # The metrics that read sums.
 
-_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # that tell a difference, and how sure it is
+_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # for a difference, and for its interval
 
 
 class LinearCKA(Metric):
@@ -282,7 +275,7 @@ class LinearCKA(Metric):
         return pair.linear_cka()
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference:
-        """Of samples of the held-out rows; the interval is by `cka_influence`."""
+        """The change of CKA on samples of the held-out rows; its interval is from `cka_influence`."""
         split = before.split
         drawn = Split.held_out(split.ids[split.test], random_state=split.random_state)
         rows, few = drawn.queries(_DIFFERENCE_ROWS), drawn.queries(_INFLUENCE_ROWS)
@@ -332,13 +325,14 @@ class MeanCosine(Metric):
         return mean_difference(before.cosines, now.cosines)
 
 
-# held-out rows whose neighbours are looked up where scores are to come at once; their interval is ± .02
+# number of queries for scores that must appear at once; their interval is ± .02
 LIVE_QUERIES = 300
 
 
 def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
-    """The pair of these anchors and at most `n_most` other rows, drawn as `Split.queries`, so that queries of
-    it are those of the whole pair; the pair itself where it has no more.
+    """The pair reduced to these anchors and at most `n_most` other rows; unchanged if it has no more rows.
+
+    The rows are drawn as `Split.queries`, so the queries are the same as those of the whole pair.
     """
     anchors = match.source.rows(anchor_ids)
     if len(match) - len(anchors) <= n_most:
@@ -355,16 +349,14 @@ def held_out(
     k: int = 0,
     convention: str = "paper",
 ) -> Split:
-    """The rows that scores of this representation use: those that are not anchors, or all rows where no
-    anchors are used.
+    """The rows that scores of this representation use: all rows except the anchors.
 
-    The latter holds for "absolute", and for other representations without `anchor_ids`, as the first paper
-    published them.
+    Without `anchor_ids`, as in the first paper, and for "absolute", these are all rows.
 
     Raises
     ------
     SpaceError
-        Anchors that the source lacks; no row beside them, or too few for k neighbours, where k is given.
+        Anchors that the source lacks; no other rows, or too few for k neighbours, if k is given.
     """
     need_one_of("convention", convention, CONVENTIONS)
     anchors = match.source.rows(() if representation == "absolute" else anchor_ids)
@@ -375,18 +367,15 @@ def held_out(
 
 
 def metrics_of_a_pair(more: bool = False) -> dict[str, str]:
-    """Name → title of the metrics that a pair is scored by, with `more` also of those that are chosen by
-    name.
-    """
+    """Name → title of the metrics of a pair; with `more`, also of those that must be chosen by name."""
     kinds = {"pair", "more"} if more else {"pair"}
     return {name: entry.title for name, entry in METRICS.items() if kinds & set(entry.of)}
 
 
 def class_labels(match: Match) -> np.ndarray | None:
-    """The classes of the rows, "" for a row without one; None unless most rows have one, as the categories of
-    words do not.
+    """The classes of the rows, "" for a row without one; None unless most rows have one.
 
-    They are the source's, or the target's where the source has none.
+    They are the source's, or the target's if the source has none. Most words, for example, have no category.
     """
     labels = match.target.labels if match.source.labels is None else match.source.labels
     return labels if labels is not None and 2 * np.count_nonzero(labels != "") > len(labels) else None
@@ -395,12 +384,11 @@ def class_labels(match: Match) -> np.ndarray | None:
 def score_pair(
     source: np.ndarray, target: np.ndarray, split: Split, *, metrics: Sequence[str] = (), **settings: Any
 ) -> dict[str, Score]:
-    """Scores of two row-aligned spaces (n, d) on the split's test rows, by these metrics, default all of
-    them; `settings` are the other fields of `AlignedPair`.
+    """Scores of two row-aligned spaces (n, d) on the split's test rows, by these metrics (default: all);
+    `settings` are further arguments of `AlignedPair.of`.
 
-    Neighbours of `n_queries` of the test rows, default all, are looked up among the test rows. A metric that
-    needs one width is left out where there are two, and one that needs the `labels` of the n rows where there
-    are none.
+    The queries are `n_queries` of the test rows (default: all), the searched rows all test rows. Metrics that
+    need equal widths, or the `labels` of the n rows, are left out if the spaces lack them.
 
     Raises
     ------
@@ -411,14 +399,14 @@ def score_pair(
 
 
 def score_by(name: str, pair: Any) -> Score | None:
-    """`Metric.score` of the metric of this name; an error in a plugin's is a SpaceError that names it."""
+    """The score of a pair by the metric of this name; an error in a plugin is a SpaceError that names it."""
     with named_in_errors(METRICS[name].plugin):
         return METRICS[name].load()().score(pair)
 
 
 def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
-    """By these metrics, default all of them; without those that need one width, or labels, where there are
-    none.
+    """The scores of a pair by these metrics (default: all), without those that need equal widths or labels
+    that the pair lacks.
     """
     scores = {}
     for name in metrics or METRICS:
@@ -432,10 +420,10 @@ def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score
 def score_differences(
     before: tuple[np.ndarray, np.ndarray], now: tuple[np.ndarray, np.ndarray], split: Split, **settings: Any
 ) -> dict[str, Difference]:
-    """The change of each score of `score_pair`, with its settings, on the same held-out rows and queries,
-    with 95 % intervals.
+    """The change of each score of `score_pair` on the same held-out rows and queries, with 95 % intervals;
+    `settings` as there.
 
-    The split's anchors are those of both: a row that is an anchor before or now is in neither score.
+    The split's anchors are those of both times: a row that is an anchor before or now is in neither score.
     """
     return differences_of(*(AlignedPair.of(*rows, split, **settings) for rows in (before, now)))
 
@@ -467,8 +455,8 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
 def score_notes(
     scores: Mapping[str, Mapping[str, Score]], match: Match | None = None, anchor_ids: Sequence[str] = ()
 ) -> list[str]:
-    """The notes of scores by representation, each once and with the scores that have it; with `match` also
-    what decides relative scores beside the likeness of the spaces: long rows, anchors that coincide.
+    """The notes of scores by representation, each once and with the scores that have it. With `match`, also
+    warnings of long rows and coinciding anchors, which can decide relative scores.
     """
     places: dict[str, list[str]] = {}
     for form, by_metric in scores.items():
@@ -490,11 +478,12 @@ _MOVED = 0.25  # of the other rows' spread
 
 
 def long_rows(space: LatentSpace) -> str:
-    """Says that a single row, or a few, at most 10 and 2 %, move the mean of a space, and so every centred
-    score; "" where none does.
+    """A warning that few rows (at most 10 and 2 %) move the mean of a space, and with it every centred score;
+    "" if none do.
 
-    Of 26 spaces of texts, words and pictures none has one, of 420 synthetic ones 1. With 1 to 8 rows of 10
-    to 500 times the length (65 cases) it was there wherever the pruned inverse moved by .05 or was refused.
+    None of 26 spaces of texts, words and pictures has the warning, and 1 of 420 synthetic ones. With 1 to 8
+    rows of 10 to 500 times the length (65 cases) it came whenever the pruned inverse moved by .05 or was
+    refused.
     """
     mean = mean_of(space)
     far, n = Engine().lengths(space.vectors, mean).astype(np.float64), len(space)
@@ -504,7 +493,7 @@ def long_rows(space: LatentSpace) -> str:
     rows = decisive_rows((far * far,))
     rows = rows if len(rows) else far.argmax(keepdims=True)
     directions = unit_rows(space.vectors[rows], mean).astype(np.float64)
-    # As far as the others' mean lies on the other side.
+    # The mean of the other rows lies as far on the other side.
     moved = float(np.linalg.norm(far[rows] @ directions)) / (n - len(rows))
     others = np.delete(far, rows)
     spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))
@@ -526,8 +515,8 @@ def _listed(titles: Sequence[str]) -> str:
 
 
 def _drawn_queries(scores: Mapping[str, Score]) -> str:
-    """``, 300 of them as queries (± …)``, for each representation where they differ; "" where all rows are
-    queries.
+    """The number of queries, ``, 300 of them as queries (± …)``, by representation if it differs; "" if all
+    rows are queries.
     """
     if not any(score.interval for score in scores.values()):
         return ""
@@ -537,17 +526,17 @@ def _drawn_queries(scores: Mapping[str, Score]) -> str:
         forms.setdefault(f"{some} {counted(score.n, 'row')}", []).append(form)
     first = next(iter(scores.values()))
     text = f"{first.n_queries:,} of them as queries"
-    # "of them" are the rows that the sentence begins with; absolute and held-out rows need their own numbers.
+    # "of them" refers to the first rows of the sentence; absolute and held-out rows need separate numbers.
     if any((score.n_queries, bool(score.interval)) != (first.n_queries, True) for score in scores.values()):
         text = "queries: " + ", ".join(f"{rows} ({', '.join(named)})" for rows, named in forms.items())
     return f", {text} (± is the 95 % sampling interval)"
 
 
 def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
-    """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``; where scores read
-    neighbour lists ``Jaccard and MRR: k = 10, paper convention, 300 of them as queries (± …)``, or the
-    queries of each representation; where they read a sample of the rows ``RSA: 1,000 of the rows, drawn by
-    their ids``.
+    """The settings of scores in words: rows, neighbours and queries, samples.
+
+    ``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``, ``Jaccard and MRR: k = 10,
+    paper convention, 300 of them as queries (± …)``, ``RSA: 1,000 of the rows, drawn by their ids``.
     """
     absolute, others, listed, sampled = "", "", {}, {}
     for form, by_metric in scores.items():
@@ -572,7 +561,7 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     return parts
 
 
-# What scores by representation and metric say of themselves.
+# The report of scores by representation and metric.
 
 Scores = Mapping[str, Mapping[str, Score]]
 
@@ -587,8 +576,8 @@ def scores_report(
     also: Sequence[str] = (),
     figures: Mapping[str, Any] | None = None,
 ) -> Report:
-    """A table of scores with half the sampling interval, the chance level and its 95 % band, and the recall
-    of approximate neighbours; the notes of the scores, and those given beside.
+    """The report of scores: a table with half the sampling interval, the chance level and its 95 % band, and
+    the recall of approximate neighbours; the notes of the scores, then those in `also`.
     """
     rows = score_table(scores)
     caption = "; ".join([*circumstances(scores), "chance level: rows of one space permuted"])
@@ -598,7 +587,7 @@ def scores_report(
 
 
 def score_cells(table: pd.DataFrame) -> list[list[str]]:
-    """What people read of a `score_table`, the head first."""
+    """The cells of a `score_table` for people, the head first."""
     approximate = "recall" in table
     rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
     rows[0] += ["recall, its 95 %, queries"] * approximate
@@ -619,7 +608,7 @@ def score_cells(table: pd.DataFrame) -> list[list[str]]:
 
 
 def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:
-    """The absolute representation, which is scored on all rows, and the others."""
+    """The representations in two groups: "absolute", which is scored on all rows, and the others."""
     absolute = tuple(form for form in forms if form == "absolute")
     return [group for group in (absolute, tuple(form for form in forms if form != "absolute")) if group]
 
@@ -639,12 +628,11 @@ def score_forms(
     device: str | None = None,
     keep: Callable[[str, AlignedPair], None] | None = None,
 ) -> dict[str, dict[str, Score]]:
-    """`comparison.score_pair` of each representation on its held-out rows: of many rows from one pass over
-    them for all.
+    """The scores of each representation on its held-out rows; many rows are read in one pass for all.
 
-    The scores are those of `score_pair` but for rounding, and the memory is that of a few blocks.
-    `done(parts, n_parts)` tells how far it is; `keep(form, pair)` gets what `anchor_differences` needs of
-    each representation.
+    They equal those of `score_pair` up to rounding, and take the memory of a few blocks.
+    ``done(parts, n_parts)`` reports progress; ``keep(form, pair)`` receives the pair of each representation,
+    for `anchor_differences`.
     """
     for form in forms:
         need_one_of("representation", form, REPRESENTATIONS)
@@ -678,7 +666,7 @@ def score_forms(
     return scores
 
 
-# How a change of anchors moves the scores of one representation, from a pass over the rows with either set.
+# The effect of a change of anchors on the scores of one representation, by one pass for each set of anchors.
 
 
 def anchor_differences(
@@ -698,8 +686,8 @@ def anchor_differences(
     """The change of each score of a representation from the anchors `before` to those `now`, with 95 %
     intervals.
 
-    They are those of `comparison.score_differences` but for rounding, on the rows that are an anchor in
-    neither set. `kept` has what `score_forms` kept of some sets of anchors: they need no pass over the rows.
+    They equal those of `score_differences` up to rounding, on the rows that are an anchor in neither set.
+    `kept` has pairs from `score_forms` by their anchors; these need no further pass over the rows.
     """
     split = held_out(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
     queries = split.queries(n_queries)

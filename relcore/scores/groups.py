@@ -1,6 +1,5 @@
-"""Which groups of rows have lower values than random groups of the same size? A permutation test of all
-groups at once.
-"""
+"""A permutation test of all groups of rows at once: which have lower values than random groups of their
+size?"""
 
 from __future__ import annotations
 
@@ -16,10 +15,11 @@ PERMUTATIONS = 1999  # the smallest p is 1 / 2,000
 
 @dataclass(frozen=True)
 class GroupTest:
-    """Groups compared with random groups of their sizes; one number per group, (g,): its `mean`; `z`, (mean −
-    mean of all rows) / standard error of such a random group; `p`, the share of permutations in which *some*
-    group has a z as low, so corrected for the number of groups; and `half_width`, half the 95 % band
-    of a random group's mean.
+    """The comparison of g groups with random groups of the same sizes; each field has one number per group.
+
+    `mean` is the group's; `z` is (mean − mean of all rows) / standard error of a random group; `p` is the
+    share of permutations in which *any* group has a z as low, so it is corrected for the number of groups;
+    `half_width` is half the 95 % band of a random group's mean.
     """
 
     mean: np.ndarray
@@ -36,18 +36,17 @@ def lowest_groups(
     n_permutations: int = PERMUTATIONS,
     random_state: int = 0,
 ) -> GroupTest:
-    r"""Test whether the mean value of a group is below that of random groups of rows of the same size.
+    r"""Test whether a group's mean value is below that of random groups of the same size.
 
     A random group of m of n rows, drawn without replacement, has the mean μ of all rows and the variance
     :math:`\sigma^2 / m \cdot (n - m) / (n - 1)`. Each group's z is compared with the *smallest* z of
-    all groups after a permutation of the values (Westfall and Young 1993), so that the chance of one wrong
-    finding among all groups is p.
+    all groups after a permutation of the values (Westfall and Young 1993), so p is the family-wise error.
 
     Parameters
     ----------
     values : array (n,)
     groups : array (n,) of int
-        0 … g − 1, −1 for rows of no group, which are part of what random groups are drawn from.
+        0 … g − 1, −1 for rows of no group, from which random groups are drawn, too.
 
     Raises
     ------

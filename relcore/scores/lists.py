@@ -1,4 +1,4 @@
-"""Neighbour lists of every query, exact or approximate, in blocks that the store keeps, so that a stopped job
+"""Neighbour lists of all queries, exact or approximate, in blocks that are stored, so that a stopped job
 resumes after its last block.
 """
 
@@ -21,20 +21,20 @@ from relcore.scores.passes import Search
 from relcore.scores.score import Z95, Recall, sampling_interval
 
 BASE_ROWS = 32_768  # rows that are made at a time: 39 MB at a width of 300
-KEPT_BYTES = 2**30  # of the rows that are searched; larger ones are made again for each block of queries
+KEPT_BYTES = 2**30  # of searched rows in memory; larger matrices are computed again per block of queries
 _SAMPLED_ROWS = 64
 
 
 class UnitRows(DerivedRows):
-    """Rows (n, w) of one space in one representation, of length 1; made when they are used."""
+    """Unit rows (n, w) of one space in one representation, computed when they are used."""
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         return unit_rows(super().__getitem__(rows))
 
 
 class ExactSearch:
-    """The nearest of some rows, as `engine.nearest` finds them. The rows are kept in memory where they take
-    at most `KEPT_BYTES`, unless they are searched only once.
+    """Exact search of the nearest rows, by `engine.nearest`. The rows are kept in memory if they take at most
+    `KEPT_BYTES` and are searched more than once (`keep`).
     """
 
     approximate = False
@@ -43,22 +43,22 @@ class ExactSearch:
         self._rows = rows[:] if keep and rows.nbytes <= KEPT_BYTES else rows
 
     def nearest(self, queries: np.ndarray, k: int) -> np.ndarray:
-        """(m, w) → numbers of the k nearest rows, the nearest first, (m, k) int64."""
+        """The numbers of the k rows nearest to each query (m, w), nearest first, (m, k) int64."""
         return nearest(queries, self._rows, k).rows
 
 
 class FaissSearch:
-    """The nearest of some rows by an index that compares a query with few of them, by distance.
+    """Approximate search of the nearest rows, by a faiss index that compares a query with few rows.
 
-    Of rows of length 1 the distance orders as the cosine does. Rows that take more than `KEPT_BYTES` are kept
-    as float16. A subclass tells of n rows the index as faiss's `index_factory` reads it and how many rows it
-    learns from (`factory`), what `tune` tries, the fastest first (`settings`), a setting in words
-    (`described`), and the rows of a search by the setting or by a comparison with all (`_search`).
+    For unit rows, the order by distance is the order by cosine. Rows that take more than `KEPT_BYTES` are
+    kept as float16. A subclass defines, for n rows: `factory`, the index as faiss's `index_factory` reads it
+    and the number of rows that train it; `settings`, the values that `tune` tries, fastest first;
+    `described`, a setting in words; and `_search`, the search by the setting or through all rows.
 
     Attributes
     ----------
     setting : int
-        What trades time for recall, such as the number of lists that are searched; `tune` chooses it.
+        It trades time for recall, as the number of searched lists does; `tune` chooses it.
     """
 
     approximate = True
@@ -78,18 +78,18 @@ class FaissSearch:
         self.setting = self._settings[0]
 
     def tune(self, queries: np.ndarray, exact: np.ndarray, target: float) -> None:
-        """Take the fastest setting with a mean recall of `target` or more for these queries (m, w), whose
-        true lists (m, k) are known; the last one where none has it."""
+        """Choose the fastest setting with a mean recall of at least `target` for these queries (m, w) with
+        the true lists `exact` (m, k); the last setting if none reaches it."""
         for setting in self._settings:
             self.setting = setting
             if recalls(self.nearest(queries, exact.shape[1]), exact).mean() >= target:
                 return
 
     def nearest(self, queries: np.ndarray, k: int) -> np.ndarray:
-        """(m, w) → numbers of the k nearest rows that it finds, the nearest first, (m, k) int64."""
+        """The numbers of about the k rows nearest to each query (m, w), nearest first, (m, k) int64."""
         moved = self._moved(queries)
         rows = self._search(moved, k)
-        short = np.flatnonzero((rows < 0).any(axis=1))  # fewer than k rows were looked at
+        short = np.flatnonzero((rows < 0).any(axis=1))  # the query was compared with fewer than k rows
         if len(short):
             rows[short] = self._search(moved[short], k, every=True)
         return rows
@@ -102,15 +102,15 @@ _LINKS = 32
 
 
 class HnswSearch(FaissSearch):
-    """A graph in layers with 32 links per row, in which a query walks to its neighbours and keeps the
-    `efSearch` best rows (Malkov and Yashunin 2020).
+    """HNSW: a layered graph with 32 links per row; a search follows links and keeps the `efSearch` nearest
+    rows (Malkov and Yashunin 2020).
     """
 
     title = "HNSW"
 
     @classmethod
     def factory(cls, n: int) -> tuple[str, int]:
-        return f"HNSW{_LINKS}", 4096  # faiss wants some before it keeps rows as float16
+        return f"HNSW{_LINKS}", 4096  # faiss trains on some rows before it stores rows as float16
 
     @classmethod
     def settings(cls, n: int) -> Sequence[int]:
@@ -126,7 +126,8 @@ class HnswSearch(FaissSearch):
 
 
 class IvfSearch(FaissSearch):
-    """Rows in 4 √n clusters, of which a query is compared with the nearest `nprobe` (Jégou et al. 2011)."""
+    """IVF: rows in 4 √n clusters; a query is compared with those of the `nprobe` nearest (Jégou et al.
+    2011)."""
 
     title = "IVF"
 
@@ -148,17 +149,17 @@ class IvfSearch(FaissSearch):
 
 
 def _lists(n: int) -> int:
-    return int(np.clip(4 * np.sqrt(n), 1, max(1, n // 39)))  # faiss wants 39 rows for each to learn from
+    return int(np.clip(4 * np.sqrt(n), 1, max(1, n // 39)))  # faiss asks for 39 training rows per cluster
 
 
 def recalls(lists: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """The share of the true neighbours (m, k) that is in each list (m, k), (m,), 0 … 1."""
+    """The recall of each list (m, k): the share of its true neighbours `exact` (m, k) in it, (m,), 0 … 1."""
     return (exact[:, :, None] == lists[:, None, :]).any(axis=2).mean(axis=1)
 
 
 class Parts:
-    """Arrays that a job has finished, in the store, where the next start of the same job finds them;
-    `content` decides them. Without a store nothing is kept.
+    """Stored arrays of an unfinished job, which the next start of the same job reads; `content` identifies
+    the job. Without a store nothing is kept.
     """
 
     def __init__(self, store: Store | None, *content: object) -> None:
@@ -166,7 +167,7 @@ class Parts:
         self._keys: set[str] = set()
 
     def get(self, name: str) -> np.ndarray | None:
-        """The array of this name; None where it is not there, or no longer."""
+        """The array of this name; None if it is not stored."""
         entry = None if self._store is None else self._store.get(self._key(name))
         return None if entry is None else entry.arrays["part"]
 
@@ -175,7 +176,7 @@ class Parts:
             self._store.put(self._key(name), {"part": array})
 
     def clear(self) -> None:
-        """Remove all parts that were looked for: the result no longer needs them."""
+        """Remove all arrays that were read or written, once the result is complete."""
         while self._store is not None and self._keys:
             self._store.remove(self._keys.pop())
 
@@ -185,23 +186,26 @@ class Parts:
         return key
 
 
-QUERIES_PER_BLOCK = 8192  # their lists are what a killed worker loses: seconds among a hundred thousand rows
+QUERIES_PER_BLOCK = 8192  # a killed worker loses one block: seconds of search in a hundred thousand rows
 _STREAM = 0x5EA
-_TUNING, _MEASURED = 200, 400  # queries that are searched exactly, too: to choose the setting, to measure it
+_TUNING, _MEASURED = (
+    200,
+    400,
+)  # queries searched exactly, too, to choose the setting and to measure its recall
 
 
 class NeighbourLists:
-    """The lists of some searches among the rows of a pair.
+    """Neighbour lists of several searches among the rows of a pair.
 
     Parameters
     ----------
     spaces : (UnitRows, UnitRows)
-    searches : of `scores.passes.searches_of`
+    searches : as `scores.passes.searches_of` returns them
     labelled : array (l,)
         The rows with a label.
     kind : one of `names.SEARCHES`
     target_recall : float
-        What the setting of an approximate search is chosen for, 0 … 1.
+        The recall for which the setting of an approximate search is chosen, 0 … 1.
     parts : Parts
         Where finished blocks are kept.
     """
@@ -216,7 +220,7 @@ class NeighbourLists:
         parts: Parts,
     ) -> None:
         self.kind, self.target_recall, self.parts = SEARCHES[kind].load(), target_recall, parts
-        # searches in the same rows, which share an index, follow each other
+        # searches in the same rows come one after the other, because they share an index
         self.searches, self._rows = sorted(searches, key=self._place), {}
         for search in searches:
             queries, rows = (
@@ -227,10 +231,10 @@ class NeighbourLists:
             if search.alone:
                 order = np.random.default_rng(order_seed(rows[:_SAMPLED_ROWS])).permutation(len(rows))
                 rows = rows.of(order)
-            self._rows[search.name] = queries, rows, order  # the number of each of the rows
+            self._rows[search.name] = queries, rows, order  # order[i] is the number of searched row i
 
     def search(self, report: Progress) -> tuple[dict[str, np.ndarray], Recall | None]:
-        """Lists (n, k) int32 by the names of the searches, and the recall of approximate ones."""
+        """Search name → neighbour lists (n, k) int32, and the recall of approximate ones."""
         lists, done, total = {}, 0, sum(len(queries) for queries, _, _ in self._rows.values())
         place, index = None, None
         for search in self.searches:
@@ -256,9 +260,8 @@ class NeighbourLists:
         return search.base, search.alone, search.labelled
 
     def _index(self, search: Search) -> Any:
-        """What is searched; an approximate one with its setting, that of an earlier start if there was
-        one.
-        """
+        """The index of a search; an approximate one with its setting, of an earlier start if there was
+        one."""
         queries, rows, _ = self._rows[search.name]
         index, name = self.kind(rows), f"setting {self._place(search)}"
         if self.kind.approximate:
@@ -273,7 +276,7 @@ class NeighbourLists:
 
     @cached_property
     def _settings(self) -> dict[tuple, int]:
-        """By place: where all blocks were there already, those that were kept."""
+        """The settings by place; those stored earlier if no block had to be searched again."""
         kept = {place: self.parts.get(f"setting {place}") for place in map(self._place, self.searches)}
         return {place: int(setting) for place, setting in kept.items() if setting is not None}
 
@@ -285,8 +288,8 @@ class NeighbourLists:
         return without_itself(numbers, lists) if search.alone else lists
 
     def _recall(self, lists: Mapping[str, np.ndarray]) -> Recall:
-        """Of the lists among all rows, on random queries: the mean over the lists of a query, and the change
-        of the mean Jaccard overlap of its two lists by the approximation, with their 95 % intervals.
+        """The recall of the lists among all rows on random queries, as the mean over a query's lists, and the
+        change of their mean Jaccard overlap by the approximation, with 95 % intervals.
         """
         every = [search for search in self.searches if not search.labelled]
         drawn, n = self._drawn(every[0], _MEASURED, stream=1), len(lists["own"])

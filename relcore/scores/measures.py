@@ -1,4 +1,4 @@
-"""The measures of the literature: functions of two matrices whose rows are paired, on a sample of these drawn
+"""The measures of the literature: functions of two matrices with paired rows, on a sample of the rows drawn
 by their ids, with a chance level by permutations of the rows of one space.
 """
 
@@ -37,7 +37,7 @@ class SampledMetric(Metric):
     def score(self, pair: AlignedPair) -> Score | None:
         settings = {"k": pair.k} if self.uses_k else {}
         ids = pair.split.ids[pair.split.test]
-        function = type(self).function  # without the note: a table names its samples below all scores
+        function = type(self).function  # without the note: the table has one note on samples for all scores
         score = getattr(function, "__wrapped__", function)(pair.source, pair.target, ids=ids, **settings)
         if score.n < len(ids):
             score.drawn_from = len(ids)
@@ -48,7 +48,7 @@ _Given = ParamSpec("_Given")
 
 
 def notes_sample(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
-    """A measure whose score has a note where it read a sample of the rows only."""
+    """The measure with a note on its score if it read only a sample of the rows."""
 
     @wraps(function)
     def noted(*given: _Given.args, **settings: _Given.kwargs) -> Score:
@@ -105,8 +105,8 @@ def about_mean(X: np.ndarray) -> np.ndarray:
 
 
 def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) -> ChanceLevel:
-    """The chance level of a measure: `value(order)` is its score with row order[i] of the second space as the
-    partner of row i, at `cost` products; 50 permutations, or 200 where they are cheap."""
+    """The chance level of a measure from 50 permutations, or 200 if they are cheap. ``value(order)`` is its
+    score with row order[i] of the second space as the partner of row i; it takes `cost` products."""
     rng = np.random.default_rng(0)
     n_draws = min(QUANTILE_DRAWS if cost <= _CHEAP else PERMUTATIONS, _most_permutations.get())
     return ChanceLevel.from_draws(np.array([value(rng.permutation(n)) for _ in range(n_draws)]))
@@ -114,7 +114,7 @@ def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) ->
 
 @contextmanager
 def fewer_permutations(most: int) -> Iterator[None]:
-    """Inside, chance levels by permutation take at most this many draws, for whom their mean is enough."""
+    """A context in which chance levels take at most this many permutations, enough for their mean."""
     token = _most_permutations.set(most)
     try:
         yield
@@ -123,13 +123,13 @@ def fewer_permutations(most: int) -> Iterator[None]:
 
 
 def permuted(value: Callable[[Any], float], n: int, cost: float, **facts: Any) -> Score:
-    """The score `value(slice(None))` of n rows, with the chance level of `by_permutation`."""
+    """The score ``value(slice(None))`` of n rows, with the chance level of `by_permutation`."""
     return Score(value(slice(None)), n=n, null=by_permutation(value, n, cost), **facts)
 
 
 def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str = "") -> Score:
-    """The cosine of two symmetric matrices (n, n) whose rows and columns are paired, −1 … 1, with the chance
-    level of permuting the rows and columns of one together (Mantel 1967)."""
+    """The cosine of two symmetric matrices (n, n) with paired rows, −1 … 1, with a chance level by permuting
+    rows and columns of one matrix together (Mantel 1967)."""
     A, B = (side / np.linalg.norm(side) for side in (A, B))
     few_a, few_b = A.astype(np.float32), B.astype(np.float32)
 
@@ -140,7 +140,7 @@ def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str 
     return Score(float(np.vdot(A, B)), metric=metric, convention=convention, n=len(A), null=null)
 
 
-# Shape: how near the rows of one space come to those of the other by the best rotation.
+# Shape: the distance of the rows of two spaces after the best rotation.
 
 
 @notes_sample
@@ -236,7 +236,7 @@ class AngularShape(SampledMetric):
 
 # Canonical correlations: SVCCA, PWCCA, and GULP, which has a ridge.
 
-_REAL = 1e-10  # of the largest variance: below it a direction is rounding of float32
+_REAL = 1e-10  # times the largest variance: a direction with less is rounding of float32
 
 
 @notes_sample
@@ -362,7 +362,7 @@ def gulp(
     X, Y = paired_rows(source, target, most_rows, ids)
     sides, own = [], []
     for side in (X, Y):
-        U, variances = _components(about_mean(side))  # they add up to 1
+        U, variances = _components(about_mean(side))  # the variances add up to 1
         kept = variances / (variances + ridge)
         sides.append(U * np.sqrt(kept))
         own.append(float(kept @ kept))
@@ -378,7 +378,7 @@ def gulp(
 
 def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal principal components (n, r) of centred rows (n, d) and their sums of squares (r,), largest
-    first: the fewest that hold `share` of the variance, without axes of rounding."""
+    first: the fewest with `share` of the variance, without axes that are only rounding."""
     if X.shape[1] <= len(X):
         squares, axes = np.linalg.eigh(X.T @ X)
         squares, axes = squares[::-1], axes[:, ::-1]
@@ -393,7 +393,7 @@ def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarr
 
 
 def _few_rows(U: np.ndarray, V: np.ndarray) -> str:
-    """Says that there are no more rows than axes."""
+    """A note that there are no more rows than axes; "" if there are."""
     n, axes = len(U), U.shape[1] + V.shape[1]
     if n > axes:
         return ""
@@ -514,7 +514,7 @@ def squared_distances(X: np.ndarray) -> np.ndarray:
 
 
 def _median(squares: np.ndarray) -> float:
-    """The squared median distance of two rows; of those that differ where most are equal."""
+    """The squared median distance of two rows; of two different rows if most are equal."""
     pairs = squares[np.triu_indices(len(squares), 1)]
     return float(np.median(pairs)) or float(np.median(pairs[pairs > 0]))
 
@@ -565,8 +565,8 @@ class AngularCKA(SampledMetric):
         return _at_angle(pair.linear_cka())
 
 
-# Nearest neighbours: k-NN recall, cycle-kNN, CKNNA and second-order cosine similarity. Each space has its
-# own, by cosine of the rows as they are, the row itself left out.
+# Nearest neighbours: k-NN recall, cycle-kNN, CKNNA and second-order cosine similarity. Each space is searched
+# by itself, by cosine of the rows as they are; a row is not its own neighbour.
 
 COSINE_ROWS = 2000  # of second-order similarity, which keeps the cosines of all pairs of rows
 
@@ -762,8 +762,8 @@ def _found(
 def _of_lists(
     found: Neighbours, metric: str, value: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 ) -> Score:
-    """Of both lists and the order of the second space's rows; without a chance level where rows occur several
-    times, for which it would be too low.
+    """The score ``value(own, other, order)`` of both lists, where `order` permutes the second space's rows;
+    without a chance level if rows are repeated, as it would be too low.
     """
     n, k = found.own.shape
 

@@ -1,4 +1,4 @@
-"""Nearest rows, exactly, and what they say of two spaces: Jaccard overlap, and mean reciprocal rank (MRR)."""
+"""Exact nearest neighbours in two spaces, their Jaccard overlap, and the mean reciprocal rank (MRR)."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ CONVENTION_HELP = (
 )
 PERMUTATIONS = 50
 _RANK_DRAWS = 4000
-# overlaps of permuted lists that cost a tenth of a second: with few queries more permutations
+# overlaps of permuted lists that take a tenth of a second, so few queries get more permutations
 _DRAWN_LISTS = 60_000
-_PERMUTED_ROWS = 20_000  # permuting as many takes a fifth of a millisecond
+_PERMUTED_ROWS = 20_000  # a permutation of this many takes a fifth of a millisecond
 _NOTED_ROWS = 300
-_QUERY_STREAM = 1  # apart from the generators of anchors, which have the same random states
+_QUERY_STREAM = 1  # makes the generator independent of that of anchors with the same random state
 _NEAR = 2.0**-15  # distance of unit rows that float32, which rounds them by 2⁻²⁴, does not order reliably
-_MOST_ALIKE = 0.1  # of the queries
+_MOST_ALIKE = 0.1  # share of the queries
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The neighbour lists for both scores, so that one search serves both.
+    """The neighbour lists of the queries in both spaces, from which Jaccard overlap and MRR follow.
 
     Rows are compared by cosine, as they are: centre them first if the space has an offset.
 
     Attributes
     ----------
     own : array (m, k)
-        "paper": target rows near the target vector of each query, itself among them. "mutual": source rows
-        near its source vector, itself left out.
+        "paper": target rows near each query's target vector, the query included. "mutual": source rows near
+        its source vector, the query excluded.
     other : array (m, k)
-        "paper": target rows near the *source* vector of each query. "mutual": target rows near its target
-        vector, itself left out.
+        "paper": target rows near each query's *source* vector. "mutual": target rows near its target vector,
+        the query excluded.
     queries : array (m,)
         Row numbers of the queries: all n, or a random sample.
     source, target : arrays (n, d)
-        Rows of length 1, or what gives some of them by their numbers.
+        Unit rows, as arrays or as objects that are indexed by row numbers.
     crossing : arrays (m, k), optional
-        Lists in which each query's own row is searched, where they are known: one for "paper", one per
-        direction for "mutual".
+        Lists in the other space, in which the rank of the query's own row is found, if known: one for
+        "paper", one per direction for "mutual".
     """
 
     source: np.ndarray
@@ -98,8 +98,8 @@ class Neighbours:
 
     @cached_property
     def repeated(self) -> float:
-        """Share of some queries whose nearest row equals them in both spaces; 0 where that is chance, as in
-        one dimension.
+        """Share of sampled queries that equal their nearest row in both spaces; 0 if chance explains it, as
+        in one dimension.
         """
         some = self.queries[:_NOTED_ROWS]
         lists, every = self.own[: len(some), :2], np.arange(len(some))
@@ -108,14 +108,15 @@ class Neighbours:
         for rows in (self.source, self.target):
             apart = np.linalg.norm(unit_rows(rows[some]) - unit_rows(rows[nearest]), axis=1)
             equal &= apart < _NEAR
-        other = self.source if self.convention == "paper" else self.target  # which `own` does not decide
+        other = self.source if self.convention == "paper" else self.target  # the space that `own` lacks
         units, share = unit_rows(other[some]), float(equal.mean())
         by_chance = np.mean(units @ units.T > 1 - _NEAR) - 1 / len(some)
         return share if share > max(_MOST_ALIKE, 1.5 * by_chance) else 0.0
 
     @cached_property
     def note(self) -> str:
-        """Says that the neighbours in either space are too alike to be ordered; by some of the queries."""
+        """A note that neighbours in a space are too alike to be ordered, judged by a sample of the
+        queries."""
         if self.repeated:
             return (
                 f"{100 * self.repeated:.0f} % of the queries have a neighbour with the same vector in both"
@@ -164,12 +165,12 @@ class Neighbours:
         if n_permutations > 1 and m > 1:
             draws = np.empty(number_of_draws(m, n_permutations))
             for draw in range(len(draws)):
-                if self.convention == "paper":  # query i gets the list of query π(i), never its own
+                if self.convention == "paper":  # query i gets the list of query π(i) ≠ i
                     other = self.other[without_fixed_points(m, rng)]
                 else:
                     other = self._renamed(rng)
                 draws[draw] = jaccard_rows(self.own, other).mean()
-            if self.convention == "paper":  # of all n rows one in n stays where it is, of those drawn none
+            if self.convention == "paper":  # a permutation of n rows fixes one on average, these draws none
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
             null = ChanceLevel.from_draws(draws)
         return self._score("jaccard", self.overlap, null)
@@ -177,10 +178,9 @@ class Neighbours:
     def mrr(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
         """Mean reciprocal rank, 0 … 1; see the function `mrr`.
 
-        Chance level: permuted among all n rows, the own row of a query has any rank 1 … n with equal
-        probability. The mean is Σ 1/r / n over r = 1 … k, exactly; the band is that of thousands of draws of
-        these ranks. For "mutual", where both directions may hit together, it is as wide as if they always
-        did.
+        Chance level: after a permutation of all n rows, a query's own row has each rank 1 … n with equal
+        probability. The mean is exactly Σ 1/r / n over r = 1 … k; the band is from thousands of draws of
+        these ranks. For "mutual" the band assumes that both directions always succeed together.
         """
         (m, k), n, null = self.own.shape, len(self.target), None
         reciprocal = np.append(1 / np.arange(1, k + 1), 0.0)
@@ -209,19 +209,19 @@ class Neighbours:
         )
 
     def _renamed(self, rng: np.random.Generator) -> np.ndarray:
-        """The lists `other` once the rows of one space are renamed by a permutation π, so that row π(i) bears
-        the name of row i; no new search is needed.
+        """The lists `other` after a permutation π of the rows of one space: row π(i) gets the name of row i.
+        This needs no new search.
         """
         order, (rows, places, asked, non_queries) = rng.permutation(len(self.queries)), self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
         renamed[~non_queries] = self.queries[np.argsort(order)][asked]
-        if non_queries.any():  # other rows that are no queries: each bears the name of another one
+        if non_queries.any():  # listed rows that are not queries get the names of other such rows
             n_others, queries = len(self.target) - len(order), np.sort(self.queries)
             if n_others <= _PERMUTED_ROWS:
                 drawn = np.empty(n_others, dtype=np.int64)
                 drawn[rng.permutation(n_others)] = np.arange(n_others)
                 drawn = drawn[rows[non_queries] - np.searchsorted(queries, rows[non_queries])]
-            else:  # permuting many rows takes long, so only the names of those that are listed are drawn
+            else:  # a permutation of many rows takes long, so only names of the listed rows are drawn
                 drawn = rng.choice(n_others, np.count_nonzero(non_queries), replace=False)
             renamed[non_queries] = drawn + np.searchsorted(
                 queries - np.arange(len(order)), drawn, side="right"
@@ -230,8 +230,8 @@ class Neighbours:
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The rows in `other` (r,), the place of each entry among them (m, k), which query each is that is
-        one, and which of them are none (r,)."""
+        """The distinct rows in `other` (r,), the place of each entry among them (m, k), the number of each
+        row that is a query, and which rows are not queries (r,)."""
         rows, places = np.unique(self.other, return_inverse=True)
         non_queries, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
         asked = order[np.searchsorted(self.queries[order], rows[~non_queries])]
@@ -239,9 +239,7 @@ class Neighbours:
 
 
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
-    """How often lists of neighbours are permuted: with few queries more often, as it costs next to
-    nothing.
-    """
+    """The number of permutations of neighbour lists: more for few queries, because they cost little."""
     return max(n_permutations, min(QUANTILE_DRAWS, _DRAWN_LISTS // n_queries))
 
 
@@ -263,8 +261,7 @@ def find_neighbours(
     random_state: int = 0,
     device: str = "auto",
 ) -> Neighbours:
-    """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target): two searches serve any number of
-    scores.
+    """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target), for any number of scores.
 
     The queries are all rows, `n_queries` of them at random, or the row numbers `queries`.
 
@@ -317,14 +314,14 @@ def jaccard(
     random_state: int = 0,
     device: str = "auto",
 ) -> Score:
-    """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1, each searched by
-    itself unless `convention` is "paper", which needs common axes.
+    """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1.
 
-    "mutual": each space has its own neighbours, itself excluded (mutual kNN); a rotation changes nothing, and
-    the widths may differ. "paper" (Moschella et al. 2023, Table 1; their code), the default of the app and
-    the commands, is for relative rows: both neighbourhoods are searched among the *target's* rows, once with
-    the row's target vector and once with its source vector, including the row itself; a note says where the
-    spaces agree within themselves only. The keywords are those of `find_neighbours`.
+    "mutual" (mutual kNN): a row's neighbours are searched in each space by itself, without the row; a
+    rotation changes nothing, and the widths may differ. "paper" (Moschella et al. 2023, Table 1; their code),
+    the default of the app and the commands, is for relative rows, as it needs common axes: both
+    neighbourhoods are searched among the *target's* rows, once with the row's target vector and once with its
+    source vector, and include the row; a note warns of spaces that agree only within themselves. The keywords
+    are those of `find_neighbours`.
 
     Examples
     --------
@@ -355,10 +352,10 @@ def mrr(
     """Mean reciprocal rank, 0 … 1, of rows as neighbours of their own source vectors: for spaces with common
     axes, such as relative rows or translated ones, in either convention.
 
-    The source vector is a query among the target's rows; the score is 0 beyond rank k. "paper" searches from
-    source to target; "mutual" is the mean of both directions. Of spaces with axes of their own, such as two
-    absolute ones, it measures nothing: the score's note says so where they agree within themselves only, and
-    `jaccard` compares them. The keywords are those of `find_neighbours`.
+    The source vector is a query among the target's rows; a row beyond rank k counts 0. "paper" searches from
+    source to target; "mutual" is the mean of both directions. It is meaningless for spaces without common
+    axes, such as two absolute ones: compare them with `jaccard`. The score's note warns of spaces that agree
+    only within themselves. The keywords are those of `find_neighbours`.
 
     Examples
     --------
@@ -383,8 +380,8 @@ def _found(source: MatrixLike, target: MatrixLike, k: int, convention: str, *set
 
 
 def _noted(score: Score, found: Neighbours) -> Score:
-    """The score of rows searched across, with a note where some queries have twice the overlap, beyond
-    chance, within the spaces: with common axes, noise lowers that at least as much.
+    """The score of a search across spaces, with a note if the overlap within the spaces is twice as high,
+    beyond chance: with common axes, noise would lower that overlap at least as much.
     """
     some = found.queries[:: -(-len(found.queries) // _NOTED_ROWS)]
     sides, k, device = (found.source, found.target), found.own.shape[1], found.device
@@ -413,34 +410,32 @@ def widths_differ(source: int, target: int) -> SpaceError:
 
 def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Jaccard index of two neighbour lists (m, k) of the same rows, (m,), 0 … 1."""
-    # Sorted together, an element of both lists stands next to its twin.
+    # After sorting both lists together, equal elements are adjacent.
     together = np.sort(np.concatenate([first, second], axis=1).astype(np.int32), axis=1)
     shared = np.count_nonzero(together[:, 1:] == together[:, :-1], axis=1)
     return shared / (together.shape[1] - shared)
 
 
-# How the rows that are searched move the mean overlap of neighbours: what a query's own error does not
-# contain.
+# The error of the mean overlap that comes from the searched rows, which queries share.
 
 _MANY = 20  # rows per query, above which the queries decide the error
 
 
 def queries_decide(n: int, n_queries: int) -> bool:
-    """Whether the queries alone decide how sure a mean overlap among n rows is: no second search is then
-    needed.
-    """
+    """Whether the queries alone decide the error of a mean overlap among n rows; it needs no second
+    search."""
     return n_queries < 2 or n > _MANY * n_queries
 
 
 def overlap_difference(before: Neighbours, now: Neighbours) -> Difference:
     """Mean overlap now less that before, of the same m queries among the same n rows, with its 95 % interval.
 
-    Queries share the rows that are searched, so their overlaps depend on each other. The variance has three
-    parts: that of independent queries, which decides with more than 20 rows per query; the covariance of a
-    row's overlap and its effect on other queries; and the variance of its effects, without the products of
-    one query with itself, which the first part has. Of 200 intervals for two anchor sets, 186 to 197 contain
-    the true difference with 300 rows, all of them queries, in either convention; with 120 rows 192 ("paper")
-    and 177 ("mutual").
+    Queries share the searched rows, so their overlaps are dependent. The variance has three parts: that of
+    independent queries, which dominates with more than 20 rows per query; the covariance of a row's overlap
+    with its effect on other queries; and the variance of its effects, without the products of a query with
+    itself, which are in the first part. Of 200 intervals for two anchor sets, 186 to 197 contain the true
+    difference with 300 rows, all queries, in either convention; with 120 rows 192 ("paper") and 177
+    ("mutual").
     """
     (m, k), n = before.own.shape, len(before.target)
     if n - 1 - (before.convention == "mutual") < k or queries_decide(n, m):
@@ -467,7 +462,7 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
     m, k = found.own.shape
     lines = np.repeat(np.arange(m), k)
     sides = found.source, found.target
-    longer = _searched(sides, found.queries, k + 1, found.convention, found.device)  # the nearest first
+    longer = _searched(sides, found.queries, k + 1, found.convention, found.device)  # nearest first
     (own, next_own), (other, next_other) = (
         (lists[:, :k], lists[:, k:]) for lists in (longer.own, longer.other)
     )

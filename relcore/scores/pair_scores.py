@@ -1,4 +1,4 @@
-"""PairScores: the similarity of every pair of several spaces, a score per pair with its chance level."""
+"""PairScores: the similarity of every pair of several spaces, each score with its chance level."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relcore.scores.score import ChanceLevel, Score
 
 @dataclass(frozen=True)
 class PairScores:
-    """Every space with every other by one metric: a symmetric grid.
+    """The scores of all pairs of several spaces by one metric: a symmetric matrix.
 
     Attributes
     ----------
@@ -25,10 +25,10 @@ class PairScores:
     scores : s × s of Score or None
         None where two spaces cannot be compared.
     reasons : s × s of str
-        Why not; "" where there is a score.
+        Why there is no score; "" where there is one.
     best_chance : ChanceLevel or None
-        Of the largest score of two different spaces: what it would be if rows were paired at random. None for
-        a single pair, for spaces of different rows, and in results of an older version.
+        The chance level of the largest score of two different spaces. None for a single pair, for spaces of
+        different rows, and in results of an older version.
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class PairScores:
         return METRICS[self.metric].title + (f", k = {k}" if k else "")
 
     def describe(self, i: int, j: int) -> str:
-        """Lines about a cell: metric and score with its sampling interval, chance level, rows; or why
+        """The text of a cell: metric and score with its sampling interval, chance level and rows, or why
         there is no score.
         """
         score = self.scores[i][j]
@@ -75,7 +75,7 @@ class PairScores:
         return self.names[j], self.names[i], self.scores[i][j]
 
     def grouped(self) -> PairScores:
-        """Alike spaces side by side: the order of the leaves when 1 − score is clustered by average linkage.
+        """The scores with alike spaces side by side, in the leaf order of average linkage of 1 − score.
 
         A pair without a score counts as the least alike of all.
         """
@@ -89,7 +89,7 @@ class PairScores:
         return replace(self, names=names, scores=scores, reasons=reasons)
 
     def table(self) -> pd.DataFrame:
-        """One row a pair, each space with itself among them: what `figures` draw and the CSV holds.
+        """One row per pair, including each space with itself, as `figures` and CSV use it.
 
         Columns: first, second, score, chance (its mean), null_low, null_high (its 95 % band), low, high
         (sampling interval, where rows were sampled), n, k, queries, reason (why there is no score).
@@ -106,7 +106,7 @@ class PairScores:
 
 
 def distances(similarity: np.ndarray) -> np.ndarray:
-    """1 − similarity (s, s), not below 0; a pair without one counts as the least alike of all."""
+    """1 − similarity (s, s), at least 0; a pair without a score gets the largest distance of all."""
     distance = np.maximum(1 - similarity, 0)
     distance = np.nan_to_num(distance, nan=np.nanmax(distance, initial=1.0))
     np.fill_diagonal(distance, 0)
@@ -114,38 +114,37 @@ def distances(similarity: np.ndarray) -> np.ndarray:
 
 
 def average_linkage(similarity: np.ndarray) -> np.ndarray:
-    """SciPy's linkage (s − 1, 4) of the `distances`, by the average, alike leaves side by side."""
+    """SciPy's average linkage (s − 1, 4) of the `distances`, with alike leaves side by side."""
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 
     return linkage(squareform(distances(similarity), checks=False), "average", optimal_ordering=True)
 
 
-# The chance level of a maximum: how alike is the most alike of many pairs of spaces by chance?
+# The chance level of a maximum: the score of the most alike of many pairs of spaces by chance.
 
 SAMPLED_ROWS = 400
 PERMUTATIONS = 400
-_AT_ONCE = 2**26  # floats of permuted matrices that are held at a time
+_AT_ONCE = 2**26  # floats of permuted matrices in memory at a time
 
 
 def best_by_chance(
     scores: Mapping[tuple[int, int], Score], forms: Sequence[np.ndarray], *, both_axes: bool
 ) -> ChanceLevel | None:
-    """What the largest of these scores would be if rows were paired at random; None for fewer than two
-    scores.
+    """The chance level of the largest of these scores; None for fewer than two scores.
 
-    The rows of the second space of every pair are permuted by one and the same permutation: pairs that share
-    a space, or layers of one model, go up and down together, so their maximum lies below that of as many
-    unrelated numbers. How they go together is found on a sample of rows; place and width of each pair's band
-    are those of its own chance level.
+    The second spaces of all pairs are permuted by the same permutation: scores of pairs that share a space,
+    or of layers of one model, are correlated, so their maximum is lower than that of independent ones.
+    The correlation is estimated on a sample of rows; each score's mean and spread are those of its own chance
+    level.
 
     Parameters
     ----------
     scores : (i, j) → Score with a chance level, i ≠ j
-        All over the same rows.
+        All scores are over the same rows.
     forms : arrays (m, w), one per space
-        Of a sample of these rows: a matrix of similarities, permuted along both axes, or rows, permuted along
-        the first.
+        For a sample of these rows: a matrix of similarities, permuted along both axes, or rows, permuted
+        along the first.
     """
     kept = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}
     if len(kept) < 2:
@@ -165,9 +164,8 @@ def best_by_chance(
 
 
 def _drawn(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
-    """Inner products of forms (s, m, w) with permuted ones (t, m, w), all of them of length 1,
-    (permutations, s, t).
-    """
+    """Inner products (permutations, s, t) of forms (s, m, w) with permuted ones (t, m, w), all of length
+    1."""
     rng, (t, m, _) = np.random.default_rng(0), moved.shape
     fixed, moved = (
         forms / np.maximum(np.linalg.norm(forms.reshape(len(forms), -1), axis=1), 1e-30)[:, None, None]

@@ -1,6 +1,6 @@
-"""One pass over the rows of a pair, in blocks of any order and in any number of processes, gives the sums and
-the nearest rows that all its scores need. A `Plan` is what the pass must know before it begins; it is made
-from the `ColumnSums` of both spaces and a few gathered rows.
+"""The pass over the rows of a pair that collects the sums and nearest rows of all scores, block by block, in
+any order and in any number of processes. A `Plan` has what the pass needs before it begins; it is made from
+the `ColumnSums` of both spaces and a few gathered rows.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """What is to be scored: `forms` of `REPRESENTATIONS` ("absolute" alone, as it is scored on
-    other rows), by k neighbours.
+    """The representations to score, `forms` of `REPRESENTATIONS`, by k neighbours. "absolute" has a request
+    of its own, because it is scored on other rows.
 
     Attributes
     ----------
     sums : bool
-        Whether the scores that read all rows are wanted, too; False for further queries of the same rows.
+        Whether scores that read all rows are computed, too; False for further queries of the same rows.
     cosines : bool
-        Whether the cosine of each row with its partner is wanted, n numbers.
+        Whether the cosine of each row with its partner is computed, n numbers.
     spare : int
-        Further neighbours of each query, so that the k nearest are known when as many rows are left out.
+        Further neighbours per query, so that k remain when as many rows are left out.
     """
 
     forms: tuple[str, ...]
@@ -67,18 +67,18 @@ class ScoreRequest:
 
 @dataclass(frozen=True, eq=False)
 class RowRoles:
-    """Which of the n rows of a pair are what.
+    """The roles of the n rows of a pair: anchors, queries, left out, labelled.
 
     Attributes
     ----------
     n : int
     anchors, queries : arrays (a,), (q,)
-        The former in the order of the anchors; empty for absolute scores.
+        Row numbers; the anchors in their order, empty for absolute scores.
     left_out : array (l,)
-        Ascending: rows that are not scored, such as anchors. They take part in the means that a projection
-        subtracts.
+        Rows that are not scored, such as anchors, ascending. The means that a projection subtracts include
+        them.
     labelled : "", "some" or "all"
-        Which rows have a class, where the classes of neighbours are wanted.
+        Which rows have a class, if classes of neighbours are needed.
     """
 
     n: int
@@ -91,26 +91,26 @@ class RowRoles:
         return self.n - len(self.left_out)
 
     def without(self, rows: np.ndarray) -> RowRoles:
-        """With these rows left out, too, and no queries."""
+        """The roles with these rows left out, too, and without queries."""
         return replace(self, left_out=np.union1d(self.left_out, rows), queries=rows[:0], labelled="")
 
 
 def to_full_index(places: np.ndarray, without: np.ndarray) -> np.ndarray:
-    """Row numbers of places among the rows that are left when those `without` (ascending) are taken out."""
+    """The row numbers of `places` among the rows that remain without the rows `without` (ascending)."""
     return places + np.searchsorted(without - np.arange(len(without)), places, side="right")
 
 
 def to_kept_index(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
-    """Where these rows are among the rows that are left when those `without` (ascending) are taken out."""
+    """The places of these rows among the rows that remain without the rows `without` (ascending)."""
     return rows - np.searchsorted(without, rows)
 
 
 class Search(NamedTuple):
-    """Rows of one space as queries among those of one (0 the source, 1 the target), the k nearest each.
+    """A search of the k nearest rows for queries from one space among rows of one (0 source, 1 target).
 
-    If the query is `alone`, it is among the rows that are searched, and is left out of its k nearest; rows
-    that are equally near are then ordered at random, differently in the two spaces, as they would else agree
-    because of the order of their rows. `labelled`: only rows with a label take part.
+    If `alone`, the query is one of the searched rows and is left out of its k nearest. Equally near rows are
+    then ordered at random, differently in the two spaces; otherwise ties would agree because of the row
+    order. `labelled`: only rows with a label are searched.
     """
 
     name: str
@@ -124,8 +124,8 @@ class Search(NamedTuple):
 def searches_of(
     convention: str, k: int, same_width: bool, labelled: str, extra_neighbours: int = 0
 ) -> list[Search]:
-    """The searches that the scores of a pair need. A vote of classes takes one more row: the query is left
-    out."""
+    """The searches that the scores of a pair need. A vote of classes takes one more row, because the query is
+    left out."""
     k, mutual = k + extra_neighbours, convention == "mutual"
     searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)] if mutual else []
     if not same_width:
@@ -138,12 +138,12 @@ def searches_of(
     return searches
 
 
-# What the rows of one space become in each representation, from coordinates that representations share.
+# The rows of one space in each representation, from coordinates that the representations share.
 #
-# A representation is used in coordinates of its own that keep every inner product: the relative rows U Aᵀ, U
-# the unit rows (n, d) and A the anchors (k, d) = P S Qᵀ, are the rows of U Q · S, turned by P, and the
-# whitened ones those of U Q · S / √(S² + ridge). So both need one product with Q (d, min(d, k)), and no row
-# of k similarities is formed. Procrustes turns the centred rows.
+# Each representation is computed in coordinates that preserve every inner product. With the unit rows U
+# (n, d) and the anchors A = P S Qᵀ (k, d), the relative rows U Aᵀ are U Q · S rotated by P, and the whitened
+# rows are U Q · S / √(S² + ridge). So both need one product with Q (d, min(d, k)), and no row of k
+# similarities is formed. Procrustes rotates the centred rows.
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,16 +154,15 @@ class Representation:
     Attributes
     ----------
     frame : str
-        Which coordinates: "raw" (the rows themselves), "turned" (unit rows times Q) or "own" (as the
-        projection makes them).
+        The name of the coordinates: "raw" (the rows themselves), "turned" (unit rows times Q) or "own" (the
+        output of the projection).
     size : float
         A power of two near the mean squared length of its centred rows.
     of_centred : bool
         Whether the rows come from the coordinates less their centre.
     factors : array (w,), matrix : array (w, w'), shift : array (w',), optional
     basis : array (out, w), optional
-        The rows of the representation as it is shown are these rows times its transpose; None: they are the
-        same.
+        The shown rows of the representation are these rows times its transpose; None: they are the same.
     """
 
     frame: str
@@ -175,7 +174,8 @@ class Representation:
     basis: np.ndarray | None = None
 
     def mapped(self, vectors: np.ndarray) -> np.ndarray:
-        """Differences of coordinates (m, w) or (w,) as differences of rows of the representation; float64."""
+        """Differences of coordinates (m, w) or (w,), mapped to differences of rows of the representation;
+        float64."""
         if self.factors is not None:
             return vectors * self.factors
         return vectors if self.matrix is None else vectors @ self.matrix
@@ -183,18 +183,18 @@ class Representation:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Coordinates of one space.
+    """The coordinates of one space, and how they are computed.
 
     Attributes
     ----------
     centre : array (w,)
-        Close to their mean over the rows that are scored, float32 or float64; sums are taken about it.
+        About their mean over the scored rows, float32 or float64; sums are taken about it.
     mean : array (d,), optional
-        Of the space, which is subtracted before directions are taken.
+        The mean of the space, subtracted before rows are scaled to length 1.
     turn : array (d, w), stretch : array (w,), basis : array (k, w), optional
         Q, S and P of "turned".
     spec, anchors, known
-        What makes "own": the projection on anchors (k, d), and rows (m, d) that it may learn from.
+        For "own": the projection, its anchors (k, d), and rows (m, d) that it may learn from.
     """
 
     centre: np.ndarray
@@ -223,11 +223,11 @@ def to_device(device: Device, facts: Representation | Coordinates) -> Representa
 
 
 class BlockRows:
-    """A block of rows of one space (m, d), of which only some are `kept`, in its coordinates and
+    """A block of rows (m, d) of one space, reduced to the rows `kept`, in all coordinates and
     representations, each computed when it is first needed.
 
-    On NumPy they are buffers, good until the next block of the side; the unit rows until those of the next
-    representation.
+    On NumPy the results are buffers: valid until the next block of the same space, unit rows only until those
+    of the next representation.
     """
 
     def __init__(
@@ -296,7 +296,7 @@ class BlockRows:
         return self._held[name]
 
 
-_IN_CACHE = 2048  # rows that stay in cache for both of their readings
+_IN_CACHE = 2048  # rows that stay in cache while they are read twice
 
 
 class ColumnSums:
@@ -335,7 +335,7 @@ def frames_of(
 ) -> CoordinatesByName:
     forms, spec, sample = set(question.forms), question.projection, gathered["centre"]
     centre = mean = mean_row(sample, sums.total / sums.n)
-    if len(roles.left_out):  # one of these may be so long that the mean is far from all others
+    if len(roles.left_out):  # an anchor may be so long that the mean is far from all other rows
         rest = sums.total - gathered["left out"].sum(axis=0, dtype=np.float64)
         centre = mean_row(sample, rest / len(roles))
     frames = {"raw": Coordinates(centre)}
@@ -349,7 +349,7 @@ def frames_of(
         known = gathered.get("clustered", sample[:0])
         frames["own"] = Coordinates(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
     rows = BlockRows(NumpyDevice(), frames, side, sample)
-    for name in [*frames][1:]:  # by a sample: exact where rows are few, else corrected after the pass
+    for name in [*frames][1:]:  # from a sample: exact for few rows, else corrected after the pass
         some = rows.coordinates(name)
         frames[name] = replace(frames[name], centre=mean_row(some))
     return frames
@@ -369,8 +369,8 @@ def _procrustes(
     mean: np.ndarray,
     anchors: tuple[np.ndarray, np.ndarray],
 ) -> tuple[Representation, Representation]:
-    """The map of the anchors; both spaces are then centred by the mean of the target, as
-    `represent` does.
+    """The rotation of the anchors onto the target's; both spaces are centred by the target's mean, as in
+    `represent`.
     """
     fitted, (source, target) = Procrustes().fit(*anchors), (side["raw"] for side in frames)
     centre = source.centre.astype(np.float64)
@@ -382,11 +382,11 @@ def _procrustes(
     )
 
 
-_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # the latter where no sums are taken about the centre
+_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # the latter if no sums are taken about the centre
 
 
 def needed_rows(question: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
-    """The numbers of the rows that a plan gathers, by name: some thousand in all, and the queries."""
+    """Name → numbers of the rows that a plan reads in advance: some thousand in all, and the queries."""
     n, n_centre = len(roles), _CENTRE_ROWS if question.sums else _FEW_CENTRE_ROWS
     rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
     for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
@@ -398,12 +398,12 @@ def needed_rows(question: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Searches:
-    """All searches among the rows of one space in one representation, of which one product serves all.
+    """All searches among the rows of one space in one representation, by one product with the rows.
 
-    `queries` (q', w) are the unit vectors that are looked for, of all searches one after the other, in the
-    coordinates of the space, less `common` (w,). That is subtracted from rows, too, where all point in nearly
-    one direction: their products then differ in the last digits alone, and the distances order them. `seed`
-    orders equally near rows at random.
+    `queries` (q', w) are the unit vectors of all searches, one search after the other, in the coordinates of
+    the space. If all rows point in nearly one direction, `common` (w,) is subtracted from queries and rows:
+    their products would differ in the last digits only, so distances order the rows. `seed` orders equally
+    near rows at random.
     """
 
     each: tuple[Search, ...]
@@ -414,12 +414,12 @@ class Searches:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that a pass needs beside the blocks: a few megabytes, whatever n is.
+    """Everything that a pass needs beside the blocks: a few megabytes for any n.
 
     Attributes
     ----------
     widths : (int, int)
-        Of the spaces.
+        The widths of the spaces.
     frames : coordinates by name, of either space
     forms : representation → its form in either space
     searches : representation → the searches in either space, None where there are none
@@ -473,8 +473,8 @@ class Plan:
         return name != "absolute" or self.widths[0] == self.widths[1]
 
     def between(self, name: str) -> np.ndarray | None:
-        """The matrix (w_source, w_target) whose product with a row of the source is read in the target's
-        coordinates.
+        """The matrix (w_source, w_target) that maps source coordinates to target coordinates; None if they
+        are the same.
         """
         source, target = self.forms[name]
         return None if source.basis is None else source.basis.T @ target.basis
@@ -506,16 +506,16 @@ class Plan:
         return tuple(sides)
 
 
-# What a pass sums up.
+# The sums of a pass.
 
 LONGEST = 11  # rows of either space that may decide a score
 
 
 class Sums:
-    """Sums and nearest rows over the blocks that were added.
+    """Sums and nearest rows over all blocks added so far.
 
-    Every row of the pair has to be added once, in blocks of both spaces with their row numbers. `merge` takes
-    the sums of other rows by the same plan; `to_arrays` and `from_arrays` carry them, a few MB, to another
+    Every row of the pair must be added once, in blocks of both spaces with their row numbers. `merge` adds
+    the sums of other rows by the same plan; `to_arrays` and `from_arrays` move them, a few MB, to another
     process. Several sums in one thread share the buffers of a device.
     """
 
@@ -555,8 +555,8 @@ class Sums:
         labelled: np.ndarray | None = None,
         block: slice = slice(None),
     ) -> None:
-        """A block of the rows of both spaces, of any real type, their numbers (m,), and which of them have a
-        label (m,), where only some do.
+        """Add a block of rows of both spaces, of any real type, with their numbers `rows` (m,); `labelled`
+        (m,) says which have a label, if only some do.
         """
         scored = np.flatnonzero(~np.isin(rows, self.plan.roles.left_out))
         kept = None
@@ -617,14 +617,14 @@ class Sums:
     def _add_lengths(
         self, name: str, side: int, block: BlockRows, form: Representation, rows: np.ndarray
     ) -> None:
-        """Powers of the squared lengths about the centre, and the coordinates weighted by them."""
+        """Add the powers of the squared lengths about the centre, and the coordinates weighted by them."""
         lengths, centred = block.squares(form), block.centred(form.frame)
         self.tops[f"{name}/longest/{side}"].add(lengths[None], rows)
         double = power = self.device.double(lengths)
         for exponent in (1, 2, 3):
             self._sum(f"{name}/power {exponent}/{side}", power.sum())
             power = power * double
-        # Squares of squares of large numbers are beyond float32, so these sums are of lengths near 1.
+        # Lengths are scaled to about 1, because fourth powers of large numbers are beyond float32.
         lengths = lengths * np.float32(1 / form.size)
         self._sum(f"{name}/weighted/{side}", lengths @ centred)
         self._sum(f"{name}/weighted twice/{side}", (lengths * lengths) @ centred)
@@ -664,7 +664,7 @@ class Sums:
             self._cosines[name] += parts
 
     def fetched(self) -> Sums:
-        """The same on the host: whatever a device summed up is copied once."""
+        """The sums on the host; those on a device are copied once."""
         get = self.device.get
         self._sums = {name: get(array) for name, array in self._sums.items()}
         self.tops = {name: top.fetched() for name, top in self.tops.items()}
@@ -676,7 +676,7 @@ class Sums:
         return self
 
     def joined(self, others: Sequence[Sums]) -> Sums:
-        """With the nearest rows of further queries, for which other passes have seen the same rows."""
+        """These sums with the nearest rows of further queries, from other passes over the same rows."""
         every = (self, *others)
         for name, top in self.tops.items():
             parts = [sums.tops[name] for sums in every if name in sums.tops]
@@ -695,7 +695,7 @@ class Sums:
 
     @classmethod
     def from_arrays(cls, plan: Plan, arrays: Mapping[str, np.ndarray]) -> Sums:
-        """Back from `to_arrays`, on the CPU; without the cosines of the rows."""
+        """The sums from `to_arrays`, on the CPU, without the cosines of the rows."""
         sums = cls(plan)
         sums.n = int(arrays["n"])
         sums._sums = {name[4:]: np.array(array) for name, array in arrays.items() if name.startswith("sum/")}
@@ -704,12 +704,12 @@ class Sums:
         return sums
 
     def slim(self) -> None:
-        """Forget what only the scores of all rows need: a megabyte is left, beside the rows of the spaces."""
+        """Drop everything that only the scores of all rows need; about a megabyte remains."""
         self._sums.clear()
         self.plan = replace(self.plan, searches={}, samples=())
 
     def narrowed(self, removed: np.ndarray, queries: np.ndarray) -> Sums:
-        """As if these rows, at most `extra_neighbours`, had been left out, for some of the queries."""
+        """The sums for some of the queries without the rows `removed`, at most `extra_neighbours` of them."""
         sums, plan = copy(self), self.plan
         places, extra_neighbours = (
             np.searchsorted(plan.roles.queries, queries),
@@ -722,7 +722,7 @@ class Sums:
         return sums
 
     def nearest(self, form: str, search: Search) -> np.ndarray | None:
-        """The rows, as row numbers (q, k), that a search has found; the query itself among them."""
+        """The row numbers (q, k) of the nearest rows of a search, including the query."""
         rows = self.tops[f"{form}/{search.name}"].rows
         return rows[:, : rows.shape[1] - self.plan.question.extra_neighbours]
 
@@ -730,14 +730,14 @@ class Sums:
         return self.device.get(self._sums[name])
 
     def cosines(self, form: str) -> np.ndarray:
-        """Of each row of the pair with its partner, (n,) float32; NaN for a row that is not scored."""
+        """The cosine of each row with its partner, (n,) float32; NaN for a row that is not scored."""
         every = np.full(self.plan.roles.n, np.nan, dtype=np.float32)
         for rows, values in self._cosines[form]:
             every[rows] = values
         return every
 
     def linear_cka(self, form: str) -> CkaSums:
-        """The sums of linear CKA of one representation, about the mean of its rows."""
+        """The sums of linear CKA in one representation, about the mean of its rows."""
         n, (source, target) = self.n, self.plan.forms[form]
         offsets = [self.total(f"{source.frame}/sum/{side}") / n for side in (0, 1)]
         cross = self.total(f"{source.frame}/cross") - n * np.outer(*offsets)
@@ -757,7 +757,7 @@ class Sums:
         return cosine_score(np.array([self.n]), np.array([paired]), sums, grams, between)
 
     def decisive_rows(self, form: str) -> np.ndarray:
-        """As `scores.cka.decisive_rows`, by their row numbers."""
+        """The row numbers of `scores.cka.decisive_rows`."""
         rows, n = [], self.n
         for side in (0, 1):
             top, fourth = self.tops[f"{form}/longest/{side}"], float(self.total(f"{form}/power 2/{side}"))
@@ -766,10 +766,10 @@ class Sums:
         return rows if n - len(rows) >= 4 else rows[:0]
 
     def _space_sums(self, name: str, side: int) -> SpaceSums:
-        """Sums about the mean, from those about a centre that is close to it.
+        """The sums about the mean, from the sums about a centre close to it.
 
         With e = mean − centre and ‖x − e‖² = l + c, c = ‖e‖² − 2 e·x, every sum but Σ l c² is exact; that one
-        takes l and c as unrelated, and is of second order in e.
+        assumes that l and c are uncorrelated, an error of second order in e.
         """
         n, plan, form = self.n, self.plan, self.plan.forms[name][side]
         total, gram = (self.total(f"{form.frame}/{what}/{side}") for what in ("sum", "gram"))
@@ -789,9 +789,9 @@ class Sums:
         )
         weighted = weighted - e * first + (n * ee * e - 2 * gram @ e) - e * change
         gram = gram - n * np.outer(e, e)
-        differ = powers[0] > 0  # a sum of squares, which is below zero by rounding where all rows are equal
+        differ = powers[0] > 0  # rounding can make this sum of squares negative if all rows are equal
         square, spread = differ * float(np.vdot(gram, gram)), float(np.sqrt(max(powers[0], 0) / n))
-        if form.of_centred:  # where the centre of the coordinates is in the representation
+        if form.of_centred:  # the representation subtracts the centre of the coordinates
             origin = np.zeros(1) if form.shift is None else form.shift.astype(np.float64)
         else:
             origin = form.mapped(plan.frames[side][form.frame].centre.astype(np.float64))
@@ -804,7 +804,7 @@ class Sums:
 
 
 class SeveralSums:
-    """The `Sums` of several plans, from the same blocks."""
+    """The `Sums` of several plans over the same blocks."""
 
     def __init__(self, plans: Sequence[Plan], device: Device | None = None) -> None:
         device = device or NumpyDevice()
@@ -837,14 +837,14 @@ class SeveralSums:
 
 # The passes themselves.
 
-_COPIES = 6  # of a row, in its frames and representations
-_QUERIES = 2048  # that one pass looks for; more take several passes
+_COPIES = 6  # of a row, in its coordinates and representations
+_QUERIES = 2048  # per pass; more queries take several passes
 Done = Callable[[int, int], None]
 
 
 class RowPair:
-    """Two spaces over the same rows, (n, d_source) and (n, d_target), over which passes are made; their ids
-    and labels (n,), where these are known. Rows in another form override what reads them.
+    """Two spaces with the same rows, (n, d_source) and (n, d_target), with their ids and labels (n,) if
+    known, and the passes over them. Other sources of rows override the methods that read rows.
     """
 
     def __init__(
@@ -873,13 +873,11 @@ class RowPair:
         return self.ids[rows]
 
     def classes_of(self, rows: np.ndarray) -> np.ndarray:
-        """The number of the class of each of these rows, in their shape; −1 where it has none."""
+        """The class number of each of these rows, in the shape of `rows`; −1 for a row without a class."""
         return self._classes[rows]
 
     def class_sizes(self, left_out: np.ndarray) -> np.ndarray:
-        """How many rows each class has without those that are left out; classes without rows are not among
-        them.
-        """
+        """The number of remaining rows of each class that has any."""
         classes = np.delete(self._classes, left_out)
         sizes = np.bincount(classes[classes >= 0])
         return sizes[sizes > 0]
@@ -900,7 +898,8 @@ class RowPair:
         return tuple(on_device(partial(summed, X), self.device) for X in self.spaces)
 
     def seen(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
-        """The second pass, for all questions at once: over all rows, again for each further 2,048 queries."""
+        """The sums of the second pass, for all requests at once; each further 2,048 queries take one more
+        pass."""
         most, batches = max(len(roles.queries) for _, roles in parts), []
         for start in range(0, max(most, 1), _QUERIES):
             plans = []
@@ -915,9 +914,8 @@ class RowPair:
         return Plan.of(question, roles, self.sums, self.take)
 
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
-        """A pass over all rows; where the memory of a GPU runs out, again on the CPU, which a warning
-        says.
-        """
+        """The sums of one pass over all rows; if a GPU runs out of memory, the CPU repeats it with a
+        warning."""
         return on_device(lambda where: self._pass_on(plans, where), self.device)
 
     def _pass_on(self, plans: Sequence[Plan], where: Device) -> list[Sums]:
@@ -937,20 +935,18 @@ class RowPair:
 
 
 def _blocks(n: int, block_rows: int = NumpyDevice.block_rows) -> list[slice]:
-    """Blocks of equal size, an even number of them where they are few, so that two threads have the same
-    to do.
-    """
+    """Blocks of equal size; if they are few, an even number of them, so that two threads get equal work."""
     return list(row_blocks(n, -(-n // (2 * -(-n // (2 * block_rows))))))
 
 
-# What a metric reads.
+# The pair as a metric reads it.
 
-# Rows that may be left out of a pass that was kept: more anchors in one step take a pass of their own.
+# Rows that may be left out of a cached pass; more new anchors in one step take another pass.
 EXTRA_NEIGHBOURS = 8
 
 
 class _Directions:
-    """The scored rows of one space in a representation, (t, w) of length 1, each formed when it is used."""
+    """The scored rows of one space as unit rows (t, w) of a representation, computed when they are used."""
 
     def __init__(self, plan: Plan, form: str, side: int, take: Take) -> None:
         self.plan, self.form, self.side, self.take = plan, form, side, take
@@ -966,9 +962,9 @@ class _Directions:
 
 
 class LabelledNeighbours(NamedTuple):
-    """Of n labelled rows the numbers of the queries (m,), their classes (m,), the k + 1 rows (m, k + 1)
-    nearest to each query in the other space, one array per direction, and the classes of these. Classes are
-    any numbers."""
+    """Neighbours among n labelled rows: the numbers of the queries (m,), their classes (m,), the k + 1 rows
+    nearest to each query in the other space (m, k + 1), one array per direction, and their classes. A class
+    is any number."""
 
     n: int
     queries: np.ndarray
@@ -979,23 +975,23 @@ class LabelledNeighbours(NamedTuple):
 
 @dataclass(eq=False)
 class AlignedPair:
-    """The scored rows of two spaces in one representation: rows, neighbour lists and sums, each computed when
-    a metric first reads it.
+    """Two spaces in one representation, as metrics score them: rows, neighbour lists and sums, each computed
+    when a metric first reads it.
 
     Attributes
     ----------
     rows : RowPair
-        Both spaces, all rows.
+        All rows of both spaces.
     request : ScoreRequest
-        Its form is the representation.
+        The request with this one representation.
     roles : RowRoles
         Which rows are scored, and which of them are queries.
     split : Split, optional
-        Where the ids of all rows are in memory.
+        The split, if the ids of all rows are in memory.
     made : function, optional
-        Gives both spaces in the representation, all rows; without it there are only lists and sums.
+        Returns both spaces in the representation, all rows; without it the pair has only lists and sums.
     lists : lists of places among the scored rows by the names of `searches_of`, optional
-        Where each scored row was a query, and its neighbours are known.
+        Known neighbours of all scored rows.
 
     Examples
     --------
@@ -1028,8 +1024,8 @@ class AlignedPair:
         n_queries: int | None = None,
         lists: Mapping[str, np.ndarray] | None = None,
     ) -> AlignedPair:
-        """Of all rows of both spaces as they are, with the labels (n,) of those that have one, "" for others;
-        the test rows of the split are scored, and all of them, or `n_queries`, are queries.
+        """A pair of two spaces as they are, with labels (n,), "" for a row without one. The test rows of the
+        split are scored; all of them, or `n_queries`, are queries.
 
         Raises
         ------
@@ -1052,7 +1048,7 @@ class AlignedPair:
     def passed(
         cls, rows: RowPair, form: str, seen: Sums, split: Split | None = None, made: Any = None
     ) -> AlignedPair:
-        """Of one representation, for which a pass has been made."""
+        """The pair in one representation, after the pass whose sums are `seen`."""
         plan = seen.plan
         pair = cls(rows, replace(plan.question, forms=(form,)), plan.roles, split, made)
         pair.searched = pair.summed = seen
@@ -1072,7 +1068,7 @@ class AlignedPair:
 
     @property
     def labels(self) -> np.ndarray | None:
-        """The class of each scored row, (t,); "" where it has none."""
+        """The class of each scored row, (t,); "" for a row without one."""
         return None if self.rows.labels is None else self.rows.labels[self.split.test]
 
     @cached_property
@@ -1103,7 +1099,7 @@ class AlignedPair:
 
     @cached_property
     def searched(self) -> Sums:
-        """A pass that looks for the neighbours of the queries."""
+        """The sums of a pass that searches the neighbours of the queries."""
         t, mutual = len(self.roles), self.convention == "mutual"
         need_k(self.k, t, t - mutual)
         if not mutual and not self.same_width:
@@ -1112,13 +1108,13 @@ class AlignedPair:
 
     @cached_property
     def summed(self) -> Sums:
-        """A pass that sums up all scored rows."""
+        """The sums of a pass over all scored rows."""
         request = replace(self.request, cosines=self.same_width)
         return self.rows.seen([(request, replace(self.roles, queries=NO_ROWS, labelled=""))])[0]
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """The lists of the queries; row numbers count the scored rows."""
+        """The neighbour lists of the queries; row numbers count the scored rows."""
         if self.lists is not None:
             every, sides = np.arange(len(self.roles)), [self.source, self.target]
             return Neighbours.listed(sides, every, self.lists, self.k, self.convention)
@@ -1134,7 +1130,7 @@ class AlignedPair:
 
     @cached_property
     def cosines(self) -> np.ndarray:
-        """Of each scored row with its partner, (t,); for spaces of one width."""
+        """The cosine of each scored row with its partner, (t,); for spaces of equal width."""
         return self.summed.cosines(self.form)[self.split.test]
 
     def linear_cka(self) -> Score:
@@ -1151,8 +1147,8 @@ class AlignedPair:
         return self.summed.mean_cosine(self.form)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """These scored rows (m,) of both spaces, each space perhaps turned, moved and scaled: enough for
-        linear CKA.
+        """These scored rows (m,) of both spaces, each up to a rotation, a shift and a factor, which linear
+        CKA ignores.
         """
         plan, numbers = self.summed.plan, self.split.test[places]
         blocks = [plan.block(side, self.rows.take(side, numbers)) for side in (0, 1)]
@@ -1160,15 +1156,15 @@ class AlignedPair:
         return tuple(form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
 
     def of_some_rows(self, make: Callable[[np.ndarray, np.ndarray], Any], places: np.ndarray) -> Any:
-        """What `make` gives of `some_rows`; kept for the pairs that are narrowed from this one."""
+        """The result of `make` for `some_rows`, cached for the pairs that are narrowed from this one."""
         key = make, self.split.test[places].tobytes()
         if key not in self.known:
             self.known[key] = make(*self.some_rows(places))
         return self.known[key]
 
     def labelled_neighbours(self) -> LabelledNeighbours | None:
-        """The classes of the labelled queries and of their neighbours; None without labels, with spaces of
-        two widths, or where all labelled rows have one class, or each has its own."""
+        """The classes of the labelled queries and of their neighbours; None without labels, for spaces of
+        different widths, if all labelled rows have one class, or if no two share a class."""
         if not self.rows.labelled or not self.same_width:
             return None
         queries = self.roles.queries
@@ -1191,16 +1187,14 @@ class AlignedPair:
             ]
             return tuple(rows[found[:, :k]] for found in some)
         searches = self.searched.plan.searched(self.form)
-        # The search of labelled rows comes after that of all.
+        # The search among labelled rows follows the search among all rows.
         last = {search.base: search for search in searches if search.base != search.queries}
         return tuple(self.searched.nearest(self.form, search)[labelled, :k] for search in last.values())
 
     def narrowed(self, request: ScoreRequest, split: Split, queries: np.ndarray) -> AlignedPair | None:
-        """The answer to `request` on the rows of `split`, some of these rows, with these queries (row
-        numbers).
+        """This pair reduced to the rows of `split`, a part of its rows, with these queries (row numbers).
 
-        None where it takes a pass: the request is another, or too many rows or a row that was no query are
-        missing.
+        None if that needs another pass: for another request, if too many rows leave, or for a new query.
         """
         plan, roles = self.searched.plan, self.searched.plan.roles
         removed = np.setdiff1d(split.untested, roles.left_out)

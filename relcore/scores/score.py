@@ -13,17 +13,17 @@ from relcore.base.numbers import band, short, signed
 
 CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 before you save them."
 
-# Recall: how many of the true neighbours an approximate search found, and what a score can lose by it.
+# Recall: the share of the true neighbours that an approximate search finds, and its effect on scores.
 
 
 @dataclass(frozen=True)
 class Recall:
-    """Of a search such as "IVF" with a setting such as "nprobe 8 of 1,264 lists", measured on `n` random
-    queries that were searched exactly, too.
+    """The recall of a search such as "IVF" with a setting such as "nprobe 8 of 1,264 lists", measured on `n`
+    random queries that were also searched exactly.
 
     `value` is the mean share of the true k nearest rows that were found, 0 … 1, `low` and `high` its 95 %
-    interval, `target` what the setting was chosen for, on other queries; `change` ± `half_width` (95 %) is
-    the move of the mean Jaccard overlap of these queries by the approximation.
+    interval, `target` the recall for which the setting was chosen on other queries; `change` ± `half_width`
+    (95 %) is the change of these queries' mean Jaccard overlap by the approximation.
     """
 
     search: str
@@ -38,12 +38,12 @@ class Recall:
 
     @property
     def most(self) -> float:
-        """The most by which missed neighbours can change a mean Jaccard overlap, by the lower end of the
-        recall's interval.
+        """The largest change of a mean Jaccard overlap by missed neighbours, at the lower end of the
+        interval.
 
-        A list without a share m of its neighbours changes the number that two lists of k share by at most m
-        k, and the overlap i / (2k − i) by at most 2 / k for each: 2 (m₁ + m₂) for two lists, 4 (1 − recall)
-        with the mean of both.
+        If a list of k misses a share m, the intersection i of two lists changes by at most m k, and the
+        overlap i / (2k − i) by at most 2 / k for each: 2 (m₁ + m₂) for two lists, or 4 (1 − recall) with
+        their mean recall.
         """
         return min(1.0, 4 * (1 - self.low))
 
@@ -52,8 +52,8 @@ class Recall:
         return search | {"recall_low": self.low, "recall_high": self.high, "recall_queries": self.n}
 
     def describe(self, k: int | None) -> str:
-        """``IVF, nprobe 8 of 1,264 lists: recall@10 .962 (.955 … .969; 400 queries searched exactly,
-        too)``.
+        """The recall in words: ``IVF, nprobe 8 of 1,264 lists: recall@10 .962 (.955 … .969; 400 queries
+        searched exactly, too)``.
         """
         return (
             f"{self.search}, {self.setting}: recall{f'@{k}' if k else ''} {short(self.value)}"
@@ -61,7 +61,7 @@ class Recall:
         )
 
     def caution(self, k: int | None) -> str:
-        """The recall, whether it was reached, and what it means for the scores."""
+        """The recall in words, whether it reached its target, and its effect on the scores."""
         missed = (
             "" if self.value >= self.target else f" That is below the {short(self.target)} it was set for."
         )
@@ -105,8 +105,8 @@ class ChanceLevel:
     def from_moments(
         cls, mean: float, variance: float, n_permutations: int = 0, skewness: float = 0.0
     ) -> ChanceLevel:
-        """The middle 95 % of a Pearson III distribution with these moments; without skewness it is the
-        normal distribution.
+        """The chance level with the middle 95 % of a Pearson III distribution of these moments, which is
+        normal without skewness.
         """
         ends = np.array([-Z95, Z95])
         if abs(skewness) >= 1e-3:  # a shifted gamma distribution, mirrored for skewness below 0
@@ -120,10 +120,8 @@ class ChanceLevel:
 
     @classmethod
     def from_draws(cls, draws: np.ndarray, mean: float | None = None) -> ChanceLevel:
-        """From scores of permuted spaces: their quantiles where there are 200 or more, else those of a normal
-        distribution.
-
-        `mean` is given where it is known exactly.
+        """The chance level from scores of permuted spaces: their quantiles if there are 200 or more, else
+        those of a normal distribution; `mean` is the exact mean, if known.
         """
         mean = float(np.mean(draws)) if mean is None else float(mean)
         if len(draws) < QUANTILE_DRAWS:
@@ -149,13 +147,13 @@ class Score(float):
         95 % sampling interval of the mean over all n rows.
     null : ChanceLevel or None
     note : str
-        What else decides the score, such as a single long row; "" where nothing does.
+        A warning, such as of a single long row that decides the score; "" if there is none.
     recall : Recall or None
-        Of the neighbour lists, where the search was approximate.
+        Recall of the neighbour lists, if the search was approximate.
     top1 : float or None
-        Beside an MRR of the convention "paper": the share of queries that are their own nearest neighbour.
+        For an MRR of the convention "paper": the share of queries whose nearest row is their partner.
     drawn_from : int or None
-        The rows of which these n are a sample, where a metric takes one.
+        The number of rows from which these n were sampled, if they were.
 
     Examples
     --------
@@ -241,9 +239,9 @@ class Score(float):
         return cls(value, **facts)
 
     def to_row(self) -> dict[str, Any]:
-        """A row of a table: score, chance (the chance level's mean), null_low, null_high (its 95 % band),
-        low, high (sampling interval), n, k, queries; NaN where there is none; of approximate neighbours the
-        `Recall.to_row`, too.
+        """The score as a row of a table: score, chance (the chance level's mean), null_low, null_high (its
+        95 % band), low, high (sampling interval), n, k, queries, NaN for missing ones; for approximate
+        neighbours also `Recall.to_row`.
         """
         low, high = self.interval or (np.nan, np.nan)
         null = self.null or ChanceLevel(np.nan, np.nan, np.nan)
@@ -252,7 +250,7 @@ class Score(float):
         return facts | (self.recall.to_row() if self.recall else {})
 
     def describe(self) -> str:
-        """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
+        """The score in words: ``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
         k = f"k = {self.k}, " if self.k else ""
         n = f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}"
         n += f" of {self.drawn_from:,}" if self.drawn_from else ""
@@ -262,11 +260,11 @@ class Score(float):
 
 
 def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
-    """95 % interval of the mean over n rows from m values 0 … 1 drawn without replacement; None where nothing
-    was sampled.
+    """95 % interval of the mean over n rows from m values 0 … 1 drawn without replacement; None if all n were
+    drawn.
 
-    Two values at each end of the range are added to those drawn (Agresti and Coull 1998), because 300 values
-    of 0 do not prove that all others are 0.
+    Two values at each end of the range are added to the drawn ones (Agresti and Coull 1998), because 300
+    values of 0 do not prove that all others are 0.
     """
     m = len(values)
     if m >= n or m < 2:
@@ -282,7 +280,7 @@ def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of a score to an earlier one, with its 95 % sampling interval."""
+    """The difference of a score from an earlier one, with its 95 % sampling interval."""
 
     value: float
     low: float
@@ -293,7 +291,7 @@ class Difference:
         return self.low > 0 or self.high < 0
 
     def describe(self) -> str:
-        """``+.012 (95 %: +.003 … +.021)``."""
+        """The difference in words: ``+.012 (95 %: +.003 … +.021)``."""
         return f"{signed(self.value)} (95 %: {signed(self.low)} … {signed(self.high)})"
 
 
@@ -302,8 +300,8 @@ def difference(value: float, error: float) -> Difference:
 
 
 def mean_difference(before: np.ndarray, now: np.ndarray) -> Difference:
-    """Of the means of two values a row (m,), both of the same rows: much narrower than for two independent
-    means.
+    """The difference of the means of two values per row (m,); pairing makes its interval much narrower than
+    for independent means.
     """
     change = np.asarray(now, dtype=np.float64) - before
     error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
