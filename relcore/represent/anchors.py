@@ -35,16 +35,16 @@ def select_anchors(
     space : LatentSpace, or matrix (n, d) in any form
         Rows without ids have "0", "1", … as ids.
     strategy : one of `names.STRATEGIES`
-        Those of Moschella et al. 2023 (their code): uniform; each next anchor farthest in angle from those
-        chosen; the row nearest to each k-means centroid; the most frequent rows; the same number from each
-        label, where a label is too small the others fill up.
+        Those of Moschella et al. 2023 (their code): uniform; the row farthest in angle from all anchors so
+        far; the row nearest to each k-means centroid; the most frequent rows; the same number from each
+        label, with more from the others if a label is too small.
     pool : int, optional
         Choose among the `pool` most frequent rows only (the paper's code: 1,000, 5,000, 10,000).
 
     Raises
     ------
     SpaceError
-        More anchors than (distinct) candidates, an unknown strategy, class-balanced without labels.
+        More anchors than distinct candidates, an unknown strategy, "class-balanced" without labels.
 
     Examples
     --------
@@ -78,8 +78,7 @@ def select_anchors(
 
 
 def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
-    """The ids as a list. Raises a SpaceError unless they are distinct and their rows are not zero in any
-    space."""
+    """The ids as a list. Raises a SpaceError if an id is repeated, or if its row is zero in a space."""
     ids = list(ids)
     if not ids:
         raise SpaceError("anchors: expected at least one id, got none")
@@ -96,7 +95,8 @@ def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
     return ids
 
 
-# The strategies: among `candidates` (m,), rows of a space by falling frequency, the rows of n anchors.
+# The strategies: each returns the rows of n anchors among `candidates` (m,), row numbers by falling
+# frequency.
 
 
 def at_random(
@@ -129,8 +129,8 @@ def farthest_order(
     """Greedy farthest-point order of n rows under 1 − similarity, from row `start` until the next row is
     nearer than δ.
 
-    Gives at most `most` rows and the distance of each to those before it, 1 for the first and never rising:
-    the order at a larger δ is a prefix.
+    Returns at most `most` rows, and the distance of each to the nearest row before it, 1 for the first. The
+    distances never rise, so the order at a larger δ is a prefix.
     """
     order, distances = [int(start)], [1.0]
     nearest = similarity(start).copy()
@@ -162,7 +162,7 @@ def _nearest_rows(centres: np.ndarray, directions: np.ndarray) -> np.ndarray:
     similarity, chosen = unit_rows(centres) @ directions.T, np.empty(len(centres), dtype=np.int64)
     for centre, row in enumerate(similarity):
         chosen[centre] = np.argmax(row)
-        similarity[:, chosen[centre]] = -np.inf  # a second centre here takes its next row
+        similarity[:, chosen[centre]] = -np.inf  # another centre with the same nearest row takes its next one
     return chosen
 
 
@@ -177,7 +177,7 @@ def class_balanced(
     shuffled = shuffled[space.labels[shuffled] != ""]
     if len(shuffled) < n_anchors:
         raise SpaceError(f"n_anchors: expected at most {len(shuffled)}, the labelled rows, got {n_anchors}")
-    # Deal round by round: the first of every class, then the second, until enough are dealt.
+    # Take the first row of every class, then the second of every class, until there are enough.
     labels = pd.Series(space.labels[shuffled])
     turn, place = labels.groupby(labels).cumcount(), np.unique(labels, return_inverse=True)[1]
     return shuffled[np.lexsort((place, turn))[:n_anchors]]
@@ -201,15 +201,15 @@ class AnchorDiagnostics:
     Attributes
     ----------
     singular_values : array (min(k, d),)
-        Of the centred, unit anchors, falling.
+        Singular values of the centred unit anchors, falling.
     rank : int
         Numerical rank; below min(k, d) some anchors are combinations of others.
     condition_number : float
-        Largest over smallest singular value, 1 … ∞; where it is large, inverting amplifies noise.
+        Largest over smallest singular value, 1 … ∞; if it is large, the inverse amplifies noise.
     effective_rank : float
         exp of the entropy of the normalised squared singular values, 1 … min(k, d) (Roy and Vetterli 2007).
     coverage, coverage_random : float
-        Mean cosine of a row to its nearest anchor, −1 … 1; of as many random anchors.
+        Mean cosine of a row to its nearest anchor, −1 … 1, and the same for as many random anchors.
     near_duplicates : tuple of (id, id, cosine)
         Anchor pairs with a cosine above .9, closest first.
     """
@@ -227,7 +227,8 @@ class AnchorDiagnostics:
 def diagnose_anchors(
     space: LatentSpace, anchor_ids: Sequence[str], *, random_state: int = 0
 ) -> AnchorDiagnostics:
-    """Diagnostics after centring and scaling to length 1; SpaceError as in `shared_anchors`."""
+    """Diagnostics of the anchors after centring and scaling to length 1; SpaceError as in
+    `shared_anchors`."""
     ids = shared_anchors(anchor_ids, space)
     mean = mean_of(space)
     anchors = unit_rows(space.vectors[space.rows(ids)], mean)
@@ -279,29 +280,29 @@ def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
     )
 
 
-# Audit: which anchor pairs are wrong?
+# Audit: find wrong anchor pairs.
 
 TRUSTED = 0.6  # share of the pairs that the rotation is fitted on
 ROUNDS = 10
 FOLDS = 10
 FALSE_SHARE = 0.05
-FEWEST = 10  # pairs; with fewer, the trusted ones cannot tell a rotation
+FEWEST = 10  # pairs; with fewer, the trusted ones do not determine a rotation
 _JUDGED = (0.5, 0.9, 0.99, 0.999)  # quantiles of the mismatches below which pairs are counted as wrong
-_COUNTED = 0.9  # the quantile below which they are counted to name suspects
+_COUNTED = 0.9  # quantile below which pairs are counted to name suspects
 _NEVER_RIGHT = 0.25  # quantile of the mismatches below which right pairs are not expected
 _TAIL_SHARE = 0.025
 _MOST_WRONG = 1 - TRUSTED
-_TAIL = (8, 40)  # most degrees of freedom, and pairs for each above two
-_NEAREST = 1e-4  # 1 − agreement, below which pairs agree equally
-_SILENT = 1e-9  # of the largest singular value: directions that the trusted pairs do not have
+_TAIL = (8, 40)  # largest number of degrees of freedom; pairs per degree above two
+_NEAREST = 1e-4  # pairs with a smaller 1 − agreement agree equally
+_SILENT = 1e-9  # times the largest singular value: directions that the trusted pairs do not have
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The agreement (k, k) of source i with target j, −1 … 1, with pairs on the diagonal, and the
+    """The agreement (k, k) of source i with target j, −1 … 1, with the pairs on the diagonal, and the
     suspects.
 
-    At most `false_share` of the suspects are right, on average.
+    On average, at most a share `false_share` of the suspects are right pairs.
     """
 
     agreement: np.ndarray
@@ -313,7 +314,7 @@ class Audit:
 
     @cached_property
     def mismatched(self) -> np.ndarray:
-        """The agreement of sources with the targets of other pairs, ascending, (k · (k − 1),)."""
+        """The agreement of sources with targets of other pairs (mismatches), ascending, (k · (k − 1),)."""
         k = len(self.agreement)
         return np.sort(self.agreement[~np.eye(k, dtype=bool)])
 
@@ -323,10 +324,10 @@ class Audit:
 
     @cached_property
     def n_wrong(self) -> float:
-        """The estimated number of wrong pairs (Storey 2002), within `wrong_interval`. Wrong pairs agree as
-        mismatched ones, a share of which lie below a value that right pairs rarely fall below."""
+        """The estimated number of wrong pairs (Storey 2002), within `wrong_interval`. It assumes that wrong
+        pairs agree as mismatches do, and counts pairs below values that right pairs rarely reach."""
         below = [(np.count_nonzero(self._behind > 1 - share), share) for share in _JUDGED]
-        # The smallest, each with three of its standard errors: right pairs can only add.
+        # The smallest estimate plus three standard errors, because right pairs only add to it.
         n, share = min(below, key=lambda one: (one[0] + 3 * np.sqrt(one[0] * (1 - one[1]))) / one[1])
         return float(np.clip(n / share, *self.wrong_interval))
 
@@ -334,9 +335,9 @@ class Audit:
     def wrong_interval(self) -> tuple[int, int]:
         """The 95 % interval of the number of wrong pairs.
 
-        Of w wrong pairs, a share of which agree less than that share of mismatches, binomially few do: more
-        than the high end would leave more. This assumes nothing about right pairs. The low end assumes that
-        right pairs do not agree less than three quarters of the mismatches.
+        Of w wrong pairs, the number below quantile q of the mismatches is binomial (w, q). The high end is
+        the largest w for which so few pairs there are plausible; it assumes nothing about right pairs. The
+        low end assumes that right pairs do not agree less than three quarters of the mismatches.
         """
         from scipy.special import bdtr, bdtrc
 
@@ -353,8 +354,8 @@ class Audit:
 
     @cached_property
     def _behind(self) -> np.ndarray:
-        """The share of mismatches that agree more than each pair (k,), 0 … 1, after the mean agreement of
-        either row with mismatched ones is taken away: some rows agree with all others."""
+        """The share of mismatches that agree more than each pair, (k,), 0 … 1. Each row's mean agreement with
+        mismatches is subtracted first, because some rows agree with all others."""
         apart = ~np.eye(len(self.agreement), dtype=bool)
         others = np.where(apart, self.agreement, 0)
         n = len(others) - 1 - apart
@@ -365,14 +366,14 @@ class Audit:
 
     @cached_property
     def _counted(self) -> float:
-        """The number of wrong pairs by which suspects are named (Storey 2002), with right pairs that agree as
-        little."""
+        """The number of pairs that agree as little as mismatches (Storey 2002), by which suspects are named;
+        it may include right pairs."""
         below = np.quantile(self.mismatched, _COUNTED)
         return float(min((self.of_pairs < below).sum() / _COUNTED, len(self.of_pairs)))
 
     def chance_if_right(self, agreement: np.ndarray) -> np.ndarray:
-        """The share of right pairs that agree at most this much. Their log(1 − agreement) is modelled by
-        Student's t around the median, as wide as the lower quartile of the pairs that are not counted as
+        """The share of right pairs that agree at most this much. Their log(1 − agreement) is modelled by a
+        Student's t around the median, with the width from the lower quartile of the pairs not counted as
         wrong."""
         from scipy.special import stdtr
 
@@ -384,8 +385,8 @@ class Audit:
 
     @property
     def decided(self) -> bool:
-        """Whether the pairs can be judged: at most 40 % are wrong, so that the fit is sound, and right
-        pairs rarely agree as little as the median mismatched pair."""
+        """Whether the pairs can be judged: at most 40 % are wrong, so that the fit is valid, and right pairs
+        rarely agree as little as the median mismatch."""
         if self._counted > _MOST_WRONG * len(self.of_pairs):
             return False
         return bool(self.chance_if_right(np.median(self.mismatched)) <= _MOST_WRONG * self.false_share)
@@ -394,9 +395,9 @@ class Audit:
     def suspects(self) -> np.ndarray:
         """The suspect pairs, least agreement first; none unless the audit is `decided`.
 
-        They agree as mismatches do: of the n that agree least, as many are wrong as are counted, times F, the
-        share of mismatches that agree less than the next pair. And right pairs hardly agree so little:
-        Benjamini and Hochberg (1995) with `chance_if_right`.
+        Two conditions bound the number n of suspects. Among the n pairs that agree least, the expected number
+        of wrong ones is `_counted` times the share of mismatches that agree less than the next pair. And
+        right pairs rarely agree so little, by Benjamini and Hochberg (1995) with `chance_if_right`.
         """
         if not self.decided or self._counted == 0:
             return self.ranking[:0]
@@ -455,7 +456,7 @@ def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     k = len(X)
     first, second = (Z @ Z.T for Z in (X, Y))
     itself = np.eye(k, dtype=bool)
-    counts = k - 2 + itself  # of source i and target j the columns i and j go; on the diagonal that is one
+    counts = k - 2 + itself  # columns i and j are left out for source i and target j; one on the diagonal
 
     def sums(K: np.ndarray) -> np.ndarray:
         return K.sum(axis=1)[:, None] - np.diag(K)[:, None] - np.where(itself, 0, K)

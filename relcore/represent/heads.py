@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _WIDTH = 256
 _EPOCHS = 30
 _BATCH = 128
-_TRAINED_AT_ONCE = 2**31  # bytes of rows, which are copied to lie one behind the other
-_READ_AT_ONCE = 2**16  # rows of a call whose answers do not depend on each other
+_TRAINED_AT_ONCE = 2**31  # bytes of the rows that are copied into one array for training
+_READ_AT_ONCE = 2**16  # rows per call, if the probabilities of a row do not depend on the others
 _LEARNING_RATE = 1e-3
-_LEAST, _MOST = 2.0**-8, 2.0**30  # the typical number in rows that a network reads as they are
+_LEAST, _MOST = 2.0**-8, 2.0**30  # rows with a typical number in this range are not rescaled for networks
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LogisticHead:
     bias: np.ndarray
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
-        """(m, d) → (m, C) float32, rows that sum to 1."""
+        """Probability of each class for rows (m, d), (m, C) float32."""
         X = np.asarray(X, dtype=np.float32)
         scores = Engine().map_rows(X, self.weights, mean=self.mean, unit=True, shift=self.bias)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -53,11 +53,11 @@ class NetworkHead:
     """A network with two hidden layers, as in the stitching experiments of Moschella et al. 2023 (their
     code).
 
-    LayerNorm → Linear → SiLU → norm → Linear → SiLU → norm → Linear. The norm of "mlp" is a LayerNorm; that
-    of "paper" is theirs, which normalises each feature over all rows of a call.
+    LayerNorm → Linear → SiLU → norm → Linear → SiLU → norm → Linear. The norm of "mlp" is a LayerNorm; the
+    paper's normalises each feature over all rows of a call.
     """
 
-    weights: list[torch.Tensor]  # on the CPU: what an app keeps for later must not fill a card
+    weights: list[torch.Tensor]  # on the CPU, because cached heads must not fill a GPU's memory
     needs_company: bool
     exponent: int
 
@@ -87,10 +87,9 @@ Head = LogisticHead | NetworkHead
 def fit_head(
     X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "logistic", random_state: int = 0
 ) -> Head:
-    """A head trained on rows X (n, d) with classes (n,), numbers 0 … n_classes − 1, each of which must
-    occur.
+    """A head trained on rows X (n, d) with classes (n,), 0 … n_classes − 1, each of which must occur.
 
-    `kind` is "logistic", which has no randomness, "mlp" or "paper": networks trained for 30 epochs of AdamW.
+    `kind` is "logistic", which is deterministic, or a network trained for 30 epochs of AdamW: "mlp", "paper".
     """
     return fit_heads([X], [classes], n_classes, kind, random_state)[0]
 
@@ -105,8 +104,8 @@ def fit_heads(
 ) -> list[Head]:
     """One head for the rows (n, d) and classes (n,) of each side, as by `fit_head`.
 
-    Networks for rows of one shape are trained at once: their weights are stacked, and all see the same
-    batches. Equal seeds and sides give equal weights on one kind of device; a head that is trained by itself
+    Networks for rows of one shape are trained together: their weights are stacked, and all get the same
+    batches. Equal seeds and sides give equal weights on one kind of device; a head that is trained alone
     differs by rounding.
     """
     need_one_of("head", kind, HEADS)
@@ -156,7 +155,7 @@ def _networks(
     random_state: int,
     over_rows: bool,
 ) -> list[NetworkHead]:
-    """Networks of all sides; those of one shape are trained at once, as far as their rows fit the memory."""
+    """Networks of all sides; those of one shape are trained together, as far as their rows fit in memory."""
     sides, shapes = list(sides), {}
     for place, X in enumerate(sides):
         shapes.setdefault(X.shape, []).append(place)
@@ -199,21 +198,21 @@ def _train(
 
         def loss_of(batch: torch.Tensor) -> torch.Tensor:
             scores = _scores(weights, rows.index_select(1, batch), over_rows)
-            # A mean would divide each network's gradient by the number of networks.
+            # The mean over networks would divide each gradient by their number.
             each = targets.index_select(1, batch).flatten()
             return cross_entropy(scores.flatten(0, 1), each, reduction="sum") / len(batch)
 
         step = Steps(loss_of, optimiser, device)
         for _ in range(_EPOCHS):
             for batch in torch.randperm(rows.shape[1], device=device).split(_BATCH):
-                if len(batch) > 1:  # one row has no spread to normalise by
+                if len(batch) > 1:  # one row has no variance to normalise by
                     step(batch)
         return [weight.detach().cpu() for weight in weights]
 
 
 def _first_weights(width: int, n_classes: int, over_rows: bool) -> list[torch.Tensor]:
-    """Drawn on the CPU, so that they are the same on every machine: factor and shift of the rows, matrix
-    (in, out) and bias of three layers, and for a LayerNorm the factors and shifts of two.
+    """The initial weights: factor and shift of the rows, matrix (in, out) and bias of three layers, and for a
+    LayerNorm the factors and shifts of two. Drawn on the CPU, so that they are equal on every machine.
     """
     import torch
     from torch import nn
@@ -226,7 +225,7 @@ def _first_weights(width: int, n_classes: int, over_rows: bool) -> list[torch.Te
 
 
 def _scores(weights: Sequence[torch.Tensor], X: torch.Tensor, over_rows: bool) -> torch.Tensor:
-    """Scores (E, m, C) by E networks with stacked weights, each for its own rows: X (E, m, d)."""
+    """The scores (E, m, C) of E networks with stacked weights, where network e reads the rows X[e] (m, d)."""
     import torch
     from torch.nn.functional import batch_norm, layer_norm, silu
 
@@ -247,12 +246,13 @@ def _scores(weights: Sequence[torch.Tensor], X: torch.Tensor, over_rows: bool) -
 
 
 def network_exponent(X: np.ndarray) -> int:
-    """A power of two to take out of rows (n, d): LayerNorm adds 1e-5 to a variance."""
+    """The exponent of the power of two by which rows (n, d) are divided, because LayerNorm adds 1e-5 to a
+    variance."""
     typical = np.median(lengths(X)) / np.sqrt(X.shape[1])
     return 0 if _LEAST <= typical < _MOST or not typical > 0 else int(np.frexp(typical)[1])
 
 
 def network_rows(X: np.ndarray, exponent: int) -> np.ndarray:
-    """Rows without this power of two, (n, d) float32."""
+    """The rows divided by 2**exponent, (n, d) float32."""
     X = np.asarray(X, dtype=np.float32)
     return X if not exponent else np.ldexp(X, -exponent)

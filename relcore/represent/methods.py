@@ -64,10 +64,10 @@ def relative(side: FittedSpace, settings: MethodSettings, whiten: bool = False) 
 
 
 def product(side: FittedSpace, settings: MethodSettings, average: bool = False) -> Rows:
-    """A function to cosine, Euclidean, L1 and L∞ relative rows of the same anchors, side by side (n, 4 k)
-    or averaged (n, k) (Cannistraci et al. 2024, who learn their sum).
+    """A function from rows to their cosine, Euclidean, L1 and L∞ relative rows, side by side (n, 4 k) or
+    averaged (n, k) (Cannistraci et al. 2024, who learn a weighted sum).
 
-    Each row of each is standardised over the anchors, so that all count alike.
+    Each relative row is standardised over the anchors, so that all four count equally.
     """
     names = ("cosine", "euclidean", "l1")
     projections = [RelativeProjection(name).fit(side.train, anchors=side.anchors) for name in names]

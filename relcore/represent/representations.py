@@ -23,8 +23,7 @@ REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
 
 @dataclass(frozen=True)
 class ProjectionSpec:
-    """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is
-    another representation.
+    """The parameters of `RelativeProjection` except `whiten`, which is another representation.
 
     Examples
     --------
@@ -62,7 +61,7 @@ class ProjectionSpec:
     __post_init__ = check
 
     def projection(self, whiten: bool = False) -> RelativeProjection:
-        """An unfitted projection; whitening is always of the cosine."""
+        """An unfitted projection; a whitened one always uses the cosine."""
         similarity = "cosine" if whiten else self.similarity
         return RelativeProjection(similarity, self.center, whiten, self.ridge, self.threshold)
 
@@ -73,13 +72,13 @@ def represent(
     """Both spaces as "absolute" (n, d), "relative" or "whitened" (n, k), or the source rotated into the
     target ("procrustes").
 
-    Procrustes is a reference: it uses both spaces and the same anchors. The matrices
-    are read-only, like those of a space, as caches share them.
+    Procrustes is a reference: it uses both spaces and the same anchors. The matrices are read-only, because
+    caches share them.
 
     Raises
     ------
     SpaceError
-        Anchors that a space lacks, none or twice the same; an unknown representation.
+        Anchors that a space lacks, repeated anchors, or none; an unknown representation.
     """
     spaces = match.source.vectors, match.target.vectors
     maps = representation_maps(match, representation, anchor_ids, spec)
@@ -94,8 +93,8 @@ def represent(
 def representation_maps(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
 ) -> tuple[RowMap, RowMap]:
-    """What makes of rows of the source and of the target (m, d) their representation (m, w): `represent` in
-    parts.
+    """Two functions, for the source and the target, from rows (m, d) to their representation (m, w):
+    `represent` block by block.
     """
     need_one_of("representation", representation, REPRESENTATIONS)
     source, target = match.source.vectors, match.target.vectors
@@ -104,7 +103,7 @@ def representation_maps(
     rows = match.source.rows(shared_anchors(anchor_ids, match.source, match.target))
     if representation == "procrustes":
         procrustes = Procrustes().fit(source[rows], target[rows])
-        mean = mean_row(target)  # as on Invert, where it is the same map
+        mean = mean_row(target)  # the same map as Invert uses
         return partial(procrustes.transform, less=mean), partial(centred, mean=mean)
     whiten, maps = representation == "whitened", []
     for X in (source, target):

@@ -1,4 +1,4 @@
-"""Relative spaces: similarities of points to anchors, where larger means more similar, and the estimator
+"""Relative spaces: similarities of rows to anchors, where larger means more similar, and the estimator
 RelativeProjection.
 
 A new similarity is a subclass of `Similarity` with a `between`, and a line in
@@ -28,11 +28,11 @@ _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
 
 
 class Estimator:
-    """What all estimators share: scikit-learn's habits, so that pipelines, `clone` and grid searches take
-    them. Not by its base class, whose import takes longer than the app's first picture.
+    """The base class of all estimators: scikit-learn's interface for pipelines, `clone` and grid searches,
+    without its base class, whose import takes longer than the app's first picture.
 
-    Parameters by the names of ``__init__``, and `fit_transform`; a subclass has `fit` and `transform`. After
-    a fit on a DataFrame `feature_names_in_` are its columns, and `transform` refuses others, or these in
+    It has parameters by the names of ``__init__`` and `fit_transform`; a subclass has `fit` and `transform`.
+    After a fit on a DataFrame, `feature_names_in_` are its columns, and `transform` refuses other columns or
     another order.
     """
 
@@ -43,16 +43,16 @@ class Estimator:
     feature_names_in_: np.ndarray
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; `deep` is scikit-learn's, no parameter here has parameters of its own."""
+        """The parameters by name; `deep` has no effect, because no parameter here is an estimator."""
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters by name, until the next fit without effect on what was learned.
+        """Change parameters by name; the fitted state changes at the next fit only.
 
         Raises
         ------
         SpaceError
-            A name that is no parameter.
+            An unknown parameter.
         """
         known = self.get_params()
         if unknown := sorted(set(parameters) - set(known)):
@@ -64,9 +64,9 @@ class Estimator:
         return self
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Whether `transform` gives arrays ("default") or DataFrames ("pandas"), with the rows' ids or index.
+        """Let `transform` return arrays ("default") or DataFrames ("pandas") with the rows' ids or index.
 
-        scikit-learn's global configuration is not read: what is computed here must not depend on it.
+        scikit-learn's global configuration is ignored, because results here must not depend on it.
         """
         need_one_of("transform", transform, (None, "default", "pandas"))
         if transform is not None:
@@ -74,13 +74,13 @@ class Estimator:
         return self
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
-        """The names of the columns of `transform`, (d_out,): the target's columns or the anchors' ids where
-        these are known, else "procrustes0", "procrustes1", …
+        """The names of the columns of `transform`, (d_out,): the target's columns or the anchors' ids if
+        known, else "procrustes0", "procrustes1", …
 
         Raises
         ------
         SpaceError
-            Not fitted; `input_features` that are not those of the fit.
+            Not fitted, or `input_features` that differ from those of the fit.
         """
         self._need_fitted()
         known = getattr(self, "feature_names_in_", None)
@@ -117,14 +117,14 @@ class Estimator:
             raise not_fitted(f"{type(self).__name__}: expected a fitted estimator; call fit first")
 
     def _sees(self, X: Any, width: int, width_out: int, names_out: np.ndarray | None = None) -> None:
-        """Keep the widths of a fit, and the names of its columns where they have some."""
+        """Keep the widths of a fit, and the names of its columns if they have names."""
         vars(self).pop("feature_names_in_", None)  # of an earlier fit
         if (names := column_names(X)) is not None:
             self.feature_names_in_ = names
         self.n_features_in_, self._n_features_out, self._names_out = width, width_out, names_out
 
     def _paired(self, names: tuple[str, str], X: Any, Y: Any, dtype: type = np.float32) -> list[np.ndarray]:
-        """Both sides of paired rows as matrices, not yet of as many rows."""
+        """Both sides of paired rows as matrices, whose numbers of rows are not compared yet."""
         if Y is None:
             raise SpaceError(
                 f"{names[1]}: expected a matrix (n, d), got None; {type(self).__name__} requires y to be"
@@ -140,8 +140,8 @@ class Estimator:
         names: np.ndarray | None = None,
         by_block: bool = False,
     ) -> np.ndarray:
-        """X as float32 of the width and the columns' names that fit saw, or of those given; `by_block` as in
-        `matrix`."""
+        """X as float32, after a check of its width and column names against those of the fit, or those given;
+        `by_block` as in `matrix`."""
         self._need_fitted()
         names = getattr(self, "feature_names_in_", None) if width is None else names
         given, width = column_names(X), width or self.n_features_in_
@@ -161,7 +161,7 @@ class Estimator:
         return X
 
     def _framed(self, rows: np.ndarray, X: Any) -> np.ndarray:
-        """What `transform` gives for X: these rows, or a DataFrame of them after `set_output`."""
+        """The output of `transform` for X: these rows, or a DataFrame of them after `set_output`."""
         if getattr(self, "_sklearn_output_config", {}).get("transform") != "pandas":
             return rows
         import pandas as pd
@@ -171,7 +171,7 @@ class Estimator:
 
 
 def column_names(X: Any) -> np.ndarray | None:
-    """The names (d,) of the columns of a DataFrame, of any library, where all are texts."""
+    """The names (d,) of the columns of a DataFrame of any library; None unless all are texts."""
     columns = getattr(X, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -190,18 +190,16 @@ def not_fitted(message: str) -> SpaceError:
 
 
 def need_finite(result: np.ndarray, name: str = "X") -> None:
-    """Raise a SpaceError unless the numbers are finite; each row or column of X contributed to one of
-    them.
+    """Raise a SpaceError unless all numbers of a result of X are finite.
 
-    One NaN in a row spoils all that comes of it, and the result is far smaller than X.
+    A NaN in X makes every number computed from it NaN, and the result is far smaller than X.
     """
     if not np.isfinite(result).all():
         raise SpaceError(f"{name}: expected finite numbers, got NaN or infinity; drop these rows")
 
 
 def mean_of(space: LatentSpace) -> np.ndarray:
-    """The `mean_row` of a space, (d,), read-only and cached, because computing it takes as long as a
-    search."""
+    """The `mean_row` of a space, (d,), read-only and cached, because it takes as long as a search."""
     if space not in _means:
         _means[space] = mean_row(space.vectors, Engine().mean(space.vectors))
         _means[space].flags.writeable = False
@@ -225,20 +223,18 @@ def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.nda
 
 
 def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Whether each row of X (n, d) is equal to a row of `others` (k, d), to the last bit of float32: (n,)
-    bool."""
+    """Whether each row of X (n, d) equals a row of `others` (k, d) to the last bit of float32, (n,) bool."""
     known = set(map(bytes, np.ascontiguousarray(others, dtype=np.float32)))
     return np.array([bytes(row) in known for row in np.ascontiguousarray(X, dtype=np.float32)], dtype=bool)
 
 
 class AnchorAxes(NamedTuple):
-    """The singular values and vectors of unit anchors A (k, d) = P S Qᵀ, w = min(k, d), in float64 and
-    read-only.
+    """The singular value decomposition of unit anchors A (k, d) = P S Qᵀ, w = min(k, d), float64, read-only.
 
     Attributes
     ----------
     basis : array (k, w), P
-    stretch : array (w,), S, about largest first
+    stretch : array (w,), S, roughly in falling order
     turn : array (d, w), Q
     """
 
@@ -248,22 +244,22 @@ class AnchorAxes(NamedTuple):
 
     @classmethod
     def of(cls, unit_anchors: np.ndarray) -> AnchorAxes:
-        """The singular values and vectors of unit anchors. Small sets are cached, because maps, scores
-        and differences use the same one."""
+        """The decomposition of unit anchors; that of a small set is cached, because maps, scores and
+        differences share it."""
         anchors = np.ascontiguousarray(unit_anchors, dtype=np.float32)
         compute = _anchor_axes if anchors.size <= _KEPT_AXES else _anchor_axes.__wrapped__
         return compute(anchors.tobytes(), anchors.shape)
 
 
-_NO_AXIS = 1e-12  # of the largest singular value: below, an axis is nothing but rounding
-_KEPT_AXES = 2**19  # numbers in a set of anchors whose axes are kept: 10 MB with them, of at most 16 sets
+_NO_AXIS = 1e-12  # times the largest singular value: an axis with less is only rounding
+_KEPT_AXES = 2**19  # numbers in the largest set of anchors whose axes are cached: 10 MB each, up to 16 sets
 
 
 @lru_cache(maxsize=16)
 def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
-    """Singular values and vectors from the smaller of A Aᵀ and AᵀA, in a third of the time of a
-    decomposition of A. Axes with a small value are inexact, but every use multiplies them by it, which
-    leaves a rounding error."""
+    """The decomposition by the eigenvectors of the smaller of A Aᵀ and AᵀA, in a third of the time of an SVD.
+    Axes of small singular values are inexact, but every use multiplies them by these, so only a rounding
+    error remains."""
     A = np.frombuffer(content, dtype=np.float32).reshape(shape).astype(np.float64)
     wide = A if len(A) <= A.shape[1] else A.T
     known = Engine().eigh(wide @ wide.T)[1][:, ::-1]
@@ -278,10 +274,10 @@ def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
 
 
 def inverse_root(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
-    """(K + ridge · I)^(−1/2), K = A Aᵀ the cosines (k, k) of unit anchors A (k, d), float64."""
+    """The whitening matrix (K + ridge · I)^(−1/2) (k, k), K = A Aᵀ the cosines of unit anchors A (k, d)."""
     axes, rest = AnchorAxes.of(unit_anchors), 1 / np.sqrt(ridge)
     root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + ridge) - rest)) @ axes.basis.T
-    root[np.diag_indices_from(root)] += rest  # of the directions in which K is 0
+    root[np.diag_indices_from(root)] += rest  # the part of directions in which K is 0
     return root
 
 
@@ -291,11 +287,11 @@ class Similarity:
     Attributes
     ----------
     anchors_ : array (k, d)
-        As `between` takes them: less the mean, where there is one.
+        The anchors for `between`, less the mean if there is one.
     """
 
     anchors_: np.ndarray
-    # Whether `relative` is the directions of the rows times `basis_` (d, k); whitening needs it.
+    # Whether `relative` multiplies unit rows by `basis_` (d, k), as whitening needs.
     linear: ClassVar[bool] = False
     learns: ClassVar[bool] = False  # whether `fit` reads the rows that `clustered_rows` draws
 
@@ -305,7 +301,7 @@ class Similarity:
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
-        """The similarities (m, k) of rows X (m, d), which are not centred yet."""
+        """The similarities (m, k) of the uncentred rows X (m, d) to the anchors."""
         return self.between(centred(X, mean), self.anchors_)
 
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
@@ -322,7 +318,7 @@ class Cosine(Similarity):
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         self.anchors_ = unit_rows(anchors, mean)
         self.basis_ = self.anchors_.T
-        if settings.whiten:  # times (K + λ · I)^(−1/2), the symmetric root, K = A Aᵀ, worked out in float64
+        if settings.whiten:  # times the symmetric root (K + λ · I)^(−1/2), K = A Aᵀ, computed in float64
             root = inverse_root(self.anchors_, settings.ridge)
             self.basis_ = self.basis_ @ root.astype(np.float32)
         return self
@@ -361,16 +357,16 @@ class L1(Similarity):
 class Quantised(Similarity):
     """The inner product of the centroids of rows and anchors (Moschella et al. 2023, Fig. 7; their code).
 
-    Ward clustering of unit rows, cut at the distance `threshold` (theirs: 1, 1.5, 2), of the fitted rows and
-    the anchors together. Ward's memory grows with the square of the rows, so only `clustered_rows` are
-    clustered; every other row joins the nearest of the `centroids_` (c, d).
+    Ward clustering of the fitted rows and the anchors as unit rows, cut at the distance `threshold` (theirs:
+    1, 1.5, 2). Its memory grows with the square of the rows, so only `clustered_rows` are clustered; other
+    rows get the nearest of the `centroids_` (c, d).
     """
 
     centroids_: np.ndarray
     learns: ClassVar[bool] = True
 
     def __init__(self, threshold: float | None = None) -> None:
-        self.threshold = threshold  # None: that of the `RelativeProjection`
+        self.threshold = threshold  # None: the threshold of the `RelativeProjection`
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         from sklearn.cluster import AgglomerativeClustering
@@ -389,11 +385,11 @@ class Quantised(Similarity):
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
-        need_finite(X)  # a centroid is finite, whatever its row is
+        need_finite(X)  # the result would not show a NaN, because centroids are finite
         return self._nearest(unit_rows(X, mean)) @ self._nearest(self.anchors_).T
 
     def _nearest(self, X: np.ndarray) -> np.ndarray:
-        # ‖x − c‖² = ‖x‖² − 2 (x·c − ‖c‖² / 2): with one more column the nearest has the largest product.
+        # ‖x − c‖² = ‖x‖² − 2 (x·c − ‖c‖² / 2), so with one more column the nearest has the largest product.
         offsets = np.vecdot(self.centroids_, self.centroids_) / -2
         queries = np.column_stack([X, np.ones(len(X), np.float32)])
         found = nearest(queries, np.column_stack([self.centroids_, offsets]), 1, unit=False)
@@ -401,8 +397,7 @@ class Quantised(Similarity):
 
 
 def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
-    """The rows of n from which a similarity learns in addition to the anchors, in order: all if they are
-    few; (m,)."""
+    """The row numbers (m,), ascending, from which a similarity learns besides the anchors; all n if few."""
     room = max(max_rows - n_anchors, 1)
     return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
 
@@ -423,25 +418,25 @@ class RelativeProjection(Estimator):
         Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al.
         2023.
     whiten : bool
-        Multiply by (K + ridge · I)^(−1/2), K the anchors' own cosines (k, k), the root symmetric:
-        near-duplicate anchors count only once. This is the Nyström feature map read as a shared coordinate
-        system; cosine only.
+        Multiply by the symmetric root (K + ridge · I)^(−1/2), K the cosines (k, k) between anchors:
+        near-duplicate anchors then count only once. This is the Nyström feature map, used as a shared
+        coordinate system; cosine only.
     ridge : float
         λ of the whitening, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     threshold : float
         Distance at which "quantised" cuts the clustering; the others do not use it.
     n_anchors : int
-        Rows of X that are drawn as anchors where `fit` is given none; all, where X has fewer.
+        Number of rows of X that are drawn as anchors if `fit` is given none; all if X has fewer.
     random_state : int
-        Draws them.
+        Seed of this draw.
 
     Attributes
     ----------
     mean_ : array (d,) or None
     anchors_ : array (k, d)
-        Centred if `center`; of length 1 where the similarity is one of directions.
+        Centred if `center`; of length 1 if the similarity depends on directions only.
     feature_names_in_ : array (d,)
-        The columns of X, where it is a DataFrame.
+        The columns of X if it is a DataFrame.
 
     Examples
     --------
@@ -472,11 +467,11 @@ class RelativeProjection(Estimator):
         anchors: MatrixLike | Sequence[int] | Sequence[str] | None = None,
         mean: np.ndarray | None = None,
     ) -> Self:
-        """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), its ids (k,), as those of
-        `select_anchors`, or vectors (k, d) from elsewhere.
+        """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), ids of X (k,), such as
+        those of `select_anchors`, or other vectors (k, d).
 
-        Without anchors, rows are drawn: of two row-aligned spaces the same ones. `y` is ignored, a pipeline
-        gives it. `mean` is the `mean_row` of X where it is known already: it takes a pass over X.
+        Without anchors, rows are drawn, the same ones for row-aligned spaces. `y` is ignored; pipelines pass
+        it. `mean` is the `mean_row` of X if it is known, which saves a pass over X.
 
         Raises
         ------
@@ -517,12 +512,12 @@ class RelativeProjection(Estimator):
         return self
 
     def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> Self:
-        """`fit` for a space that is not in one place: its mean (d,), the anchors' vectors (k, d), and some of
-        its rows (m, d).
+        """Fit to a space that is not in one place, from its mean (d,), anchor vectors (k, d) and rows (m, d).
 
-        Similarities that learn from rows read those that `clustered_rows` draws: these give what all would.
+        Similarities that learn from rows read only those of `clustered_rows`, so these give the same result
+        as all rows.
         """
-        if isinstance(self.similarity, Similarity):  # with settings of its own; fitting changes a copy
+        if isinstance(self.similarity, Similarity):  # an instance with settings; a copy of it is fitted
             similarity = copy(self.similarity)
         else:
             need_one_of("similarity", self.similarity, SIMILARITIES)
@@ -543,7 +538,7 @@ class RelativeProjection(Estimator):
     def transform(self, X: MatrixLike) -> np.ndarray:
         """Similarities of the rows of X to the anchors, (n, d) → (n, k) float32.
 
-        Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, others without fixed range.
+        Cosine and quantised: −1 … 1; angular: 0 … 1; Euclidean and L1: at most 0; others have no fixed range.
         A vector that is zero (after centring) has cosine 0 to everything.
         """
         rows = self._check_width(X, by_block=True)

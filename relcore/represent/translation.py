@@ -21,7 +21,7 @@ from relcore.spaces.space import MatrixLike
 
 
 class _Translation(Estimator):
-    """The fitted state of every map: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
+    """A fitted affine map, Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
 
     _centred: ClassVar[bool] = True
     _needs_target: ClassVar[bool] = True
@@ -46,8 +46,8 @@ class _Translation(Estimator):
         return self
 
     def transform(self, X: MatrixLike, less: np.ndarray | float = 0.0) -> np.ndarray:
-        """Source rows in the target space, (n, d_source) → (n, d_target), minus the row `less` of it;
-        float32."""
+        """Source rows in the target space, (n, d_source) → (n, d_target) float32, minus the target row
+        `less`."""
         given, X = X, self._check_width(X, by_block=True)
         mean = self.source_mean_ if self._centred else None
         rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)
@@ -57,7 +57,7 @@ class _Translation(Estimator):
 
 @dataclass(eq=False)
 class Procrustes(_Translation):
-    """The rotation or reflection with one scale that brings paired rows closest (Schönemann 1966).
+    """The rotation or reflection with one scale factor that brings paired rows closest (Schönemann 1966).
 
     Between different widths the matrix (d_source, d_target) has orthonormal rows or columns.
 
@@ -87,12 +87,12 @@ class Procrustes(_Translation):
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
         """Target rows in the source space, (n, d_target) → (n, d_source) float32, by the pseudo-inverse;
-        a direction that the other space lacks gets its mean.
+        directions that the target lacks get the source's mean.
 
         Raises
         ------
         SpaceError
-            Not fitted, rows of another width, a map of all rows to one point.
+            Not fitted, rows of another width, or a map that sends all rows to one point.
         """
         self._need_fitted()
         X = self._check_width(X, self._n_features_out, self._names_out, by_block=True)
@@ -111,7 +111,7 @@ class Procrustes(_Translation):
 
 @dataclass(eq=False)
 class LeastSquares(_Translation):
-    """The linear map with the smallest squared error, and among these the smallest norm.
+    """The linear map with the smallest squared error; among several, the one with the smallest norm.
 
     Examples
     --------
@@ -146,15 +146,14 @@ class Affine(LeastSquares):
     _centred: ClassVar[bool] = True
 
 
-# Display alignment of one picture of the rows onto another.
+# Alignment of one map of the rows with another, for display.
 
 
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The coordinates (n, c) shifted, rotated or reflected, and uniformly scaled onto the reference,
-    float32.
+    """The coordinates (n, c) after the Procrustes alignment to the reference: shift, rotation or reflection,
+    and one factor; float32.
 
-    Procrustes; rows that are NaN in either picture are ignored. Raises SpaceError for different
-    shapes.
+    Rows that are NaN in either map are ignored. Raises SpaceError for different shapes.
     """
     if coordinates.shape != reference.shape:
         raise SpaceError(
@@ -165,7 +164,7 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     centre = reference[known].mean(axis=0, dtype=np.float64)
     moved = coordinates - coordinates[known].mean(axis=0, dtype=np.float64)
     spread = np.sum(moved[known] ** 2)
-    if spread > 0:  # a picture that is a single point can only be moved
+    if spread > 0:  # a map that is a single point can only be shifted
         rotation, values = Engine().rotation(moved[known].T @ (reference[known] - centre))
         moved = moved @ rotation * (values.sum() / spread)
     return (moved + centre).astype(np.float32)
@@ -175,7 +174,7 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
-    """The first anchors (ω,) of the prunings; those of a smaller ω are the first of a larger one."""
+    """The first anchor of each pruning, (ω,); for a smaller ω they are a prefix of those for a larger one."""
     rng = np.random.default_rng(random_state)
     rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
     return np.concatenate(rounds)[:omega]
@@ -185,44 +184,44 @@ def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarr
 class InverseRelativeProjection(Estimator):
     """Translate source rows into a target space through their similarities to parallel anchors.
 
-    With A the centred, unit anchors of a space, unit rows x translate by one matrix::
+    With A the centred unit anchors of a space, unit rows x are translated by one matrix::
 
         pruned    W = 1/ω Σᵢ A_x[Sᵢ]ᵀ pinv(A_y[Sᵢ]ᵀ)           Maiorca et al. 2024, eqs. 2 and 5
         ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
         whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
 
-    and y = ‖a_y‖ xW + mean_y, ‖a_y‖ the mean length of the target's centred anchors, because the relative
-    space does not contain a row's length. The left part of W is the relative projection of the source, the
+    and y = ‖a_y‖ xW + mean_y with ‖a_y‖ the mean length of the target's centred anchors, because relative
+    rows do not contain the length of a row. The left part of W is the relative projection of the source; the
     right part depends on the target.
 
     Parameters
     ----------
     method : {"pruned", "ridge", "whitened"}
     omega : int
-        Prunings that are averaged, each from another first anchor; "pruned" only.
+        Number of prunings to average, each from another first anchor; "pruned" only.
     delta : float
-        Pruning takes the farthest anchor under ``1 − |cos|`` until it would be nearer than this, 0 … 1; 0
-        keeps all.
+        A pruning adds the farthest anchor under ``1 − |cos|`` until it is nearer than this, 0 … 1; 0 keeps
+        all.
     ridge : float
         λ, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     lengths : {"paper", "mean"}
-        "paper" is the formula above, where a row becomes the shorter, the less of its direction the anchors
-        span; "mean", ours, gives every row the mean length, y = ‖a_y‖ xW / ‖xW‖ + mean_y.
+        "paper" is the formula above, which shortens rows whose direction the anchors span only in part;
+        "mean" (ours) gives every row the mean length, y = ‖a_y‖ xW / ‖xW‖ + mean_y.
 
     Attributes
     ----------
     matrix_ : array (d_source, d_target) float32
         W.
     encoder_, decoder_ : array (d_source, k), (k, d_target) float32
-        The two parts of W: centred rows to relative ones, and those to the target.
+        The two parts of W: from centred rows to relative rows, and from these to the target.
     scale_ : float
         ‖a_y‖.
     kept_ : tuple of arrays
-        Anchors of each pruning, in the order in which they were taken.
+        Anchors of each pruning, in the order in which they were added.
     condition_numbers_ : array (ω,)
-        Of what was inverted: each A_y[Sᵢ], or K_y + λI, or its root. inf where it has no full rank.
+        Condition number of each inverted matrix: A_y[Sᵢ], K_y + λI, or its root; inf without full rank.
     rank_ : int
-        Directions of the target that can be reached at all.
+        Number of directions of the target that translated rows span.
 
     Examples
     --------
@@ -256,13 +255,13 @@ class InverseRelativeProjection(Estimator):
     ) -> Self:
         """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target).
 
-        The means centre the rows, such as those of the whole space; default: the anchors' means.
+        The means centre the rows: those of the whole space, for example; default: the anchors' means.
 
         Raises
         ------
         SpaceError
-            Unpaired anchors, fewer than two, numbers that are not finite, an anchor at the mean, all on one
-            line, a δ that leaves one; wrong settings.
+            Unpaired anchors, fewer than two, numbers that are not finite, an anchor at the mean, all anchors
+            on one line, a δ that keeps only one; invalid settings.
         """
         need_one_of("method", self.method, INVERSES)
         need_one_of("lengths", self.lengths, ("paper", "mean"))
@@ -350,7 +349,8 @@ class InverseRelativeProjection(Estimator):
 
 
 class PrunedDecoder(NamedTuple):
-    """The mean of the inverses of ω prunings, (k, d) float64, with anchors and condition number of each."""
+    """The mean of the inverses of ω prunings, (k, d) float64, with the anchors and condition number of
+    each."""
 
     delta: float
     omega: int
@@ -362,15 +362,15 @@ class PrunedDecoder(NamedTuple):
 def pruned_decoders(
     anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
 ) -> Iterator[PrunedDecoder]:
-    """The decoder of unit anchors (k, d) at each δ and ω, ω ascending."""
+    """The decoders of unit anchors (k, d) for each δ and each ω, ω ascending."""
     starts = first_anchors(len(anchors), max(omegas), random_state)
-    # In steps of δ, so that a slider finds them again.
+    # Orders are cached down to a multiple of a step of δ, so that a slider hits the cache.
     least = math.floor(_STEPS * min(deltas)) / _STEPS
     anchors = np.ascontiguousarray(anchors, dtype=np.float32)
     orders = _orders(anchors.tobytes(), anchors.shape, starts.tobytes(), least)
     for delta in deltas:
         total, kept, conditions = np.zeros(anchors.shape), [], []
-        inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # a small δ keeps the same ones each time
+        inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # with a small δ, prunings keep the same anchors
         for done, (order, distances) in enumerate(orders, start=1):
             kept.append(order[distances >= delta])
             members = np.sort(kept[-1])
@@ -390,9 +390,7 @@ _STEPS = 10
 def _orders(
     anchors: bytes, shape: tuple[int, int], starts: bytes, least: float
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The farthest-point order of unit anchors, float32, from each start until they are nearer than
-    `least`.
-    """
+    """The farthest-point order of unit anchors, float32, from each start until one is nearer than `least`."""
     rows = np.frombuffer(anchors, np.float32).reshape(shape)
     similarity = np.abs(rows @ rows.T)
     return [
@@ -402,8 +400,8 @@ def _orders(
 
 
 def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
-    """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A, by eigenvalues of the
-    smaller Gram matrix: a tenth of the time of a singular value decomposition.
+    """The pseudo-inverse pinv(Aᵀ) of unit anchors (m, d), (m, d) float64, and the condition number of A, from
+    eigenvalues of the smaller Gram matrix in a tenth of the time of an SVD.
     """
     engine, A = Engine(), anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]
@@ -416,8 +414,8 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def recovered(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
-    """The closeness of each recovered row (n, d) to the true one: `cosine` of their directions from the
-    mean (d,), 0 if either has none, and `error`, the distance relative to the true row's length."""
+    """The errors of recovered rows (n, d), one row each: `cosine` of found and true direction from the mean
+    (d,), 0 if either has none, and `error`, the distance relative to the true row's length."""
     if rows.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {rows.shape} and {true.shape}")
     cosine = np.vecdot(unit_rows(rows, mean), unit_rows(true, mean))
