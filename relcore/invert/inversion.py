@@ -1,6 +1,6 @@
 """Inversion between two spaces, with chance levels, and translation of every space into every other.
 
-Scores are means over held-out rows: every method reproduces its anchors, even between unrelated spaces.
+Scores are means over held-out rows, because every method reproduces its anchors, even of unrelated spaces.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 OMEGAS = (1, 4, 8, 16)
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _PARTS = 4  # a quarter of the anchors is held out
-_MANY = 1000  # of more anchors one quarter is held out, of fewer each in turn
-FEWEST = 8  # anchors, to hold out two
+_MANY = 1000  # of more anchors one quarter is held out; of fewer, each quarter in turn
+FEWEST = 8  # anchors, so that two can be held out
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen settings; `cosine` is their mean on held-out anchors, optimistic because it is the best
-    of `n_tried`."""
+    """The chosen settings; `cosine` is their mean cosine on held-out anchors, which is optimistic because it
+    is the best of `n_tried`."""
 
     delta: float
     omega: int
@@ -81,7 +81,7 @@ def choose_numbers(
 ) -> Choice | None:
     """The best settings of the spec's method by held-out anchors: δ and ω of "pruned", λ of the others.
 
-    Source (k, d_source) and target (k, d_target) are paired anchors, the means those of all rows. None with
+    Source (k, d_source) and target (k, d_target) are paired anchors, `means` the means of all rows. None for
     fewer than `FEWEST` anchors.
     """
     k = len(source)
@@ -106,15 +106,14 @@ def choose_numbers(
 def _tried(
     A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec
 ) -> Iterator:
-    """For each setting (δ, ω, λ) of the method's grid, the held-out anchors as its inverse translates
-    them."""
+    """Each setting (δ, ω, λ) of the method's grid with the held-out anchors translated by its inverse."""
     if spec.method == "pruned":
         relative = A[held_out] @ A[known].T
         for pruned in pruned_decoders(B[known], DELTAS, OMEGAS, spec.random_state):
             if min(map(len, pruned.kept)) > 1:
                 yield (pruned.delta, pruned.omega, spec.ridge), relative @ pruned.matrix
         return
-    # A Aᵀ has the left singular vectors of A: each λ costs one product of small matrices, not an inverse.
+    # A Aᵀ has the left singular vectors of A, so each λ takes one product of small matrices, not an inverse.
     u_x, s_x, v_x = np.linalg.svd(A[known], full_matrices=False)
     u_y, s_y, v_y = np.linalg.svd(B[known], full_matrices=False)
     inputs = A[held_out] @ v_x.T
@@ -127,7 +126,7 @@ def _tried(
         yield (spec.delta, spec.omega, ridge), ((inputs * left) @ crossed * right) @ v_y
 
 
-MOST_ROWS = 20_000  # held-out rows that are translated; of more a random sample
+MOST_ROWS = 20_000  # held-out rows that are translated; of more, a random sample
 MOST_OMEGA = 64
 
 
@@ -233,31 +232,31 @@ class Inversion(Reported):
     Attributes
     ----------
     spec : InversionSpec
-        With the numbers that were used; `choice` tells how held-out anchors chose them.
+        The spec with the numbers that were used; `choice` is their choice by held-out anchors.
     n : int
-        Held-out rows.
+        Number of held-out rows.
     rows : array (m,)
-        Those that were translated, ascending: held-out rows and the anchors.
+        Numbers of the translated rows, ascending: held-out rows and the anchors.
     scored : array (m,) of bool
         Which of them are held out.
     true, found : arrays (m, d)
-        In the target's absolute space.
+        The true and the recovered rows in the target's absolute space.
     errors : {method: array (m,)}
         1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first.
     scores : {method: Score}
         Mean cosine of the held-out rows, with the chance level of permuted rows.
     n_anchors, kept : int, float
-        Anchors given, and the mean number that a pruning keeps.
+        Number of anchors, and the mean number that a pruning keeps.
     condition : float
-        Of the inverted anchors, the mean over the prunings; inf if one has no full rank.
+        Condition number of the inverted anchors, averaged over prunings; inf if one lacks full rank.
     rank : int
         Number of directions of the target that can be recovered.
     shape : (d_source, d_target)
-        Of the matrix W of the translation.
+        Shape of the matrix W of the translation.
     notes : tuple of str
-        What lowers the scores, or decides them, and what to do about it.
+        What lowers or decides the scores, with remedies.
     paired : PairedRows
-        What it shares with inversions by other numbers.
+        Intermediate results, shared with inversions by other numbers.
     """
 
     spec: InversionSpec
@@ -279,7 +278,7 @@ class Inversion(Reported):
 
     @cached_property
     def distance(self) -> np.ndarray:
-        """‖found − true‖ over the true row's length from the mean, of the inverse, (m,)."""
+        """The relative error ‖found − true‖ / ‖true − mean‖ of each row by the inverse, (m,)."""
         return recovered(self.found, self.true, self.paired.means[1])["error"].to_numpy()
 
     @property
@@ -340,9 +339,9 @@ def recovery_report(
 def invert(
     source: MatrixLike, target: MatrixLike, anchors: Sequence[str], spec: InversionSpec = InversionSpec()
 ) -> Inversion:
-    """Rows of the source in the target's coordinates, through their similarities to the anchors.
+    """Recover rows of the source in the target's coordinates, through their similarities to the anchors.
 
-    Rows that are no anchors are scored. Anchors are ids, of arrays row numbers as texts.
+    Rows that are not anchors are scored. Anchors are ids; for arrays, row numbers as texts.
 
     Raises
     ------
@@ -371,15 +370,15 @@ def invert_pair(
     Raises
     ------
     SpaceError
-        Fewer than two anchors, ones that a space lacks, all on one line, no other rows, or a δ that leaves
-        one.
+        Fewer than two anchors, anchors that a space lacks, all on one line, no other rows, or a δ that keeps
+        only one.
     """
     return PairedRows(pair, anchors, spec.route, most_rows).invert(spec)
 
 
 class PairedRows:
-    """What inversions of a pair through the same anchors share, whatever their δ, ω and λ: the rows, the
-    direct maps between them with their scores, and the map of the true rows.
+    """Intermediate results shared by inversions of a pair through the same anchors with any δ, ω and λ: the
+    rows, the direct maps between them with their scores, and the map of the true rows.
     """
 
     def __init__(self, pair: Match, anchors: Sequence[str], route: str, most_rows: int = MOST_ROWS) -> None:
@@ -392,16 +391,16 @@ class PairedRows:
         self.n, self.rows = len(split.test), np.union1d(held_out, self.anchors)
         self.scored = np.isin(self.rows, held_out)
         self.X, self.true = self.source.vectors[self.rows], self.target.vectors[self.rows]
-        self.X.flags.writeable = False  # so that a GPU may keep it
+        self.X.flags.writeable = False  # read-only, so that a copy on a GPU stays valid
         self.units = unit_rows(self.true, self.means[1])
 
     def invert(self, spec: InversionSpec) -> Inversion:
-        """The inversion by a spec of the same route; errors as of `invert_pair`."""
+        """The inversion by a spec of the same route; errors as in `invert_pair`."""
         choice = choose_numbers(*self.paired, self.means, spec) if spec.tuned else None
         spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
         try:
             inverse = spec.inverse().fit(*self.paired, source_mean=self.means[0], target_mean=self.means[1])
-        except SpaceError as error:  # a mean that a long row moved lets all anchors point one way
+        except SpaceError as error:  # a long row can move the mean so far that all anchors point one way
             raise SpaceError(". ".join([str(error), *self.long])) from None
         rows = inverse.transform(self.X)
         errors, score = self._scored(rows)
@@ -433,7 +432,7 @@ class PairedRows:
 
     @cached_property
     def direct(self) -> tuple[dict[str, np.ndarray], dict[str, Score]]:
-        """Errors and scores of the maps that no inverse is needed for."""
+        """Errors and scores of the direct maps, which need no inverse."""
         maps = {}
         if self.route != "within":  # within a space Procrustes is trivially the identity
             maps["Procrustes"] = Procrustes().fit(*self.paired).transform(self.X)
@@ -445,7 +444,7 @@ class PairedRows:
         return errors, scores
 
     def _scored(self, rows: np.ndarray) -> tuple[np.ndarray, Score]:
-        """1 − cosine with the true rows, of all rows, and the score of the held-out ones."""
+        """1 − cosine of each row with the true one, and the score of the held-out rows."""
         directions = unit_rows(rows, self.means[1])
         errors = 1 - np.vecdot(directions, self.units)
         of = {"of_unit_length": True}
@@ -456,7 +455,7 @@ class PairedRows:
         return principal_map(self.true, ReductionSpec(fit="first"))
 
     def coordinates(self, rows: np.ndarray) -> list[np.ndarray]:
-        """The true rows and these, both by the PCA of the true ones, two arrays (m, 2)."""
+        """The true rows and these, in the PCA of the true ones, two arrays (m, 2)."""
         first, to_map = self._map
         return [first, to_map(rows)]
 
@@ -468,13 +467,12 @@ class Recovery:
     Attributes
     ----------
     groups : {"Best" | "Middle" | "Worst": array (m, 2)}
-        Places in the inversion's `rows` of a held-out row and of the true row nearest to what is recovered.
+        Places in the inversion's `rows`: of a held-out row, and of the true row nearest to its recovered row.
     first : float
-        Share of the queries, held-out rows, to which their own row is nearest; of `n` queries among `among`
-        rows.
+        Share of `n` held-out rows whose recovered row is nearest to their own true row, among `among` rows.
     labelled : (share, chance) or None
-        Share of the labelled queries to which a row of their label is nearest, and by chance; None where
-        fewer than half have labels.
+        Share of the labelled rows whose recovered row is nearest to a row of their label, and the chance
+        level; None if fewer than half have labels.
     """
 
     groups: dict[str, np.ndarray]
@@ -485,7 +483,7 @@ class Recovery:
 
 
 def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries: int = 1000) -> Recovery:
-    """The best, worst and middle rows of an inversion, `shown` of each."""
+    """The nearest true rows of the best, middle and worst rows of an inversion, `shown` rows each."""
     _, target = sides(pair, result.spec.route)
     mean = mean_row(target.vectors)
     scored = np.flatnonzero(result.scored)
@@ -523,10 +521,9 @@ def _notes(found: Inversion) -> list[str]:
     """Notes on lost directions, and on a pruned inverse that scores far below a direct map of the same
     rows.
 
-    On 13 pairs of texts, words and pictures with 50 to 600 anchors (152 cases; the limit was chosen after a
-    look at them): in each of 29 cases with the caution, ridge or whitened reached 1.4 to 2.6 times as much;
-    it appeared in none of 69 where pruned is within 15 % of these, and in all 6 where it
-    reaches less than half.
+    The limit was chosen on 13 pairs of texts, words and pictures with 50 to 600 anchors (152 cases). In each
+    of the 29 cases with the second note, ridge or whitened scored 1.4 to 2.6 times as high; it appeared in
+    none of 69 cases where pruned is within 15 % of them, and in all 6 where it reaches less than half.
     """
     spec, notes, width = found.spec, [], found.shape[1]
     pruned, left_out = spec.method == "pruned", found.kept < 0.98 * found.n_anchors
@@ -564,8 +561,8 @@ _USUAL = ("absolute", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "
 
 @dataclass(frozen=True)
 class TranslationSpec:
-    """The settings of translation and scoring: `k` and `n_queries` count rows that are not anchors (None
-    takes all); `test_ids` replace the drawn test rows of the heads."""
+    """The settings of translation and scoring. The `n_queries` queries (None: all) and their `k` neighbours
+    are rows that are not anchors; `test_ids` replace the drawn test rows of the heads."""
 
     methods: tuple[str, ...] = setting(_USUAL, choices=METHODS, distinct=True)
     k: int = setting(10, low=1)
@@ -590,7 +587,7 @@ class TranslationResult:
     scores : method → metric → array (s, s, 2)
         Score and chance level by source and target; NaN if the widths differ and the method needs them equal.
     own : s accuracies
-        Of each head on its own space, not stitched; empty without labels.
+        Accuracy of each head on its own space, without stitching; empty without labels.
     """
 
     spec: TranslationSpec
@@ -628,8 +625,8 @@ class TranslationResult:
         return pd.DataFrame(rows, columns=columns).dropna(subset="score", ignore_index=True)
 
     def wide(self, metric: str) -> pd.DataFrame:
-        """The layout of the paper's Table 1: a row per pair, a column per method, and the mean chance
-        level."""
+        """The scores in the layout of the paper's Table 1: a row per pair, a column per method, and the mean
+        chance level."""
         scores = {METHODS[method]: self.scores[method][metric].reshape(-1, 2) for method in self.spec.methods}
         pairs = pd.DataFrame(list(product(self.names, repeat=2)), columns=["source", "target"])
         chance = pd.DataFrame({method: values[:, 1] for method, values in scores.items()}).mean(axis=1)
@@ -637,8 +634,8 @@ class TranslationResult:
         return pairs.assign(**columns, chance=chance)
 
     def summary(self) -> pd.DataFrame:
-        """The layout of the paper's Table 2: a row per method with the mean of each metric over pairs of
-        different spaces, and the number of pairs that it can translate."""
+        """The scores in the layout of the paper's Table 2: a row per method with the mean of each metric over
+        pairs of different spaces, and the number of pairs that it can translate."""
         others, rows = ~np.eye(len(self.names), dtype=bool), []
         for method in self.spec.methods:
             row: dict[str, Any] = {"method": METHODS[method]}
@@ -864,7 +861,7 @@ def _translations(result: TranslationResult, metric: str) -> Matrices:
 
 
 COLORS = ("error", "pivots", "labels")
-EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that pictures compare
+EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that figures can be compared
 ERROR_NAMES = ("below .05", ".05 – .1", ".1 – .2", ".2 – .3", ".3 – .4", ".4 – .5", ".5 – .7", ".7 and more")
 # Viridis without its ends, which are hard to see on a dark or a white page.
 ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74", "#70cf57", "#b0dd2f")
@@ -873,8 +870,8 @@ ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74"
 def inversion_scene(
     pair: Match, found: Inversion, color_by: str = "error", view: ViewSpec | None = None
 ) -> Scene:
-    """Original and recovered rows in the target space, both by the PCA of the originals. `color_by`
-    "pivots" and "labels" use the colours of `view`, "error" shows 1 − cosine in fixed steps.
+    """A scene of original and recovered rows in the target space, both in the PCA of the originals.
+    `color_by`: "pivots" and "labels" use the colours of `view`, "error" shows 1 − cosine in fixed steps.
 
     Raises
     ------

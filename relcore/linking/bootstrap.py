@@ -29,17 +29,17 @@ from relcore.linking.clusters import (
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import Split, row_keys
 
-_ASSIGNED_BYTES = 64 * 2**20  # of a block of distances
+_ASSIGNED_BYTES = 64 * 2**20  # size of a block of distances
 Stage = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Matching:
-    """For every source row the best `partner` (n,) by CSLS and its `similarity` (n,) float32, −4 … 4.
+    """The best `partner` (n,) of every source row by CSLS, and its `similarity` (n,) float32, −4 … 4.
 
-    CSLS is 2 cos(x, y) − r(x) − r(y), r the mean cosine to the k nearest rows of the other space. Partners of
-    the `mutual` rows (m,) choose them in turn. `crowding` is r of both sides, `best` the CSLS of every target
-    row with its own best.
+    CSLS is 2 cos(x, y) − r(x) − r(y), with r the mean cosine to the k nearest rows of the other space.
+    `mutual` (m,) are the source rows that are also the best partner of their partner. `crowding` is r of both
+    sides, `best` the largest CSLS of every target row.
     """
 
     partner: np.ndarray
@@ -68,8 +68,8 @@ def match_csls(
 ) -> Matching:
     """Match unit rows (n, d) with unit rows (m, d) by CSLS (Conneau et al. 2018, eq. 3), in blocks.
 
-    Below `keep` = 1 each cosine takes part with that probability only, which helps self-learning to leave a
-    poor start (Artetxe et al. 2018).
+    If `keep` is below 1, each cosine is kept with this probability, which helps self-learning to leave a poor
+    start (Artetxe et al. 2018).
     """
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
@@ -79,18 +79,18 @@ def match_csls(
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
     left_out = None if keep >= 1 else lambda shape: rng.random(shape, dtype=np.float32) >= keep
     partner, best, best_of_target = best_both_ways(source, target, left_out)
-    # Both sides read the same product, so equality is exact.
+    # Both directions come from the same product, so exact comparison is safe.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
-    _, first = np.unique(partner[chosen], return_index=True)  # of equal rows, which tie, the first
+    _, first = np.unique(partner[chosen], return_index=True)  # equal rows tie: keep the first
     return Matching(partner, 2 * best, np.sort(chosen[first]), crowded, 2 * best_of_target)
 
 
 # Self-learning: rotate by a few pairs, match more pairs, and repeat (Artetxe et al. 2017).
 
-MOST_ROWS = 4000  # of the first stage, and without seeds
+MOST_ROWS = 4000  # in the first stage, and without seeds
 FIRST_KEEP = 0.1
-SEED_WEIGHT = 5.0  # one known pair counts as much as five that were matched
-STALLED = 1e-3  # a gain of the mean CSLS below this is none
+SEED_WEIGHT = 5.0  # a known pair counts as much as five matched ones
+STALLED = 1e-3  # a smaller gain of the mean CSLS counts as none
 MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 
 
@@ -100,7 +100,8 @@ def first_rotation(
     """The first rotation, from the seeds, or without seeds from similarities within each space (Artetxe
     et al. 2018, § 3.2).
 
-    A row's sorted similarities to its own space do not depend on the axes, so rows with like profiles match.
+    A row's sorted similarities to its space (its profile) do not depend on the axes, so similar profiles
+    match.
     """
     if len(seeds[0]):
         return rotation_between(source[seeds[0]], target[seeds[1]]), 1.0
@@ -115,7 +116,7 @@ def first_rotation(
     return rotation_between(X[rows], Y[others]), FIRST_KEEP
 
 
-_PLACES = 1000  # of a profile; more tell no more, and take most of the time
+_PLACES = 1000  # length of a profile; longer ones gain nothing and take most of the time
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
@@ -139,12 +140,12 @@ def self_learn(
     random_state: int = 0,
     keep: float = 1.0,
 ) -> Iterator[tuple[np.ndarray, Stage, Matching]]:
-    """Rotation, stage and matching after each round of self-learning, of unit rows (n, d_source) and (m,
-    d_target); a stage ends when the mean CSLS stops rising.
+    """Rotation, stage and matching after each round of self-learning on unit rows (n, d_source), (m,
+    d_target).
 
-    Match by CSLS, keep the mutual pairs, add the weighted seeds, rotate again. Each similarity takes part
-    with the probability `keep`, doubled after a round without gain. Yields the next rotation, the stage that
-    was matched, and its matching.
+    A round matches by CSLS, keeps the mutual pairs, adds the weighted seeds, and fits the next rotation,
+    which it yields with the stage and the matching. Each similarity is kept with the probability `keep`,
+    doubled after a round without gain. A stage ends when the mean CSLS stops rising.
     """
     for number, stage in enumerate(stages):
         best = -np.inf
@@ -169,19 +170,19 @@ def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A step of `optimise_anchors`. Its numbers stay on the device until they are read, because copying
-    them takes longer than the step.
+    """A step of `optimise_anchors`. Its arrays stay on the device until they are read, because a copy takes
+    longer than the step.
 
     Attributes
     ----------
     error : float
         The mean squared error before the step.
     anchors : array (k, d_target)
-        The unit anchors after it.
+        The unit anchors after the step.
     nearest : array (k,)
-        Their nearest target rows.
+        The target row nearest to each anchor.
     returned : array (k,) of bool
-        Which of these rows the assignment gives the anchor's own source row.
+        Whether the assignment maps this row back to the anchor's source row.
     """
 
     numbers: tuple[Any, Any, Any, Any]
@@ -192,8 +193,8 @@ class Step:
     )
 
 
-STEPS = 250  # of Table 3, retrieval; stitching: 125
-LEARNING_RATE = 0.02  # of Table 3, retrieval; stitching: .05
+STEPS = 250  # Table 3, retrieval; for stitching 125
+LEARNING_RATE = 0.02  # Table 3, retrieval; for stitching .05
 
 
 def optimise_anchors(
@@ -206,16 +207,16 @@ def optimise_anchors(
     learning_rate: float = LEARNING_RATE,
     random_state: int = 0,
 ) -> Iterator[Step]:
-    """The steps of the published optimisation, which finds target anchors for the source rows `anchors`
-    (k,); the first of them have the known target rows `seeds` (s,).
+    """The steps of the published optimisation of target anchors for the source rows `anchors` (k,), the first
+    s of which have the known target rows `seeds` (s,).
 
-    Minimises equation 1 over the unit vectors Ã by Adam: the mean squared error between E(y) Ãᵀ and the
-    relative row of Π(y), over the unit rows y of `target` (m, d_target). One Sinkhorn iteration per step
-    gives every **target** row a row Π(y) of `source` (n, d_source).
+    Adam minimises equation 1 over the unit vectors Ã: the mean squared error between E(y) Ãᵀ and the relative
+    row of Π(y), over the unit rows y of `target` (m, d_target). Π(y) is a row of `source` (n, d_source),
+    which one Sinkhorn iteration per step assigns to every **target** row.
 
     The free anchors begin as random directions b and stay on the unit sphere by a trivialisation (Casado
     2019): Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v / ‖v‖.
-    The seeds stay fixed: the paper's text optimises them, too, which finds far fewer anchors.
+    The seeds stay fixed; the paper's text optimises them, too, which finds far fewer anchors.
     """
     with extra():
         import torch
@@ -243,7 +244,7 @@ def optimise_anchors(
             with torch.no_grad():
                 now = torch.cat([known, on_sphere(base, tangent)])
                 nearest = torch.argmax(now @ Y.T, dim=1)
-        nearest[: len(seeds)] = seeded  # of equal rows the seed, not its twin
+        nearest[: len(seeds)] = seeded  # the seed itself, not another row equal to it
         yield Step((loss.detach(), now, nearest, order[nearest] == own))
 
 
@@ -253,7 +254,7 @@ def on_sphere(base, tangent):
     import torch
 
     across = tangent - (tangent * base).sum(dim=1, keepdim=True) * base
-    # The root of a sum has no gradient at 0, where all begin; the smallest float under it gives the limit.
+    # The root has no gradient at 0, where all anchors begin; adding the smallest float gives the limit.
     angle = (across.square().sum(dim=1, keepdim=True) + torch.finfo(across.dtype).tiny).sqrt()
     return torch.cos(angle) * base + torch.sinc(angle / torch.pi) * across
 
@@ -263,7 +264,7 @@ def hard_limit_assignment(source, target):
     column of the limiting transport plan.
 
     One Sinkhorn iteration with ε → 0 (published: 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ Mᵢⱼ,
-    vⱼ = minᵢ (Mᵢⱼ − uᵢ): the largest of column j is where Mᵢⱼ − uᵢ is smallest. M is never held.
+    vⱼ = minᵢ (Mᵢⱼ − uᵢ), so column j is largest where Mᵢⱼ − uᵢ is smallest. M is never formed as a whole.
     """
     import torch
 
@@ -278,21 +279,21 @@ def hard_limit_assignment(source, target):
     return match
 
 
-# Can two spaces be linked? Held-out rows compared with their chance level.
+# Whether two spaces can be linked: held-out rows compared with their chance level.
 
-ABOVE_CHANCE = 0.02  # noisy rotations: below it less than a third of the matches is right
+ABOVE_CHANCE = 0.02  # with a smaller margin, less than a third of the matches of noisy rotations is right
 STANDARD_ERRORS = 4.0
 FOUND_AGAIN = 0.7
 _HELD_OUT = 0.25
-_FEWEST = 8  # rows that are no seeds: two for each of the four parts that are held out in turn
-_FOLDED_ROWS = 400  # up to this number each row is held out once; of more, a quarter is enough
-_MANY_SEEDS = 12  # from which on a fifth is held out, too
+_FEWEST = 8  # rows besides the seeds: two for each of the four held-out parts
+_FOLDED_ROWS = 400  # up to this number each row is held out once; of more, one quarter
+_MANY_SEEDS = 12  # with this number or more, a fifth of the seeds is held out, too
 _DRAWS = 2  # of each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
-    """The mean CSLS of n held-out source rows, −4 … 4, with its standard error and its chance level
-    (`null`); `again` is the share of their links that the fit repeats, 0 … 1, NaN if they have none."""
+    """The mean CSLS of n held-out source rows, −4 … 4, its standard error and chance level (`null`), and
+    `again`, the share of their links that the fit repeats, 0 … 1, NaN without links."""
 
     mean: float
     error: float
@@ -302,13 +303,13 @@ class HeldOut(NamedTuple):
 
     @property
     def above(self) -> bool:
-        """Whether it exceeds every draw of the chance level by .02 and by four standard errors, which
-        noise does once in 10,000 times."""
+        """Whether the score exceeds every draw of the chance level by .02 and by four standard errors, which
+        happens by noise once in 10,000 times."""
         return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
 
     @property
     def linked(self) -> bool:
-        """Whether it is above the chance level, and the fit repeats the links."""
+        """Whether the score is above the chance level, and the fit repeats the links."""
         return self.above and self.again >= FOUND_AGAIN
 
 
@@ -322,18 +323,18 @@ def fit_held_out(
     k: int = 10,
     random_state: int = 0,
 ) -> HeldOut:
-    """The score of a fit on held-out rows: self-learning on three quarters of the source rows and all
-    target rows, the other quarter scored.
+    """The score of held-out source rows after self-learning on three quarters of the source rows and on all
+    target rows.
 
     A rotation always fits the rows that it was fitted to, so only held-out rows are informative. The chance
     level uses rows with the same spread: half of the draws permute each principal axis, half mirror axes with
-    half of the spread or more. All unit rows; seeds and links are row numbers (2, s) and (2, l).
+    half of the spread or more. X and Y are unit rows; seeds and links are row numbers (2, s) and (2, l).
 
-    Of spaces that are only alike in outline, such as in clusters, held-out rows lie above chance, too, and
-    wrong links fit the rotation that they decided. Other rows lead to other links. So the links of held-out
-    rows have to be found again, and of 12 seeds or more a fifth that is held out, too: the mean of the two
-    shares. Measured on words and sentences: right links .98 or more, wrong ones .6 or less. Of four parts the
-    best counts, since without seeds not every start succeeds.
+    If spaces agree in outline only, such as in clusters, held-out rows are above chance, too, and wrong links
+    fit the rotation that was fitted to them. But a fit on other rows gives other links. `again` is therefore
+    the share of the held-out rows' links that the fit repeats; with 12 seeds or more, a fifth of the seeds is
+    held out, too, and `again` is the mean of both shares. On words and sentences, right links reach .98 or
+    more, wrong ones .6 or less. Without seeds some starts fail, so the best of four parts counts.
     """
     rng = np.random.default_rng((random_state, 1))
     similarities, draws, again = [], [], []
@@ -361,8 +362,8 @@ def fit_held_out(
 
 
 def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> float:
-    """The p-value of Mantel's test, 0.001 … 1: how often similarities within rows (n, d) agree as well
-    with those within permuted partners (n, e)."""
+    """The p-value of Mantel's test, 0.001 … 1: the share of permutations of the rows of Y (n, e) in which its
+    similarities agree as well with those of X (n, d)."""
     rng, apart = np.random.default_rng((random_state, 4)), np.triu_indices(len(X), 1)
     orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(999))]
     agreement = np.array([(X @ X.T)[apart] @ (Y[order] @ Y[order].T)[apart] for order in orders])
@@ -370,14 +371,14 @@ def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> 
 
 
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows (n, d) with the variance of X along each axis of `basis` (d, d), each axis permuted by
-    itself."""
+    """Unit rows (n, d) without the structure of X: its coordinates along each axis of `basis` (d, d),
+    permuted independently."""
     basis = _axes(X) if basis is None else basis
     return unit_rows(rng.permuted(X @ basis, axis=0) @ basis.T)
 
 
 def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit on and rows to score: all rows in turn, or a quarter if there are many."""
+    """Pairs of rows to fit on and rows to score: each row is scored once, or a quarter if there are many."""
     free = np.setdiff1d(np.arange(len(ids)), seeds)
     if len(free) > _FOLDED_ROWS:
         parts = [Split.draw(ids, anchors=seeds, test_fraction=_HELD_OUT, random_state=random_state).test]
@@ -402,26 +403,25 @@ def _axes(X: np.ndarray) -> np.ndarray:
     return Engine().eigh(X.T @ X)[1].astype(np.float32)
 
 
-# Which links are right? Ranked by CSLS, with the share of wrong ones estimated from rows without a partner.
+# Links ranked by CSLS, with the share of wrong ones estimated from rows without a partner.
 
 PROMISED = 0.95
 _PARTS, _CERTAIN, _FEWEST_CERTAIN = 10, 0.9, 20
-_FEWEST_UNSEEDED = 0.05  # of the rows: where none has a partner, up to .04 of the links seemed right
+_FEWEST_UNSEEDED = 0.05  # of the rows; in spaces without partners up to .04 of the links seemed right
 
 
 def rank_links(
     X: np.ndarray, Y: np.ndarray, found: Matching, seeds: np.ndarray, *, k: int = 10, random_state: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Links between unit rows X (n, d) and Y (m, e): mutual nearest rows by CSLS that are not seeds.
-    Returns their row numbers (2, l), best first, and the estimated precision of the links down to each,
-    (l,), 0 … 1.
+    """Links between unit rows X (n, d) and Y (m, e), mutual nearest rows by CSLS that are not seeds: their
+    row numbers (2, l), best first, and the estimated precision of the links down to each, (l,), 0 … 1.
 
     A link pulls the rotation towards itself, so each tenth of the rows is rotated by the links of the others,
     weighted by the square of their CSLS in `found`. A link is wrong if the row has no partner, or if another
-    row is nearer than its partner. How near other rows come is measured on links that are almost certainly
-    right: their partner is taken away, and the link that the row gets instead is wrong (`_without_partner`).
-    Certain at first are links with a higher CSLS than half of the seeds, or without seeds the best quarter;
-    then those down to a precision of .9, five times over. With fewer than 20 of them the precision is 0.
+    row is nearer than the partner. The distance of other rows is measured on links that are almost certainly
+    right: without the partner, the row gets a wrong link (`_without_partner`). At first these are the links
+    with a higher CSLS than half of the seeds, or without seeds the best quarter; then, in five rounds, the
+    links down to a precision of .9. With fewer than 20 of them the precision is 0.
     """
     rng = np.random.default_rng((random_state, 3))
     pairs, part = np.hstack([found.pairs, seeds]), rng.integers(_PARTS, size=len(X))
@@ -451,10 +451,9 @@ def rank_links(
 def _without_partner(
     source: np.ndarray, target: np.ndarray, links: np.ndarray, crowded: np.ndarray, best: np.ndarray, k: int
 ) -> np.ndarray:
-    """The CSLS (m,) of the link that each linked source row gets when its partner is removed, −inf for
-    none.
+    """The CSLS (m,) of the link that each linked source row gets when its partner is removed; −inf if none.
 
-    A link needs a CSLS that is at least the `best` (n_target,) of the other row.
+    A link needs a CSLS of at least the `best` (n_target,) of the target row.
     """
     other, csls = best_without(source[links[0]], target, links[1], crowded, k)
     return np.where(csls >= best[other], csls, -np.inf)
@@ -465,10 +464,10 @@ def _precision(
 ) -> np.ndarray:
     """The estimated precision (m,) of the links down to each, for decreasing CSLS (m,); see `rank_links`.
 
-    Let N be the CSLS of the best wrong link of a row, and T that of the right one, −inf without a partner.
-    The row's link has a CSLS up to v with the probability P(T ≤ v) P(N ≤ v). So n ∫ P(T ≤ v) dP(N ≤ v) from t
-    of n rows get a wrong link above t, and P(T ≤ v) is a quotient of two shares. The mean of both sides. As
-    none seen is not none, half a row is added to each count, and no estimate is 1.
+    Let N be the CSLS of a row's best wrong link and T that of its right link, −inf without a partner. The
+    row's link has a CSLS up to v with the probability P(T ≤ v) P(N ≤ v). So of n rows n ∫ P(T ≤ v) dP(N ≤ v),
+    integrated from t, get a wrong link above t, and P(T ≤ v) is a quotient of two observed shares. The
+    estimate is the mean of both sides. Half a row is added to each count, so that no estimate is exactly 1.
     """
     for _ in range(5):
         if certain.sum() < _FEWEST_CERTAIN:
@@ -492,8 +491,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """One round: the number of source rows; matched pairs, or the paper's anchors; mean CSLS, or the
-    paper's mean squared error; and the share of hidden anchors with their true partner, or NaN."""
+    """One round: the number of source rows; of matched pairs, or of the paper's anchors; the mean CSLS, or
+    the paper's mean squared error; and the share of hidden anchors with their true partner, or NaN."""
 
     rows: int
     pairs: int
@@ -503,7 +502,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class BootstrapResult:
-    """Parallel anchors, and the verdict on them.
+    """The result of `bootstrap_anchors`: parallel anchors, links, and a verdict.
 
     Attributes
     ----------
@@ -512,22 +511,22 @@ class BootstrapResult:
     pairs : tuple of (source id, target id)
         The seeds, then the links of all mutual nearest rows, best first.
     precision : array (n_pairs,)
-        Estimated share of right links among those down to each, see `rank_links`; 1 for seeds, 0 where the
+        Estimated share of right links among those down to each, see `rank_links`; 1 for seeds, 0 if the
         spaces are not linked.
     promised : float
-        The precision that the `kept` pairs were promised to have.
+        The requested precision of the `kept` pairs.
     held_out : float
         Mean CSLS of rows held out of a second fit, see `fit_held_out`.
     null : tuple of float
-        The same score of rows without a partner.
+        Draws of its chance level, from rows without a partner.
     verdict : "linked", "not found" or "cannot tell"
     reason : str
         The reason for the verdict, with its numbers.
     vectors : array (n_anchors, d_target), optional
         The paper's optimised anchors, unit rows, before they are replaced by the nearest target rows.
     rotation : array (d_source, d_target), optional
-        Takes unit rows of the source less its mean to those of the target. Where seeds did not lead to links
-        it is what they and the rows without a partner give, see `map_from_pairs`: linear, not orthogonal.
+        Maps centred unit rows of the source to those of the target. If the seeds did not lead to links, it is
+        the linear map of `map_from_pairs`, which is not orthogonal.
     """
 
     anchors: Pairs
@@ -571,26 +570,27 @@ def bootstrap_anchors(
     Parameters
     ----------
     seeds : pairs of (source id, target id)
-        Known pairs. None: self-learning begins from clusters (`link_clusters`), where no row needs a partner,
-        or, if these do not fit, from the similarities within each space (`first_rotation`) of the same rows.
+        Known pairs. Without any, self-learning begins from clusters (`link_clusters`), where no row needs a
+        partner; if that fails, from the similarities within each space (`first_rotation`), which need the
+        same rows on both sides.
     n_anchors : int
-        Seeds included; drawn at random among the links that are kept.
+        Number of anchors, seeds included; the others are drawn at random among the links that are kept.
     anchors : source ids, optional
-        Find the partners of these instead, mutual or not; the seeds still come first.
+        Find the partners of these rows instead, mutual or not; the seeds still come first.
     method : "self-learning" or "paper"
         "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `optimise_anchors`.
     steps, learning_rate : int, float
-        Of "paper".
+        Settings of "paper".
     k : int
         Neighbours of the CSLS.
     precision : float
-        Links are kept as long as the estimated share of right ones is this or higher, 0 … 1.
+        Keep as many links as the estimated share of right ones is at least this, 0 … 1.
     truth : source id → target id, optional
-        For `Round.found` only.
+        Used for `Round.found` only.
     after
         Called with the history after each round.
 
-    Self-learning takes the 4,000 most frequent rows first, where both spaces have counts, then all.
+    If both spaces have counts, self-learning uses the 4,000 most frequent rows first, then all.
 
     Raises
     ------
@@ -623,7 +623,7 @@ def bootstrap_anchors(
 
 
 class _Bootstrap:
-    """Two spaces as centred unit rows; `wanted` anchors are source rows, the seeds first."""
+    """The computation of `bootstrap_anchors` on two spaces as centred unit rows."""
 
     def __init__(
         self,
@@ -651,7 +651,8 @@ class _Bootstrap:
         return float((self.truth[wanted] == partner)[hidden].mean())
 
     def wanted(self, anchors: Sequence[str] | None, n_anchors: int, method: str) -> np.ndarray:
-        """The anchors to find partners of: only the seeds if the others are chosen among the matched rows."""
+        """The source rows whose partners are searched, the seeds first; only the seeds if the other anchors
+        are chosen among the matched rows."""
         seeds = self.seeds[0]
         if anchors is not None:
             rows = self.source.rows(anchors)
@@ -673,7 +674,7 @@ class _Bootstrap:
         begun, keep = self.clusters(stages[-1], history, after), 1.0
         none = np.empty((2, 0), dtype=np.int64)
         if begun is None and history and not self.refused:
-            # The verdict needs these held-out rows; at the chance level it needs nothing else.
+            # The verdict needs these held-out rows, and nothing else if they are at the chance level.
             judged = self.judge(none)
             self.refused = None if judged[2].above else judged
         if self.refused:
@@ -692,8 +693,8 @@ class _Bootstrap:
     def clusters(
         self, stage: Stage, history: list[Round], after: Callable[[Sequence[Round]], object]
     ) -> np.ndarray | None:
-        """The rotation that clusters give without seeds; None if it does not fit, and refused if there is
-        nothing else to try."""
+        """The rotation from clusters without seeds; None if it does not fit, or an error if no other method
+        can be tried."""
         rows, others = stage
         if len(self.seeds[0]) or min(map(len, stage)) < FEWEST:
             return None
@@ -733,8 +734,8 @@ class _Bootstrap:
         partners_of: np.ndarray | None,
         n_anchors: int | None,
     ) -> BootstrapResult:
-        """The anchors and the verdict on a fit that chose these pairs (2, p): the partners of given rows, or
-        as many anchors, drawn among the links that are kept, or the chosen pairs.
+        """The result of a fit that chose these pairs (2, p). Its anchors are the partners `partners_of` given
+        rows, `n_anchors` drawn among the links that are kept, or the chosen pairs.
         """
         if self.refused:
             verdict, reason, held_out = self.refused
@@ -780,18 +781,18 @@ class _Bootstrap:
         )
 
     def judge(self, links: np.ndarray) -> tuple[str, str, HeldOut]:
-        """The verdict, its reason and its evidence from held-out rows that repeat the `links`
+        """The verdict, its reason and its evidence: whether held-out rows repeat the `links`
         (`fit_held_out`).
 
-        If not, they may have much in common all the same: a control as hard as this pair, which would be
-        found, cannot be made without knowing the pairing.
+        A failure does not prove that the spaces have nothing in common: that would need a control as hard as
+        this pair, which cannot be made without the true pairing.
         """
         if self.linked:
             return self.judge_linked(self.linked)
         rows, targets = self.stages(self.seeds[0])[0]
         if len(rows) > MOST_ROWS:
             keys = row_keys(self.source.ids[rows], "judged", self.random_state)
-            keys[np.isin(rows, self.seeds[0])] = -1  # the seeds take part in any case
+            keys[np.isin(rows, self.seeds[0])] = -1  # the seeds are always included
             rows = np.sort(rows[np.argsort(keys)[:MOST_ROWS]])
         seeds = np.stack([np.searchsorted(rows, self.seeds[0]), np.searchsorted(targets, self.seeds[1])])
         X, Y = self.X[rows], self.Y[targets]
@@ -847,8 +848,8 @@ class _Bootstrap:
         return f"Not found without seeds: {scores}. Give 15–30 pairs{more}."
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
-        """The stages of self-learning: all non-zero rows; before them, in large spaces with counts, the
-        most frequent."""
+        """The stages of self-learning: all non-zero rows; in large spaces with counts, the most frequent rows
+        before."""
         alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
         spaces = self.source, self.target
         if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:

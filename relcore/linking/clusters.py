@@ -1,5 +1,5 @@
-"""Rotations between spaces without known pairs, and perhaps without shared rows, from clusters. All rows
-are unit rows of centred spaces, (n, d) and (m, e)."""
+"""Rotations between spaces without known pairs, from clusters; no row needs a partner. All rows are unit rows
+of centred spaces, (n, d) and (m, e)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from relcore.engine.engine import Engine
 from relcore.engine.matching import mean_of_nearest
 
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
-CLUSTERED_ROWS = 5000  # at most, for each clustering others
-_BEST = 0.1  # of all pairs of clusterings, by how well their centroids' similarities agree
-_TRIMMED = 10  # rounds, in which the half of these whose centroids fit the rotation better stays
+CLUSTERED_ROWS = 5000  # largest sample of rows, drawn for each clustering
+_BEST = 0.1  # share of the pairs of clusterings that is kept, by the agreement of centroid similarities
+_TRIMMED = 10  # rounds, each of which keeps the half of these pairs whose centroids fit the rotation better
 NEAREST = 50
-ROWS, TARGETS = 1000, 4000  # of a round
+ROWS, TARGETS = 1000, 4000  # per round
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """The orthogonal Procrustes rotation of paired rows, without shift or scale: (d_source, d_target),
+    """The orthogonal Procrustes rotation (d_source, d_target) of paired rows, without shift or scale, and
     zero outside their span."""
     weighted = source if weights is None else source * weights[:, None]
     left, singular_values, right = Engine().svd(Engine().product(weighted.T, target))
@@ -38,11 +38,10 @@ def orthogonal(mapping: np.ndarray) -> np.ndarray:
 def assign(
     A: np.ndarray, others: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Quadratic assignment of a symmetric A (c, c) to each B of `others` (m, c, c): the orders p (m, c) of B
-    with the largest Σ A[i, j] B[p[i], p[j]] found by repeated best swaps from random orders, and these sums
-    (m,).
+    """Quadratic assignment of a symmetric A (c, c) to each B of `others` (m, c, c): the best orders p (m, c)
+    found and their sums Σ A[i, j] B[p[i], p[j]] (m,), by repeated best swaps from random orders.
 
-    SciPy's ``quadratic_assignment(method="2opt")`` takes the first better swap, and 100 times longer.
+    SciPy's ``quadratic_assignment(method="2opt")`` makes the first improving swap and takes 100 times longer.
     """
     diagonal, B = np.arange(len(A)), np.repeat(others, restarts, axis=0)
     order = np.stack([rng.permutation(len(A)) for _ in B])
@@ -65,11 +64,11 @@ def assign(
 
 
 def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Probably parallel anchors (a, d) and (a, e), unit rows, from matched cluster centroids.
+    """Approximately parallel anchors (a, d) and (a, e), unit rows, from matched cluster centroids.
 
-    After mini-vec2vec (Dar 2025): cluster both spaces many times, and assign the centroids by their
-    similarities. There each clustering of one space meets one of the other; here each meets all, since an
-    assignment is cheap, the best pairs stay, and of these the half that agrees best with one rotation.
+    After mini-vec2vec (Dar 2025): cluster both spaces many times, and match the centroids by their
+    similarities. The paper matches each clustering with one of the other space; here each is matched with
+    all, since an assignment is cheap. The best matches are kept, then the half that fits one rotation best.
     """
     centroids = [[_centroids(rows, rng) for _ in range(CLUSTERINGS)] for rows in (X, Y)]
     kernels = [np.stack(list(map(_kernel, each))) for each in centroids]
@@ -106,11 +105,11 @@ def _kernel(centroids: np.ndarray) -> np.ndarray:
 
 
 def begin(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The rotation of each row of X onto the mean of its nearest rows of Y, by similarities to the anchors of
-    `cluster_anchors`.
+    """The rotation of X that brings each row closest to the mean of its nearest rows of Y, by similarities to
+    the anchors of `cluster_anchors`.
 
-    Clusters and similarities are those of `_flattened` rows: most of the spread of sentences is along a few
-    axes, and clusters that only these separate are matched wrongly more often.
+    Clusters and similarities use `_flattened` rows: sentences vary mostly along a few axes, and clusters that
+    differ only along these are matched wrongly more often.
     """
     flatter = [unit_rows(rows @ _flattened(rows)) for rows in (X, Y)]
     anchors = cluster_anchors(*flatter, rng)
@@ -127,8 +126,8 @@ def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarr
 def damped_rounds(
     X: np.ndarray, Y: np.ndarray, mapping: np.ndarray, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """An endless sequence of mappings (d, e). Each is the mean of the last one and of the rotation of
-    random rows onto the mean of their nearest rows; directions on which rounds disagree shrink."""
+    """An endless sequence of mappings (d, e). Each is the mean of the previous one and the rotation of random
+    rows onto the means of their nearest rows, so directions on which rounds disagree shrink."""
     while True:
         rows = X[rng.choice(len(X), min(ROWS, len(X)), replace=False)]
         targets = Y[rng.choice(len(Y), min(TARGETS, len(Y)), replace=False)]
@@ -136,13 +135,13 @@ def damped_rounds(
         yield mapping
 
 
-FEWEST = 1000  # rows of either side: 500 a half
-ENOUGH = 4000  # rows of either side, with which most pairs of models of one kind are linked, see docs/link.md
+FEWEST = 1000  # rows of either side, so 500 per half
+ENOUGH = 4000  # rows of either side that link most pairs of models of one kind, see docs/link.md
 STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 4, 20, 200, 30
 _LOOKED_AT, _STALLED = (
     10,
     0.005,
-)  # rounds between two looks at the agreement, and a gain too small to continue
+)  # rounds between two checks of the agreement, and a gain too small to continue
 MOST_ROUNDS = 2 * STARTS * FIRST_ROUNDS + HALF_ROUNDS + LAST_ROUNDS + 1
 _PROMISING = 0.15
 _DRAWS, _LEVEL, SAME = 10_000, 0.999, 0.75
@@ -152,15 +151,15 @@ _HELD_OUT = 1000
 class ClusterFit(NamedTuple):
     """A `mapping` (d, e) found without pairs, and the evidence for it.
 
-    `agreement` is the mean cosine, −1 … 1, of `held_out` rows (h, d) as two fits on disjoint halves of the
-    others map them, NaN before both are there; `chance` is what fits that share nothing but the spread along
-    their axes reach once in 1,000 times; `same` is the share, 0 … 1, of these rows whose place by the one fit
-    is nearest, of all, to their place by the other; `half` is the mapping of one half alone.
+    `agreement` is the mean cosine, −1 … 1, between the images of `held_out` rows (h, d) under two fits on
+    disjoint halves of the other rows, NaN until both exist; `chance` is the agreement that fits with only the
+    spread along their axes in common reach once in 1,000 times; `same` is the share of these rows, 0 … 1,
+    whose image under one fit is nearest to their image under the other; `half` is the mapping of one half.
 
-    Fits with random signs of the axes exceed `chance` where the signs of the few long axes agree. Of those
-    that do, on words and sentences, at most one in four also has .75 of the rows in the same place; of fits
-    to unrelated or wrongly matched spaces none had more than .12. Spaces that share 20 clusters and nothing
-    within them are not recognised: they had .83 (outline in benchmarks/link_rates.py).
+    Fits with random signs of the axes exceed `chance` if the signs of the few long axes agree. Of those that
+    do, on words and sentences, at most one in four also has a `same` of .75; of fits to unrelated or wrongly
+    matched spaces none had more than .12. Spaces that share 20 clusters and nothing within them are wrongly
+    linked: they had .83 (outline in benchmarks/link_rates.py).
     """
 
     mapping: np.ndarray
@@ -176,10 +175,9 @@ class ClusterFit(NamedTuple):
 
 
 def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterator[ClusterFit]:
-    """The fits of each half of the rows, from up to four starts, until two agree; then a fit of all
-    rows.
+    """The rounds of fits on halves of the rows, from up to four starts, until the fits of two halves agree.
 
-    Rows need no partner on the other side. Yields each round; the last has all rows where the halves agree.
+    If they agree, the last round is a fit on all rows. Rows need no partner on the other side.
     """
     rng = np.random.default_rng((random_state, 5))
     held_out, *halves_x = _split(X, rng)
@@ -222,7 +220,7 @@ def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
 def _best(
     rows: np.ndarray, firsts: list[np.ndarray], seconds: list[np.ndarray]
 ) -> tuple[float, tuple[int, int]]:
-    """The largest agreement of a fit of one half with one of the other, and their places."""
+    """The largest agreement between fits of the first and the second half, and the places of these fits."""
     cosines = np.array([[_agreement(rows, first, second) for second in seconds] for first in firsts])
     return float(cosines.max()), divmod(int(cosines.argmax()), len(seconds))
 
@@ -237,26 +235,26 @@ def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float
 
 
 def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
-    """The agreement that pairs of fits which find the axes with random signs exceed once in 1,000 times."""
+    """The agreement that two fits with the right axes but random signs exceed once in 1,000 times."""
     spread = Engine().eigh(X.T @ X)[0] / len(X)
     return float(np.quantile(rng.choice((-1.0, 1.0), (_DRAWS, len(spread))) @ spread, _LEVEL))
 
 
 PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
 PAIRED_ROUNDS, FOLD_ROUNDS, _MANY = 40, 20, 100
-_FLATTER = 0.2  # power of the covariance; .15 to .25 are as good, and .5 fails
-_RIDGE = 0.1  # of the whitening by the anchors
+_FLATTER = 0.2  # power of the covariance; .15 to .25 are equally good, .5 fails
+_RIDGE = 0.1  # λ of the whitening by the anchors
 
 
 def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state: int = 0) -> np.ndarray:
     """A linear mapping (d, e) from at least 10 known pairs (2, p) and from unpaired rows.
 
-    First the long axes of the source are shortened, which helps with any number of pairs. From the pairs
-    alone it is then the whitened relative representation, decoded on the other side. With the unpaired rows:
-    match them by their whitened relative representations, take the mean of the five best by CSLS, rotate, and
-    repeat in damped rounds, in each of which a known pair counts ten times. Held-out pairs, each once, decide
-    whether the one, the other or their sum maps (mean reciprocal rank among all rows); fewer than 100 have to
-    speak against the unpaired rows by more than a standard error.
+    First the long axes of the source are shortened, which helps with any number of pairs. There are two
+    candidates. The map from the pairs alone is the whitened relative representation, decoded in the target.
+    The map with unpaired rows matches them by their whitened relative representations, rotates each onto the
+    mean of its five best by CSLS, and repeats this in damped rounds, where a known pair counts ten times.
+    Cross-validation on the pairs chooses one of the two or their sum, by mean reciprocal rank among all rows;
+    with fewer than 100 pairs, unpaired rows are dropped only for a lead of more than a standard error.
     """
     rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
     flatter = _flattened(X)
@@ -269,7 +267,7 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
             mapped = unit_rows(X[held_out[0]] @ mapping)
             own = np.vecdot(mapped, Y[held_out[1]])
             ranks[place] += (1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1))).tolist()
-    lead = np.array(ranks) - ranks[-1]  # over the mapping with all rows
+    lead = np.array(ranks) - ranks[-1]  # compared with the mapping with all rows
     error = lead.std(axis=1) / np.sqrt(pairs.shape[1]) * (pairs.shape[1] < _MANY)
     return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int((lead.mean(axis=1) - error).argmax())]
 
@@ -309,6 +307,6 @@ def _candidates(
 
 
 def _whitened(anchors: np.ndarray) -> np.ndarray:
-    """Aᵀ (A Aᵀ + λ)^(−1/2) of unit anchors (k, d): (d, k)."""
+    """The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d)."""
     values, vectors = np.linalg.eigh(anchors @ anchors.T + _RIDGE * np.eye(len(anchors), dtype=np.float32))
     return (anchors.T @ (vectors / np.sqrt(values)) @ vectors.T).astype(np.float32)

@@ -1,4 +1,4 @@
-"""link: find the rows of two spaces that are the same thing; and files of links."""
+"""link: find the rows of two spaces that describe the same items; files of links."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 
-CONFIRMED = "confirmed"  # what a user writes as the kind of a link that was checked
+CONFIRMED = "confirmed"  # the kind that a user gives to a checked link
 NOT_KEPT = "not kept"  # the kind of links below the promised precision
 _LARGEST = 0.9999  # estimated precision in a table: rounding makes no link certain
-KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds start another run
-SCORED = ("", "seed", CONFIRMED)  # "" in a file without kinds, whose pairs the user knows
+KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds are seeds of another run
+SCORED = ("", "seed", CONFIRMED)  # "" for files without kinds, whose pairs are known
 LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 _ENDS = ("source", "target")
-_KINDS = ("kind", "found")  # of `relscope link`; of `audit`, and of earlier versions
+_KINDS = ("kind", "found")  # columns of kinds: of `relscope link`; of `audit` and of earlier versions
 _MOST_LINKS = 10_000_000
 
 
@@ -69,8 +69,8 @@ class Linked:
 
     @cached_property
     def pair(self) -> Match:
-        """The linked rows of both spaces under the ids of the source. Links count as guesses, so only the
-        known pairs are scored. Raises a SpaceError without a link."""
+        """The linked rows of both spaces under the ids of the source. Links are guesses, so only the known
+        pairs are scored. Raises a SpaceError without a link."""
         kept = self._kept()
         known = [own for own, _ in kept[: self.result.n_seeds]]
         renamed = self.target.take(self.target.rows([other for _, other in kept]))
@@ -80,9 +80,11 @@ class Linked:
 
     @cached_property
     def map(self) -> Procrustes | Affine:
-        """From rows of the source (n, d_source) to the target (n, d_target), fitted on the links that are
-        kept; where no more than the seeds are, `BootstrapResult.rotation`, which is linear if the spaces are
-        not linked. Raises a SpaceError without links and seeds.
+        """The map of source rows (n, d_source) to the target (n, d_target), fitted on the links that are
+        kept.
+
+        If only seeds are kept, it is `BootstrapResult.rotation`, which is linear if the spaces are not
+        linked. Raises a SpaceError without links and seeds.
         """
         alone = len(self.result.kept) == self.result.n_seeds
         if alone and (self.result.n_seeds or self.verdict == "linked") and self.result.rotation is not None:
@@ -113,17 +115,17 @@ def link(
     n_anchors: int | None = None,
     after: Callable[[Sequence[Round]], object] = len,
 ) -> Linked:
-    """Find the rows of two spaces that are the same thing, from a few known pairs or from none.
+    """Find the rows of two spaces that describe the same items, from a few known pairs or from none.
 
-    Only some rows need a partner, and no ids are read but those of `pairs`. What is found are guesses, each
-    with an estimated precision; the verdict says whether the spaces can be linked at all.
+    Only some rows need a partner, and only the ids in `pairs` are read. The links are guesses, each with an
+    estimated precision; the verdict says whether the spaces can be linked at all.
 
     Parameters
     ----------
     source, target : LatentSpace or array, (n, d_source) and (m, d_target)
         The ids of an array are its row numbers, as text.
     pairs : pairs of (source id, target id)
-        Known pairs: none, or three and more.
+        Known pairs: none, or at least three.
     precision, k, random_state, method, n_anchors, after
         As in `bootstrap_anchors`; by default the known pairs are the only anchors.
 
@@ -200,16 +202,16 @@ def write_links(path: Path, links: pd.DataFrame) -> None:
 
 
 def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
-    """Pairs of ids in a file without those of the kind "not kept", and the kind of each; "" for all if
-    the file has no kinds.
+    """The pairs of ids in a file except those of the kind "not kept", and the kind of each pair, "" if the
+    file has no kinds.
 
-    A .parquet, .csv or .jsonl has the columns source and target, or ids in its first two, as does a .tsv that
-    `write_links` wrote; other files have a pair per line, separated by a tab or "=".
+    A .parquet, .csv or .jsonl, or a .tsv that `write_links` wrote, has the ids in the columns source and
+    target, or in its first two; other files have one pair per line, separated by a tab or "=".
 
     Raises
     ------
     SpaceError
-        No file, no pair, a line without two sides, empty cells.
+        A missing file, no pair, a line without two ids, empty cells.
     """
     path, where = expanded(path), f"{option}: " if option else ""
     if not path.is_file():
@@ -235,7 +237,7 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
 
 
 def known_pairs(path: Path, option: str = "") -> Pairs:
-    """The known pairs in a file: of links the seeds, anchors and confirmed ones; of another file all.
+    """The known pairs in a file: seeds, anchors and confirmed links; all pairs if the file has no kinds.
     Raises as `read_links`."""
     pairs, kinds = read_links(path, option)
     known = tuple(pair for pair, kind in zip(pairs, kinds, strict=True) if kind in ("", *KNOWN))
@@ -284,7 +286,7 @@ def is_links(path: Path) -> bool:
 
 def read_pairs(text: str) -> Pairs:
     """Pairs of ids, one per line, separated by a tab or else by "="; further columns are ignored. Raises
-    SpaceError for a line without two sides.
+    SpaceError for a line without two ids.
     """
     pairs = []
     for number, line in enumerate(lines_in(text), start=1):

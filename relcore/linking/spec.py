@@ -1,4 +1,4 @@
-"""BootstrapSpec: the task of linking with pairs that are known or hidden, and its figures."""
+"""BootstrapSpec: the task of linking two spaces whose true pairs are unknown or hidden, and its figures."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 
 SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
-FEWEST_SHARED = 20  # with fewer ids in common there is nothing to hide
-PAPER_ROWS = 2000  # each step of the published method compares all with all
+FEWEST_SHARED = 20  # common ids; fewer are too few to hide pairs
+PAPER_ROWS = 2000  # limit, because each step of the published method compares all pairs of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Outcome(Reported):
     scores : form → metric → Score
         `relative_scores`; empty without a truth.
     n_shared : int
-        Rows whose partner is known.
+        Number of rows whose partner is known.
     """
 
     result: BootstrapResult
@@ -115,7 +115,7 @@ class Outcome(Reported):
         return Report(f"{self.headline} {result.reason}", tables, facts, figures=figures)
 
     def wrong(self) -> Pairs:
-        """The wrong anchors that are not seeds: source id and the id it was matched to."""
+        """The wrong anchors except seeds: source id and the id that it was matched with."""
         pairs = self.result.anchors[self.result.n_seeds :] if self.known else ()
         return tuple(pair for pair in pairs if pair[0] != pair[1])
 
@@ -128,12 +128,12 @@ def relative_scores(
     k: int = 10,
     center: bool = True,
 ) -> dict[str, dict[str, Score]]:
-    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to all
-    true anchors, to the seeds, to the found anchors, or to `BootstrapResult.vectors` ("found,
+    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to all true
+    anchors, to the seeds, to the matched anchors ("found"), or to `BootstrapResult.vectors` ("found,
     continuous").
 
-    Only shared, held-out rows count: not seeds, anchors, or matched with one; empty below k + 2. `center`
-    False reproduces the paper.
+    Scores use shared rows except seeds, anchors and rows matched with one; empty for fewer than k + 2 of
+    them. ``center=False`` reproduces the paper.
     """
     rows = target.index.get_indexer(source.index)
     own = np.flatnonzero(source.index.isin(known_ids((source, target))))
@@ -165,14 +165,14 @@ def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapRe
 
 
 _ROUND = 1.2e-8  # seconds per pair of rows
-_LARGE_ROUNDS = 3  # over all rows
+_LARGE_ROUNDS = 3  # rounds over all rows
 _STARTS = 2.1e-3  # seconds per row, of all starts from clusters
 
 
 @dataclass(frozen=True)
 class BootstrapSpec(Task[Outcome]):
-    """Method, seeds, anchors and rows. `pairs` are seeds by id; without them `n_seeds` shared ids are
-    drawn.
+    """The settings of linking: method, seeds, anchors and rows. `pairs` are seeds by id; without them
+    `n_seeds` shared ids are drawn.
 
     Examples
     --------
@@ -285,8 +285,8 @@ class BootstrapSpec(Task[Outcome]):
     def _hidden(
         self, source: LatentSpace, target: LatentSpace
     ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
-        """The shuffled target, the seeds, the source anchors whose partners are searched, and the true
-        pairs."""
+        """The shuffled target, the seeds, the source anchors whose partners are searched, and the true pairs
+        (source id → target id)."""
         shared = known_ids((source, target)).to_numpy()
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
@@ -319,7 +319,7 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 
 
 def rows_it_takes(*spaces: LatentSpace) -> str:
-    """Sentences on the number of rows that linking without a pair takes, and on what these spaces have."""
+    """Sentences on the number of rows that linking without pairs needs, and on those of these spaces."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
     told = f"That takes about {ENOUGH:,} rows of each space and models of the same kind; these have {rows}."
     if min(map(len, spaces)) >= ENOUGH:
@@ -329,7 +329,7 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapRounds(Recipe):
-    """A figure of matched rows and hidden anchors by round; for the published method of its error."""
+    """A figure of matched rows and hidden anchors by round, or of the published method's error."""
 
     figure: ClassVar[str] = "bootstrap"
 

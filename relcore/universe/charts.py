@@ -31,8 +31,8 @@ CHARTS = {
     "performance": Named("Performance", help="whether a space that agrees with the others performs well"),
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
-_FEWEST = 3  # points of a map
-_TELLING = 8  # spaces of a rank correlation
+_FEWEST = 3  # fewest points of a map
+_TELLING = 8  # fewest spaces for a rank correlation
 _MOST_DRAWN = 700
 _OF_ALL = "Mean of all"
 
@@ -61,7 +61,8 @@ class UniverseChart(Recipe):
     def draw(
         self, result: Universe | None = None, spaces: Mapping[str, LatentSpace] | None = None
     ) -> Exportable:
-        """`spaces` are those that the rows are drawn of, by name in the universe; by default all."""
+        """The figure; `spaces` are those whose rows are drawn, by their names in the universe; default:
+        all."""
         universe, rows = result, self.chart == "rows"
         if universe is None or (rows and spaces is None):
             loaded = load_all(self.spaces, self.digests, self.figure)
@@ -98,7 +99,8 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def map_of_spaces(universe: Universe) -> Diagram:
-    """Classical multidimensional scaling (Torgerson 1952) of 1 − accuracy in two dimensions."""
+    """A map of the spaces: classical multidimensional scaling (Torgerson 1952) of 1 − accuracy to two
+    dimensions."""
     names, alike = _alike(universe)
     squares = distances(alike) ** 2
     around = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
@@ -113,7 +115,7 @@ def map_of_spaces(universe: Universe) -> Diagram:
 
 
 def tree_of_spaces(universe: Universe) -> Diagram:
-    """A dendrogram: average linkage of 1 − accuracy."""
+    """A dendrogram of the spaces by average linkage of 1 − accuracy."""
     from scipy.cluster.hierarchy import dendrogram
 
     names, alike = _alike(universe)
@@ -130,7 +132,7 @@ def tree_of_spaces(universe: Universe) -> Diagram:
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:
-    """The share of held-out rows of each space (row) that match in each other space (column)."""
+    """A matrix of the share of held-out rows of each space (row) that match in each other space (column)."""
     names, accuracy, n = short_names(universe.names)[0], universe.accuracy, len(universe.members)
 
     def text(i: int, j: int) -> str:
@@ -153,7 +155,7 @@ def accuracy_matrix(universe: Universe) -> Matrices:
 
 
 def performance_chart(universe: Universe) -> Lines:
-    """The agreement of each space with the others, against the accuracy of a head on it."""
+    """A chart of each space's agreement with the others against the accuracy of a head on it."""
     names = short_names(universe.names)[0]
     known = [member for member in universe.members if member.performance is not None]
     lines = [
@@ -181,8 +183,8 @@ _DRAW = {
 
 
 def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> MovingPoints:
-    """The rows that all these spaces share, on the first two principal axes of the consensus, which is
-    the first map."""
+    """Maps of the rows that all these spaces share, on the first two principal axes of the consensus, which
+    is the first map."""
     ids = pd.Index(np.concatenate([universe.ids, universe.test_ids]))
     kept = np.ones(len(ids), bool)
     for space in spaces.values():
@@ -216,8 +218,8 @@ def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> Moving
 def _drawn(
     ids: pd.Index, kept: np.ndarray, spaces: Sequence[LatentSpace]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Which ids are drawn, the group of each, and the groups' names, as in a map of the first space with
-    labels."""
+    """The places of the ids to draw, the group of each, and the names of the groups, as in a map of the first
+    space with labels."""
     if not spaces:
         some = np.sort(np.random.default_rng(0).permutation(len(ids))[:_MOST_DRAWN])
         return some, np.full(len(some), -1), ()

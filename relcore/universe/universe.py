@@ -1,8 +1,8 @@
-"""N spaces in one: generalised Procrustes, an orthogonal map for each space, and the universe file.
+"""A universe: generalised Procrustes maps N spaces into a common space, each by an orthogonal map; its file.
 
-Pairwise Procrustes needs N (N − 1) maps, and a row that is translated from A to B to C ends elsewhere than
-one that is translated from A to C. Here each space has one map into a common space, from which every
-translation follows (Gower 1975; Ten Berge 1977; Achara et al. 2026, arXiv 2602.06205).
+Pairwise Procrustes needs N (N − 1) maps, and translating A → B → C gives another row than A → C. Here each
+space has one map into a common space, from which every translation follows (Gower 1975; Ten Berge 1977;
+Achara et al. 2026, arXiv 2602.06205).
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"
-FEWEST_ROWS = 20  # of which a fifth is held out
+FEWEST_ROWS = 20  # a fifth of the rows is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
-MOST_LABELLED = 3000  # of a head
-MOST_KEPT = 5000  # rows of the consensus in a file, to which a space is added later
+MOST_LABELLED = 3000  # rows for a head
+MOST_KEPT = 5000  # rows of the consensus in a file, from which a space can be added later
 NEAREST = 10
 _TESTED = 0.2
-_SETTLED = 1e-5  # relative gain of a round; further ones moved held-out accuracy by .001 at most
+_SETTLED = 1e-5  # relative gain of the last round; further rounds moved held-out accuracy by at most .001
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
 _RIDGES = (100.0, 10.0, 1.0, 0.1)
-_LEAST_GAIN = 0.002  # of the accuracy, or a correction is noise
+_LEAST_GAIN = 0.002  # of accuracy; a correction with less is noise
 
 Grid = tuple[tuple[Score | None, ...], ...]
 
@@ -68,22 +68,22 @@ class Placed:
     Attributes
     ----------
     name, digest : str
-        Of the space.
+        Name and digest of the space.
     matrix : array (d, D) float32
-        With orthonormal rows.
+        The map, with orthonormal rows.
     mean : array (d,) float32
     scale : float
         Root mean square length of the centred rows.
     n : int
-        Rows that the map is fitted on.
+        Number of rows that the map is fitted on.
     score : Score
-        Held-out rows matched with their mean place in the other spaces: MRR, with `top1`.
+        MRR, with `top1`, of held-out rows matched with their mean place in the other spaces.
     performance : float or None
-        Held-out accuracy of a head on this space alone, where its rows have labels.
+        Held-out accuracy of a head on this space alone, if its rows have labels.
     correction : array (D, D) float32, or (0, 0) for none
         Moves the places of this space towards the others'.
     added : bool
-        Fitted after the others, which did not change.
+        Whether the space was added after the fit, which left the others as they were.
     """
 
     name: str
@@ -118,23 +118,21 @@ class Universe(Reported):
     ----------
     members : tuple of Placed
     unit : bool
-        Rows are brought to length 1 before they are centred.
+        Whether rows are scaled to length 1 before they are centred.
     ids, consensus : arrays (m,), (m, D)
-        Rows that the maps are fitted on, at most 5,000 of them, and their mean place: what a space is added
-        by.
+        At most 5,000 of the rows that the maps are fitted on, and their mean place, for spaces added later.
     test_ids, test_consensus : arrays (t,), (t, D)
-        The same of held-out rows, at most 1,000.
+        The same for at most 1,000 held-out rows.
     scores : N × N of Score or None
-        Held-out rows of a space (row) matched in another (column): MRR, k = 10, with `top1`.
-        None where two spaces share fewer than 20 held-out rows, and for spaces that were added.
+        MRR, k = 10, with `top1`, of held-out rows of a space (row) matched in another (column).
+        None if two spaces share fewer than 20 held-out rows, and for spaces that were added.
     best_chance : ChanceLevel or None
-        Of the largest `top1` of all pairs if the rows of each pair were paired at random.
+        The chance level of the largest `top1` of all pairs.
     ridge : float
         Strength of the penalty of the corrections; 0 without any.
     gain : float
-        Mean `top1` that a correction added on rows of which neither map nor correction was fitted; a
-        correction without a gain there is left out, so that it is a little optimistic. NaN where none was
-        asked for.
+        Gain of the mean `top1` by a correction, on rows to which neither map nor correction was fitted. A
+        correction without a gain is left out, so this is a little optimistic. NaN if none was requested.
 
     Examples
     --------
@@ -173,7 +171,7 @@ class Universe(Reported):
         rounds: int = 30,
         random_state: int = 0,
     ) -> Self:
-        """The universe of two spaces or more, paired by id, rows without ids by row.
+        """The universe of two or more spaces, paired by id; rows without ids are paired by number.
 
         Parameters
         ----------
@@ -230,7 +228,7 @@ class Universe(Reported):
         return f"{text}."
 
     def report(self, **figures: Any) -> Report:
-        """The spaces, and how many held-out rows of each are matched in the others."""
+        """A report of the spaces and the share of held-out rows of each that is matched in the others."""
         best = self.best_chance
         facts = {"spaces": self.names, "dimension": self.dimension, "ridge": self.ridge, "gain": self.gain}
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
@@ -254,14 +252,14 @@ class Universe(Reported):
 
     @property
     def accuracy(self) -> np.ndarray:
-        """The share of held-out rows of a space (row) whose nearest row in another (column) is their own,
+        """The share of held-out rows of a space (row) whose nearest row in another (column) is their partner,
         (N, N); NaN for pairs without a score."""
         return np.array(
             [[np.nan if score is None else score.top1 for score in row] for row in self.scores], dtype=float
         )
 
     def member(self, name: str) -> Placed:
-        """Raises SpaceError for an unknown name."""
+        """The space of this name in the universe; a SpaceError for an unknown name."""
         found = next((member for member in self.members if member.name == name), None)
         if found is None:
             raise SpaceError(f"space: expected one of {quote(self.names)}, got {name!r:.80}")
@@ -281,8 +279,8 @@ class Universe(Reported):
     def translate(self, X: np.ndarray, source: str, target: str) -> np.ndarray:
         """Rows of one space in another, (n, d_source) → (n, d_target) float32; errors as in `map`.
 
-        A cycle A → B → A returns the row where B is not narrower than A, without corrections and `unit`: with
-        it, a translated row is brought to length 1 before the next step.
+        The cycle A → B → A returns the same row if B is at least as wide as A and there are no corrections
+        and no `unit`, which scales a translated row to length 1 before the next step.
         """
         return self.member(target).back(self.map(X, source))
 
@@ -292,7 +290,7 @@ class Universe(Reported):
         Raises
         ------
         SpaceError
-            Fewer than 20 rows of `ids` and of `test_ids` together, more dimensions than the universe has.
+            Fewer than 20 rows in `ids` and `test_ids` together, or more dimensions than the universe has.
         """
         if space.dimension > self.dimension:
             raise SpaceError(
@@ -330,7 +328,7 @@ class Universe(Reported):
         return replace(self, members=(*self.members, replace(made, score=score)), scores=scores)
 
     def __post_init__(self) -> None:
-        """Raise a SpaceError unless the arrays fit each other: they may come from a file."""
+        """Raise a SpaceError unless the shapes of the arrays, which may come from a file, fit each other."""
         n, wide = len(self.members), self.consensus.shape[-1] if self.consensus.ndim == 2 else 0
         shapes = [
             (self.consensus, (len(self.ids), wide)),
@@ -383,7 +381,7 @@ class Universe(Reported):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote; SpaceError for another file, a damaged one, a later version."""
+        """Read a file that `save` wrote; SpaceError for another, a damaged or a later one."""
         path = regular_file(expanded(path))
         if (size := path.stat().st_size) > _MOST_BYTES:
             raise SpaceError(
@@ -416,7 +414,7 @@ class Universe(Reported):
 
 @dataclass(frozen=True)
 class UniverseSpec(Task[Universe]):
-    """The task that brings spaces into one common space, by one orthogonal map each.
+    """The task that maps spaces into a common space, each by an orthogonal map.
 
     Examples
     --------
@@ -456,8 +454,8 @@ class UniverseSpec(Task[Universe]):
         Raises
         ------
         SpaceError
-            Fewer than two spaces, or more than 100; too few rows that two of them share; a space that no
-            shared row links to the others.
+            Fewer than two spaces, or more than 100; too few shared rows; a space that shares no row with the
+            others.
         """
         if not 2 <= len(spaces) <= MOST_SPACES:
             raise SpaceError(f"spaces: expected 2 to {MOST_SPACES}, got {len(spaces)}")
@@ -477,7 +475,7 @@ class UniverseSpec(Task[Universe]):
         )
         present, held = rows[:, train] >= 0, rows[:, test] >= 0
         report(1, 4, "rotating")
-        with one_thread_products():  # two threads take longer for matrices as small as the products
+        with one_thread_products():  # the matrices are so small that two threads take longer than one
             rotations = _rotations(fitted, present, self.rounds, [space.name for space in spaces])
         places, asked = (
             [X @ rotation for X, rotation in zip(rows_of, rotations, strict=True)]
@@ -519,8 +517,8 @@ class UniverseSpec(Task[Universe]):
     def _split(
         self, spaces: Sequence[LatentSpace], ids: np.ndarray, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The rows to fit on and the held-out ones, ascending, drawn by the keys of their ids, so that
-        another space moves no row between them."""
+        """The rows to fit on and the held-out rows, ascending, drawn by hashes of their ids, so that adding a
+        space moves no row from one to the other."""
         tested = row_keys(ids, "test", self.random_state) < _TESTED
         scored = np.ones(len(ids), bool)
         for space, own in zip(spaces, rows, strict=True):
@@ -541,8 +539,8 @@ class UniverseSpec(Task[Universe]):
 
 
 def _paired(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
-    """The ids (n,) of at least two spaces, and the row of each id in each space (N, n); −1 if missing or
-    zero."""
+    """The ids (n,) that at least two spaces share, and the row of each id in each space (N, n), −1 if missing
+    or zero."""
     index = spaces[0].index
     for space in spaces[1:]:
         if not index.equals(space.index):
@@ -555,14 +553,14 @@ def _paired(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _known(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a space among these ids, and the places of those."""
+    """The rows of a space whose ids are among these, and their `places`."""
     rows = space.index.get_indexer(pd.Index(ids))
     rows[np.isin(rows, space.zero_rows)] = -1
     return rows[rows >= 0], places[rows >= 0]
 
 
 def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
-    """The mean (d,) and the root mean square distance from it."""
+    """The mean row (d,), and the root mean square distance of the rows from it."""
     if not len(X):
         raise NoCommonId(f"{name}: expected rows that another space has, got none; leave this space out")
     X = unit_rows(X) if unit else np.asarray(X, dtype=np.float32)
@@ -582,7 +580,7 @@ def _centred(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.nd
 
 
 def _aligned(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
-    """Centred rows (n, d); zero where the space lacks one."""
+    """Centred rows (n, d), zero for rows that the space lacks."""
     rows = np.zeros((len(own), space.dimension), np.float32)
     rows[own >= 0] = _centred(space.vectors[own[own >= 0]], mean, scale, unit)
     return rows
@@ -591,11 +589,11 @@ def _aligned(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float
 def _rotations(
     fitted: Sequence[np.ndarray], present: np.ndarray, rounds: int, names: Sequence[str]
 ) -> list[np.ndarray]:
-    """Maps Rᵢ (dᵢ, D) with orthonormal rows that maximise Σ_{i<j} tr Rᵢᵀ Cᵢⱼ Rⱼ, Cᵢⱼ = Xᵢᵀ diag(1/m) Xⱼ, m
-    the number of spaces that have a row: the mean of each row's places is then nearest to all of them.
+    """Maps Rᵢ (dᵢ, D) with orthonormal rows that maximise Σ_{i<j} tr Rᵢᵀ Cᵢⱼ Rⱼ with Cᵢⱼ = Xᵢᵀ diag(1/m) Xⱼ,
+    where m is the number of spaces that have a row. This minimises the distances from the mean places.
 
-    One map after the other is the best one given the rest, so that the sum never falls (Ten Berge 1977). They
-    start from the widest space; then comes the one whose rows say most about those that are there already.
+    Each map in turn is set to the best one given the others, so the sum never falls (Ten Berge 1977). The
+    first is that of the widest space; each next space is the one most correlated with those before.
     """
     n, weights = len(fitted), (1 / np.maximum(present.sum(axis=0), 1)).astype(np.float32)[:, None]
     products: dict[tuple[int, int], np.ndarray] = {}
@@ -651,7 +649,7 @@ def _mean_place(
 
 
 def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
-    """The mean reciprocal rank, and `top1`, of rows (n, D) whose partners are searched by cosine among n
+    """The mean reciprocal rank, with `top1`, of rows (n, D) whose partners are searched by cosine among n
     rows."""
     return _retrieval(unit_rows(source), unit_rows(target))[0]
 
@@ -659,8 +657,8 @@ def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
 def _retrieval(
     source: np.ndarray, target: np.ndarray, own: np.ndarray | None = None
 ) -> tuple[Score, np.ndarray]:
-    """`retrieval` of unit rows, and the nearest row of each, (n,). `own` are the target's neighbours, if
-    known."""
+    """The score of `retrieval` for unit rows, and the nearest row of each, (n,). `own` are the neighbour
+    lists within the target, if known."""
     k, every = min(NEAREST, len(source)), np.arange(len(source))
     own = nearest(target, target, k).rows if own is None else own
     lists = {"own": own, "forward": nearest(source, target, k).rows}
@@ -677,8 +675,8 @@ def consistency(universe: Universe) -> np.ndarray:
 
 
 def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, ChanceLevel | None]:
-    """The scores of all ordered pairs, and the chance level of the largest `top1`, by permutations that
-    all pairs share."""
+    """The scores of all ordered pairs, and the chance level of the largest `top1`, from permutations shared
+    by all pairs."""
     n, units = len(places), [unit_rows(rows) for rows in places]
     scores: list[list[Score | None]] = [[None] * n for _ in range(n)]
     rng = np.random.default_rng(0)
@@ -731,11 +729,10 @@ def _corrected(
     ids: np.ndarray,
     random_state: int,
 ) -> tuple[float, float, list[np.ndarray]]:
-    """The penalty, what it adds to the mean `top1` of held-out rows, and a matrix (D, D) of each space: ridge
-    regression from its places to the mean of the others', pulled towards the identity.
+    """The penalty, its gain in mean `top1` of held-out rows, and the correction (D, D) of each space: a ridge
+    regression from its places to the mean of the others', shrunk towards the identity.
 
-    A fifth of the rows that the maps are fitted on chooses the penalty; 0 and no matrices where none helps
-    these rows.
+    The penalty is chosen on a fifth of the rows that the maps are fitted on; 0 and no matrices if none helps.
     """
     chooses = row_keys(ids, "correction", random_state) < _TESTED
     none = [np.empty((0, 0), np.float32)] * len(places)
