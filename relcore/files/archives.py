@@ -1,7 +1,7 @@
 """Pictures of a .zip file, unpacked into a folder: the confined process reads the archive and writes nothing.
 
-Every name and size is checked on both sides: names stay below the folder, and what unpacks to more than the
-limits ends the reading, whatever the archive's list says.
+Every name and size is checked on both sides: names stay below the folder, and reading stops at the size
+limits, whatever the archive's directory claims.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LIBRARIES = ("zipfile", "zlib", "bz2", "lzma", "encodings.cp437")
 
 
 def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
-    """Write the files with these suffixes below an empty folder; a folder that holds all others is left out.
+    """Write the files with these suffixes below an empty folder, without a folder that contains all of them.
 
     Raises
     ------
     SpaceError
-        No zip file, a damaged or encrypted one, names that lead out of the folder, occur twice or are also
-        folders, no such file, more than `MOST_FILES` files, 64 MB in one, or `MOST_BYTES` in all.
+        Not a zip file, or a damaged or encrypted one; names that lead out of the folder, occur twice or are
+        also folders; no such file; more than `MOST_FILES` files, 64 MB in one, or `MOST_BYTES` in all.
     """
     seen: set[str] = set()
     folders: set[str] = set()
@@ -97,7 +97,8 @@ def _is_wanted(place: PurePosixPath, suffixes: Sequence[str]) -> bool:
 
 
 def _checked(name: str, path: Path, suffixes: Sequence[str]) -> PurePosixPath:
-    """The relative path of a member; it is refused where it could lead out, or is no plain name."""
+    """The relative path of a member; a SpaceError if it could lead out of the folder or is not a plain
+    name."""
     parts = name.replace("\\", "/").split("/")
     plain = all(
         part.strip(". ") and part.isprintable() and ":" not in part and len(part.encode()) <= _LONGEST_PART

@@ -29,11 +29,11 @@ from relcore.files.formats import (
 
 _TEXTS = ("ids", "labels", "counts")
 _PACKED, _FREE_WIDTH, _WIDE = ("_utf8", "_ends"), 1 << 26, 8
-_LONGEST_HEADER = 10_000  # of NumPy's
+_LONGEST_HEADER = 10_000  # bytes of a .npy header
 
 
 def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, Fortran order and dtype of the .npy at a stream's position, which is then at the numbers."""
+    """Shape, Fortran order and dtype of the .npy at the stream's position; moves it to the first number."""
     version = np.lib.format.read_magic(stream)
     length, at = {1: 2, 2: 4, 3: 4}[version[0]], stream.tell()
     if int.from_bytes(stream.read(length), "little") > _LONGEST_HEADER:
@@ -59,7 +59,7 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
         shape, fortran, dtype = npy_header(stream, what)
     except SpaceError:
         raise
-    except Exception as error:  # Python literals fail in many forms
+    except Exception as error:  # parsing a Python literal can raise many kinds
         raise SpaceError(
             f"{what}: expected an array written by numpy.save, got one that cannot be read ({error!s:.150});"
             " copy it again"
@@ -77,7 +77,7 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
 
 
 class Npy(Format):
-    """A matrix (n, d)."""
+    """Files .npy of one matrix (n, d)."""
 
     has_regions = True
 
@@ -95,7 +95,7 @@ class Npy(Format):
                 )
             (n, d), by_columns = (request.rows(path, *shape), shape[1]), fortran and 1 not in shape
             whole = np.memmap(stream, dtype, "r", stream.tell(), shape, "F") if by_columns else None
-            for rows in in_blocks(n, d * dtype.itemsize):  # no map: a file that is cut would end the process
+            for rows in in_blocks(n, d * dtype.itemsize):  # not mapped: truncating the file would kill us
                 m = rows.stop - rows.start
                 block = whole[rows] if by_columns else np.fromfile(stream, dtype, m * d).reshape(m, d)
                 yield float32(block, path.name)
@@ -112,9 +112,9 @@ class Npy(Format):
 
 
 class Npz(Format):
-    """Array `matrix`, else `vectors`, else the only matrix; `ids`, `labels` and `counts` if present.
+    """Files .npz: the array `matrix`, else `vectors`, else the only matrix; `ids`, `labels`, `counts` if any.
 
-    Texts are an array of strings, or `ids_utf8`, the bytes of all, with `ids_ends`, where each text ends.
+    Texts are an array of strings, or their joined bytes `ids_utf8` with the end of each text, `ids_ends`.
     """
 
     several_matrices = True
@@ -153,7 +153,7 @@ class Npz(Format):
                 for some in in_blocks(n, d * dtype.itemsize):
                     content = stream.read((some.stop - some.start) * d * dtype.itemsize)
                     yield float32(np.frombuffer(content, dtype).reshape(-1, d), what)
-                if n == rows:  # the end of the member checks its checksum
+                if n == rows:  # reading to the end of the member verifies its checksum
                     stream.read()
             return texts
 
@@ -182,8 +182,8 @@ class Npz(Format):
 
 
 def packed_texts(name: str, column: Sequence[str]) -> dict[str, np.ndarray]:
-    """Arrays of an .npz that hold texts: one of fixed width, or their UTF-8 and where each text ends, where
-    that width takes far more memory, or would lose a zero byte at the end of a text.
+    """The arrays of an .npz for a column of texts: one of fixed width, or UTF-8 bytes and the end of each
+    text if a fixed width would take far more memory or lose a zero byte at the end of a text.
     """
     texts = list(map(str.encode, column))
     size, content = 4 * len(column) * max(map(len, column)), b"".join(texts)
@@ -202,7 +202,8 @@ def check_length(path: Path, name: str, shape: tuple[int, ...], n: int) -> None:
 
 
 class Safetensors(Format):
-    """Tensor `matrix`, else `vectors`, a model's token embeddings, or the only matrix.
+    """Files .safetensors: the tensor `matrix`, else `vectors`, a model's token embeddings, or the only
+    matrix.
 
     `ids` and `labels` are lines of UTF-8 text, in uint8 tensors or in the metadata; `counts` are integers.
     """
@@ -263,8 +264,8 @@ class Safetensors(Format):
 
 
 class Torch(Format):
-    """A tensor (n, d) of torch.save, or of a dict: `matrix`, else `vectors`, else the only one; `ids` and
-    `labels` are lists. Only tensors and plain values are allowed.
+    """Files of torch.save: a tensor (n, d), or a dict with the tensor `matrix`, else `vectors`, else the only
+    one, and lists `ids` and `labels`. Only tensors and plain values are allowed.
     """
 
     libraries = ("torch",)
@@ -320,7 +321,7 @@ class Torch(Format):
 
 
 class Faiss(Format):
-    """Whole vectors of a faiss index: Flat, IDMap (with its ids), HNSWFlat, IVFFlat."""
+    """Files of faiss indexes that store whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat."""
 
     libraries = ("faiss",)
 
@@ -340,7 +341,7 @@ class Faiss(Format):
 
 
 def open_faiss(path: Path) -> Any:
-    """The index of whole vectors in a file."""
+    """The faiss index in a file; a SpaceError if it does not store whole vectors."""
     import faiss
 
     with path.open("rb") as stream:
@@ -380,7 +381,7 @@ def faiss_ids(path: Path, index: Any) -> np.ndarray | None:
 
 
 def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
-    """The vectors of these rows; `ids` as of `faiss_ids`."""
+    """The vectors of these rows; `ids` are those of `faiss_ids`."""
     import faiss
 
     if isinstance(index, faiss.IndexIVF):
@@ -390,8 +391,8 @@ def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
 
 
 class H5ad(Format):
-    """One matrix of an AnnData file: obsm's X_pca, else the only one of obsm, else X. Ids are the names in
-    obs, labels its column "label" or "cell_type", unless columns of obs are chosen.
+    """AnnData files: the matrix X_pca of obsm, else the only one of obsm, else X. Ids are the names in obs,
+    labels its column "label" or "cell_type", unless other columns of obs are chosen.
     """
 
     libraries = ("h5py", "scipy.sparse")
@@ -421,7 +422,7 @@ class H5ad(Format):
         return Description(shapes, usual if usual in shapes else None)
 
     def _node(self, file: Any, name: str) -> Any:
-        # Only data of the file itself: a link could lead to a file that the user may not read.
+        # Links are refused: one could lead to another file, which the user may not read.
         import h5py
 
         node = file

@@ -1,8 +1,8 @@
 """Roles of the columns of a table: dimensions, ids, labels, counts, texts, pictures, left out.
 
-Columns named `id`, `label`, `count` or their plurals are taken as such; `word` or `token` are ids if there is
-no `id`. A first column without a name is an index. Else the only column of text holds the ids. A column that
-this leaves open is *unclear*: it has to be chosen, mended or left out. In a table of metadata it is left out.
+Columns named `id`, `label`, `count` or their plurals have these roles; `word` or `token` are ids if there is
+no `id`. A first column without a name is an index. Otherwise the only column of text holds the ids. Any other
+column is *unclear*: the user has to choose its role, mend it or leave it out. In metadata it is left out.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _TEXTS = (
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """What a column holds.
+    """The kind of values in a column.
 
-    "flags" are booleans, "mixed" is numbers among text or the reverse, "other" can be no number. `note` and
-    `where` say what was expected and came in a mixed column, and its row. `whole`: all numbers are whole, or
-    all texts are whole numbers.
+    "flags" are booleans, "mixed" is numbers among text or the reverse, "other" cannot be numbers. For a mixed
+    column `note` says what was expected and what came, `where` in which row. `whole`: all numbers, or all
+    texts, are whole numbers.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ColumnValues:
 
 @dataclass(frozen=True)
 class Choices:
-    """What a user chose; the rest is found by name or kind."""
+    """The columns that a user chose; other roles follow from names and kinds."""
 
     id_column: str | None = None
     label_column: str | None = None
@@ -78,7 +78,8 @@ NO_CHOICES = Choices()
 
 @dataclass(frozen=True)
 class Column:
-    """One column, its role and the reason; of an unclear one, what was expected and came, and where."""
+    """One column with its role and the reason; for an unclear one, what was expected, what came, and
+    where."""
 
     name: str
     role: Role
@@ -111,12 +112,12 @@ class Columns:
 
     @property
     def dimension(self) -> int | None:
-        """The number of dimensions; None if a column of vectors has to be read to know it."""
+        """The number of dimensions; None if only reading the column of vectors can tell it."""
         places = self.places("dimension")
         return self.width if any(self.columns[place].reason == VECTORS for place in places) else len(places)
 
     def notes(self) -> dict[str, list[str]]:
-        """What a reader of the vectors should know, as the column "note" of `Format.blocks`."""
+        """The notes on the file for people, as the column "note" of `Format.blocks`."""
         outside = [column for column in self.columns if column.reason.startswith(OUTSIDE)]
         found = [self.note] * bool(self.note)
         if outside:
@@ -125,7 +126,7 @@ class Columns:
         return {"note": found} if found else {}
 
     def check(self, name: str) -> None:
-        """Raise a SpaceError for an unclear column, or without dimensions."""
+        """Raise a SpaceError for an unclear column, or if there are no dimensions."""
         unclear = [self.columns[place] for place in self.places("unclear")]
         for column in unclear:
             if column.reason != TEXT_OR:
@@ -145,7 +146,7 @@ class Columns:
 def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOICES) -> Columns:
     """The role of each column of the file `name`, a table of vectors.
 
-    Raises SpaceError for repeated names, choices that are no columns, two columns for one role.
+    Raises SpaceError for repeated names, chosen columns that do not exist, two columns for one role.
     """
     names = [column.name for column in values]
     _check_names(name, values)
@@ -168,7 +169,7 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
         columns[index] = _index(values[index], has_ids, any(item.reason == TEXT_OR for item in others))
         has_ids = has_ids or columns[index].role == "ids"
     if run := _numbered_run(columns):
-        # A year or a price beside v0 … v95 would rule every distance.
+        # A year or a price beside v0 … v95 would dominate every distance.
         reason = f"{OUTSIDE}{names[run[0]]} … {names[run[-1]]}"
         for place in {i for i, column in enumerate(columns) if column.role == "dimension"} - {*run}:
             columns[place] = Column(names[place], "left out", reason)
@@ -255,7 +256,7 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
 
 
 def _numbered_run(columns: Sequence[Column]) -> list[int]:
-    """The places of the largest series of dimensions such as v0 … v95; [] where there is none, or a tie."""
+    """The places of the longest numbered series such as v0 … v95; [] if there is none, or a tie."""
     runs: dict[str, list[int]] = defaultdict(list)
     for place, column in enumerate(columns):
         if column.role == "dimension" and column.name[-1:].isdigit():
@@ -283,7 +284,7 @@ _LABEL_NAMES = (
     *("language", "lang", "cluster", "group", "type"),
 )
 _PICTURE = re.compile(r".+\.(png|jpe?g|webp|gif|bmp|tiff?)", re.IGNORECASE)
-_LONG = 25  # characters of a text that is more than a name
+_LONG = 25  # characters; a longer text is more than a name
 _MOST_CLASSES = 50
 
 
@@ -358,7 +359,7 @@ def assign_metadata(
 # Overviews for the pages and the command line
 
 _ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
-_FEW = 4  # more neighbours of one kind share a line
+_FEW = 4  # more adjacent columns of one role share a line
 
 
 def overview(table: Columns) -> list[tuple[str, str, str]]:
@@ -383,7 +384,7 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
 
 
 def what_loads(n: int | None, dimension: int | None, limit: int | None = None) -> str:
-    """``"12 rows × 4 dimensions"``, as far as known."""
+    """The size of a space in words, ``"12 rows × 4 dimensions"``, as far as known."""
     n = n if n is None or limit is None else min(n, limit)
     sizes = ((n, "row"), (dimension, "dimension"))
     return " × ".join(f"{size:,} {what}{'s' * (size != 1)}" for size, what in sizes if size is not None)

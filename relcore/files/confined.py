@@ -1,4 +1,4 @@
-"""Parse untrusted files in a process of their own, see `relcore.files.confined_process`.
+"""Parse untrusted files in a confined process, see `relcore.files.confined_process`.
 
 The app and the commands set RELSCOPE_CONFINED=1; without it the same functions read files in place.
 """
@@ -34,13 +34,13 @@ from relcore.files.confined_process import (
 )
 
 _LONGEST = 1 << 34
-_SECONDS = 900  # without an answer
+_SECONDS = 900  # limit of time without an answer
 _lock = threading.RLock()
 _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
 
 def wanted(*paths: Path) -> bool:
-    """Whether files are parsed in a process of their own; a user's own .npy, which NumPy maps, needs none."""
+    """Whether files are parsed in a confined process; a user's own .npy, which NumPy maps, is not."""
     if not flag(CONFINED) or not hasattr(os, "fork"):
         return False
     return shared() or len(paths) != 1 or paths[0].suffix.lower() != ".npy"
@@ -59,7 +59,7 @@ def start() -> socket.socket | None:
                 quiet = {
                     "OPENBLAS_NUM_THREADS": "1",
                     "OMP_NUM_THREADS": "1",
-                    "TOKIO_WORKER_THREADS": "2",  # of LanceDB: stacks count as memory
+                    "TOKIO_WORKER_THREADS": "2",  # LanceDB's threads, whose stacks count as memory
                     "LANCE_CPU_THREADS": "2",
                     "ARROW_DEFAULT_MEMORY_POOL": "system",
                     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # glibc: reuse the memory of a block
@@ -106,11 +106,11 @@ def run(
     libraries: Sequence[str] = (),
     **arguments: Any,
 ) -> Any:
-    """What `function(path, **arguments)` returns, called in the confined process if that is wanted.
+    """The result of ``function(path, **arguments)``, called in the confined process if that is `wanted`.
 
     The function belongs to a module, or is a method of an object whose class takes no arguments. The result
     is checked against the type `returns`; `libraries` are imported before the process is confined. Raises the
-    function's SpaceError, or one that its process crashed or reached a limit.
+    function's SpaceError, or a SpaceError if its process crashes or reaches a limit.
     """
     return _returned(stream(function, path, libraries, **arguments), returns)
 
@@ -130,7 +130,7 @@ def stream(
     others: Sequence[Path] = (),
     **arguments: Any,
 ) -> Generator[Any, None, Any]:
-    """What a generator function yields and returns, as `run`; it may read the `others`, too."""
+    """The items and the result of a generator function, called as in `run`; it may also read `others`."""
     if wanted(path, *others):
         with Process(path, libraries, others) as process:
             return (yield from process.stream(name_of(function), **arguments))
@@ -144,10 +144,8 @@ def stream(
 
 
 class Opened:
-    """An object made of a file or a folder, for several calls of its methods; `facts` are its
-    `confined_facts()`.
-
-    Thread-safe.
+    """An object in the confined process, made from a file or a folder, for several calls of its methods;
+    thread-safe. `facts` is the result of its `confined_facts()`.
     """
 
     def __init__(
@@ -185,7 +183,7 @@ class Process:
         with _lock, theirs:
             try:
                 socket.send_fds(start(), [request], [theirs.fileno()])
-            except OSError:  # ended from outside: try another
+            except OSError:  # the process was ended from outside: start another
                 _forget()
                 socket.send_fds(start(), [request], [theirs.fileno()])
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, get_type_hints
 
-if __name__ == "__main__":  # started by its path: nothing beside it or in the working folder is imported
+if __name__ == "__main__":  # then nothing beside this file or in the working folder may be imported
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import msgspec
@@ -36,8 +36,8 @@ from relcore.base.libraries import EXTRAS, missing_library
 from relcore.base.text import visible
 
 LENGTH = struct.Struct("<Q")
-_FREE_BYTES, _TIMES_FILE = 1 << 30, 4  # memory: beside the libraries', and per byte of the file
-_SECONDS, _BYTES_PER_SECOND = 60, 2 << 20  # of the processor
+_FREE_BYTES, _TIMES_FILE = 1 << 30, 4  # memory beyond that of the libraries, and per byte of the file
+_SECONDS, _BYTES_PER_SECOND = 60, 2 << 20  # processor time: seconds, and bytes of the file per second more
 _FILES = 64
 _LIBRARIES = ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
 _ARRAY = 1  # the code of an array in a message
@@ -71,7 +71,7 @@ def refuses_calls() -> bool:
 
 
 def confine(paths: list[Path]) -> None:
-    """Give up, for good, all that parsing these files does not need."""
+    """Give up permanently all rights that parsing these files does not need."""
     size = max(sum(file.stat().st_size for file in [path, *path.rglob("*")]) for path in paths)
     seconds = _SECONDS + size // _BYTES_PER_SECOND
     limits = {
@@ -209,7 +209,7 @@ def resolve(name: str) -> Any:
 
 
 def _typed(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    # A plugin's method need not repeat the types of the one that it overrides.
+    # A plugin's method may lack the annotations of the method that it overrides.
     members = [vars(kind).get(function.__name__) for kind in type(getattr(function, "__self__", 0)).__mro__]
     hints: dict[str, Any] = {}
     for member in [*filter(inspect.isfunction, reversed(members)), function]:
@@ -229,7 +229,7 @@ def _answer(connection: socket.socket) -> None:
             value = function(*([] if held else [Path(path)]), **_typed(function, arguments))
             if inspect.isgenerator(value):
                 value = _stream(connection, value)
-            if hasattr(value, "confined_facts"):  # an open table, whose methods come next
+            if hasattr(value, "confined_facts"):  # an open table, whose methods are called next
                 held, value = value, value.confined_facts()
             send(connection, ["value", value])
         except Exception as error:

@@ -1,6 +1,6 @@
 """`Format`, the base of the classes in `relcore.base.names.FORMATS`, and checks of ids, labels and sizes.
 
-The methods run in the confined process, which turns any error of a library into one that names the file.
+The methods run in the confined process, which turns any error of a library into a SpaceError with the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from relcore.base.names import FORMATS
 from relcore.files.columns import NO_CHOICES, Choices, Columns
 
 _MOST = 2**63 - 1
-_EXACT = 2.0**53  # up to here a float64 holds every whole number
+_EXACT = 2.0**53  # float64 holds every whole number up to this
 _WHOLE = re.compile(r"\+?\d{1,19}(\.0*)?", re.ASCII)
 _TEXTS = (datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 
@@ -36,10 +36,10 @@ def checked_ids(values: Sequence[Any], where: str) -> list[str]:
     Raises
     ------
     SpaceError
-        An empty id, a fraction, a boolean, no Unicode text; with its row, counted from 1.
+        An id that is empty, a fraction, a boolean, or not Unicode text; with its row, counted from 1.
     """
     ids = _texts_of(values, where, "an id")
-    # The first test is three times as fast.
+    # The first check is the fast path, three times as fast.
     if not all(map(str.strip, ids)) and not all(item.strip(" \t\r\n") for item in ids):
         row = next(row for row, item in enumerate(ids) if not item.strip(" \t\r\n"))
         raise SpaceError(
@@ -49,7 +49,7 @@ def checked_ids(values: Sequence[Any], where: str) -> list[str]:
 
 
 def checked_labels(values: Sequence[Any], where: str) -> list[str]:
-    """Labels as text; missing ones and NaN are "", which is no class. 3 and 3.0 are one class."""
+    """Labels as text; missing ones and NaN become "" (no class); 3 and 3.0 are the same class."""
     return _texts_of(values, where, "a label")
 
 
@@ -74,7 +74,7 @@ def checked_counts(values: Sequence[Any], where: str) -> np.ndarray:
     Raises
     ------
     SpaceError
-        No whole number from 0 to 2⁶³ − 1; with its row, counted from 1.
+        A value that is not a whole number from 0 to 2⁶³ − 1; with its row, counted from 1.
     """
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise SpaceError(
@@ -162,14 +162,14 @@ ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.json", "pyarrow.compute", "p
 OF_TOKENS = re.compile(
     r"(.*\.)?(word_embeddings|embed_tokens|wte|shared|tok_embeddings|embed_in|word_embedding|emb_layer)\.weight"
 )
-_FREE_BYTES = 1 << 28  # what any file may unpack to
-_MOST_TIMES = 500  # vectors hardly pack; a repeated byte packs a thousand times
-_ROW_BYTES = 128  # of an id, in the list and in the index
+_FREE_BYTES = 1 << 28  # any file may unpack to this
+_MOST_TIMES = 500  # largest ratio of compression: vectors hardly compress, a repeated byte a thousandfold
+_ROW_BYTES = 128  # memory of an id, in the list and in the index
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to read of a file."""
+    """The part of a file to read: rows, columns, matrix and limits."""
 
     limit: int | None = None
     max_bytes: int = 8 << 30
@@ -177,7 +177,7 @@ class Request:
     choices: Choices = NO_CHOICES
 
     def rows(self, path: Path, n: int, d: int) -> int:
-        """How many of the n rows to read; refuses none, and those that take too much memory."""
+        """The number of rows to read, of n; a SpaceError for no rows, or for too much memory."""
         if n < 1:
             raise SpaceError(
                 f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
@@ -187,13 +187,13 @@ class Request:
         return n
 
     def most(self, path: Path) -> int:
-        """The bytes that a part of the file may unpack to."""
+        """The most bytes that a part of the file may unpack to."""
         return most_unpacked(path, self.max_bytes)
 
 
 @dataclass(frozen=True)
 class Description:
-    """The matrices of a file, (n, d) as far as its header tells, and the default one.
+    """The matrices of a file with their shapes (n, d), as far as its header has them, and the default one.
 
     The only matrix of a file may be called "".
     """
@@ -213,10 +213,11 @@ class Description:
 
 @dataclass(frozen=True)
 class Regions:
-    """Where the vectors of a large file lie: consecutive parts of one matrix, as (first byte, dtype, shape).
+    """The position of the vectors in a large file: consecutive parts of one matrix, as (first byte, dtype,
+    shape).
 
-    `region` names the matrix, `columns` are those of `Format.blocks`; `decoded` is the shape (n, d) of
-    vectors that have to be decoded, which have no parts.
+    `region` names the matrix, `columns` are those of `Format.blocks`. Vectors that must be decoded have no
+    parts; `decoded` is their shape (n, d).
     """
 
     parts: list[tuple[int, str, tuple[int, int]]]
@@ -226,7 +227,7 @@ class Regions:
 
 
 class Format(ABC):
-    """How files of one format are read; `libraries` are imported before the process is confined."""
+    """The reader of one file format; `libraries` are imported before the process is confined."""
 
     libraries: tuple[str, ...] = ()
     several_matrices: ClassVar[bool] = False
@@ -240,14 +241,14 @@ class Format(ABC):
     @abstractmethod
     def blocks(self, path: Path, request: Request) -> Blocks:
         """Yield rows (m, d) as float32, and return their columns: "ids", "labels", "counts", or "tokens", the
-        tensor whose tokens are the ids.
+        name of a tensor of embeddings, whose ids are the tokens.
         """
 
     def columns(self, path: Path, choices: Choices) -> Columns:
         raise NotImplementedError
 
     def regions(self, path: Path, request: Request) -> Regions | None:
-        """Where the vectors of a large file lie; None if they have to be read."""
+        """The regions of the vectors in a large file; None if it cannot stay on disk."""
         return None
 
 
@@ -257,12 +258,12 @@ def suffix_of(path: Path) -> str | None:
 
 
 def format_of(path: Path) -> Format:
-    """The format of a file, by its suffix. Raises SpaceError where there is none."""
+    """The format of a file, by its suffix; a SpaceError for an unknown one."""
     suffix = suffix_of(path)
     if suffix is not None:
         kind = FORMATS[suffix].load()
         found: Format = kind()
-        if FORMATS[suffix].plugin:  # imported as a library, before the process is confined
+        if FORMATS[suffix].plugin:  # a plugin is imported like a library, before the process is confined
             found.libraries = (kind.__module__, *kind.libraries)
         return found
     if path.name.lower().endswith((".pkl", ".pickle", ".joblib", ".kv")):
@@ -302,7 +303,7 @@ def in_blocks(n: int, row_bytes: int) -> Generator[slice, None, None]:
 
 
 def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> str:
-    """The chosen matrix, else `vectors`, a model's token embeddings, or the only one."""
+    """The name of the matrix to read: the chosen one, else `vectors`, token embeddings, or the only one."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
     tokens = [name for name in matrices if OF_TOKENS.fullmatch(name)]
     main = "vectors" if chosen is None else chosen
@@ -318,7 +319,7 @@ def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> s
 
 
 def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
-    """The matrices among arrays of these shapes."""
+    """The description of a file with arrays of these shapes: its matrices and the default one."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
     with suppress(SpaceError):
         return Description(matrices, the_matrix(path, matrices, None))
@@ -329,13 +330,13 @@ def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
 
 
 def most_unpacked(path: Path, max_bytes: int) -> int:
-    """The bytes that a file or a folder may unpack to."""
+    """The most bytes that a file or a folder may unpack to."""
     files = [path] if path.is_file() else path.rglob("*")
     return min(max_bytes, max(_FREE_BYTES, _MOST_TIMES * sum(file.stat().st_size for file in files)))
 
 
 _FORMATS_MOST = 8 << 30
-_SHARE = 0.6  # of the free memory; pages, jobs and results need the rest
+_SHARE = 0.6  # of the free memory, because pages, jobs and results need the rest
 _GROUP = Path("/sys/fs/cgroup")
 
 
@@ -348,9 +349,9 @@ def usable_bytes() -> int:
         available = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"))
         free.append(int(available[1]) * 1024)
     with suppress(OSError, ValueError):
-        limit = int((_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" where there is none
+        limit = int((_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" if there is no limit
         held = re.search(r"^anon (\d+)$", (_GROUP / "memory.stat").read_text(encoding="ascii"), re.MULTILINE)
-        free.append(limit - int(held[1]) if held else limit)  # pages of files that were read are not held
+        free.append(limit - int(held[1]) if held else limit)  # cached pages of files count as free
     return int(_SHARE * max(0, min(free)))
 
 
@@ -380,7 +381,7 @@ def readable(n_bytes: int) -> str:
 
 
 def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, None, None]:
-    """The description of each file, an empty one for a file that is no space."""
+    """The description of each file; an empty one for a file that is not a space."""
     for item in map(Path, paths):
         try:
             yield format_of(item).describe(item)

@@ -24,15 +24,15 @@ OF_TEXTS = (
     ".jsonl",
     ".ndjson",
     ".txt",
-)  # these only where one is named: folders have others beside
+)  # only if a file is named, because folders often contain such files for other purposes
 _AT_ONCE = 1024
 
 
 class ItemTable:
     """The columns and rows of a file, or of the parts of a parquet table; thread-safe.
 
-    `columns` are the kinds, `class_names` as of `OpenedTable`; paths of images are relative to
-    `folder`. `encoding` is "" for a file that has none.
+    `columns` has their kinds, `class_names` those of `OpenedTable`; paths of images are relative to `folder`.
+    `encoding` is "" for a file without a text encoding.
     """
 
     def __init__(self, paths: Sequence[Path], encoding: str = "") -> None:
@@ -63,7 +63,7 @@ class ItemTable:
         return values
 
     def roles(self, choices: Choices = NO_CHOICES) -> Columns:
-        """As `metadata_columns`."""
+        """The role of each column, as in `metadata_columns`."""
         return self._parts[0].call("metadata", Columns, choices=choices)
 
     def cells(self, column: str, n: int, max_bytes: int = 8 << 30) -> list[Any]:
@@ -82,7 +82,7 @@ class ItemTable:
 
 
 def open_table(paths: Sequence[Path], encoding: str = "") -> ItemTable:
-    """The table in a file, or in the parts of a parquet table; "": the likely encoding."""
+    """The table in a file, or in the parts of a parquet table; without `encoding` the likely one is used."""
     first, suffix = paths[0], paths[0].suffix.lower()
     if not first.is_file():
         raise SpaceError(
@@ -117,7 +117,7 @@ def first_cells(path: Path, n: int = 3, encoding: str = "") -> dict[str, list[st
 
 
 def encoding_of(path: Path) -> str:
-    """The likely encoding of a .csv, .tsv or .txt file; a SpaceError where none is likely."""
+    """The likely encoding of a .csv, .tsv or .txt file; a SpaceError if none is likely."""
     return confined.run(tables.encoding_of, path, str)
 
 
@@ -130,7 +130,8 @@ def is_metadata(path: Path) -> bool:
 def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     """The role of each column of a table of metadata, and why.
 
-    Raises SpaceError for no such table, choices that are no columns, two columns for one role.
+    Raises SpaceError for a file that is no such table, chosen columns that do not exist, two columns for one
+    role.
 
     Examples
     --------
@@ -154,13 +155,13 @@ def read_metadata(
     choices: Choices,
     duplicates: str = "error",
 ) -> tuple[dict[str, Any], str]:
-    """Those of ids, labels and counts that a table has, for n vectors from the file named `of`, and a note.
+    """The ids, labels and counts in a table, as far as it has them, for n vectors of the file `of`; a note.
 
-    Rows are joined by id where the vectors have `ids` and the table a column of them; else by their order,
+    Rows are joined by id if the vectors have `ids` and the table has a column of ids; otherwise by order,
     which the note says.
 
-    Raises SpaceError for an id that the table lacks, another number of rows, bad ids or counts, more than
-    `max_bytes` of text.
+    Raises SpaceError for an id that the table lacks, another number of rows, invalid ids or counts, or more
+    than `max_bytes` of text.
     """
     table = open_table([path], choices.encoding)
     columns, names, read = table.roles(choices), list(table.columns), {}
@@ -194,9 +195,9 @@ def rows_by_id(
     duplicates: str = "first",
     max_bytes: int = 8 << 30,
 ) -> np.ndarray:
-    """The row of the table for each of the ids of `of`, (n,), by the table's column of ids.
+    """The table's row for each of the n ids of the file `of`, (n,).
 
-    Raises a SpaceError for ids that the table lacks, or, unless the first of `duplicates` counts, has twice.
+    Raises a SpaceError for ids that the table lacks, or repeats, unless `duplicates` is "first".
     """
     known = pd.Index(checked_ids(table.cells(column, len(table), max_bytes), table.name), dtype=object)
     if duplicates == "error":

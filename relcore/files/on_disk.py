@@ -1,4 +1,5 @@
-"""Large vector files that stay on disk: their maps, and what the store keeps until they change."""
+"""Large vector files that stay on disk: their memory maps, and facts that the store keeps until they
+change."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from relcore.files.formats import Regions
 from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 
-MAP_FROM = 64 << 20  # bytes of a file
-_SETTLED_NS = 2 * 10**9  # a newer file may change without another time stamp
+MAP_FROM = 64 << 20  # bytes; smaller files are read into memory
+_SETTLED_NS = 2 * 10**9  # age from which every change of a file changes its time stamp
 _TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": np.uint16}
 
 
@@ -32,13 +33,13 @@ class OnDisk:
 
     @classmethod
     def of(cls, path: Path, store: Store | None = None) -> OnDisk:
-        """A file with this store, else the environment's if that works."""
+        """The file with this store, or the environment's store if that works."""
         with suppress(StoreError):
             store = store or Store()
         return cls(path, FileStamp.of(path), store)
 
     def mapped(self, regions: Regions) -> MappedRows | None:
-        """The rows, mapped; None if a part is not aligned. Raises SpaceError for a file that is too short."""
+        """The rows as memory maps; None if a part is not aligned. Raises SpaceError for a truncated file."""
         parts = []
         with self.path.open("rb") as stream:
             self.stamp.need_same(stream.fileno())
@@ -77,7 +78,7 @@ class OnDisk:
 
     @property
     def keeps(self) -> bool:
-        """Whether facts can be kept: there is a store, and the file was not written just now."""
+        """Whether facts can be stored: there is a store, and the file was not written just now."""
         return self.store is not None and time.time_ns() - self.stamp.written > _SETTLED_NS
 
 

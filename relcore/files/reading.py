@@ -61,7 +61,7 @@ STATE = "state.json"
 MOST_SPACES = 500
 _SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
-_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # beside arrays: metrics, ids
+_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # next to arrays they hold metrics or ids, not vectors
 _TABLES = (".parquet", ".arrow", ".feather")
 
 
@@ -72,7 +72,7 @@ def natural(path: Path) -> list[tuple[int, str, int]]:
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The files, in order, of a folder that is one space (`datasets.save_to_disk`, shards); else [].
+    """The files of a folder that is one space (`datasets.save_to_disk`, shards), in order; [] for others.
 
     Raises
     ------
@@ -99,12 +99,12 @@ def parts_of(folder: Path) -> list[Path]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files of a space that is a folder: its parts, else all."""
+    """The files of a folder: its parts if it is one space, else all files."""
     return parts_of(folder) or _files(folder)
 
 
 def is_one_space(folder: Path) -> bool:
-    """Whether a folder has parts that make one space; False where its state.json is damaged."""
+    """Whether a folder has parts that form one space; False if its state.json is damaged."""
     with suppress(SpaceError, OSError):
         return bool(parts_of(folder))
     return False
@@ -176,13 +176,13 @@ def read_parts(
 
 def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
     spaces = list(islice(filter(is_space, _files(folder)), MOST_SPACES + 1))
-    # Texts and tables only where nothing else holds vectors.
+    # Texts and tables count only if no other file holds vectors.
     return [path for path in spaces if path.suffix.lower() not in _TEXTS] or spaces
 
 
 def _files(folder: Path) -> list[Path]:
     children = (path for path in sorted(folder.iterdir(), key=natural) if not path.name.startswith("."))
-    # A link that leads out of the folder may not be read.
+    # Links that lead out of the folder are refused.
     return [path for path in children if access.beside(folder / "x", path) and path.is_file()]
 
 
@@ -212,38 +212,39 @@ def load_space(
     map_from: int = MAP_FROM,
     store: Store | None = None,
 ) -> LatentSpace:
-    """Load the space in a file; the suffix says the format.
+    """Load the space in a file; its suffix determines the format.
 
     A large .npy, .safetensors or .arrow file of floats stays on disk, and its rows are read when they are
     used; a large .parquet file is decoded once, into the store. Without ids the rows are "0", "1", … With
-    RELSCOPE_CONFINED=1 (the app and the commands) files are parsed in a process of their own.
+    RELSCOPE_CONFINED=1 (the app and the commands) files are parsed in a confined process.
 
     Parameters
     ----------
     path : str or Path
         A file, or a folder of `datasets.save_to_disk` or of shards; the formats are above.
     name, limit : str, int, optional
-        The name, else the file's without its suffix; how many rows to read, the first ones.
+        The name, by default the file's without its suffix; the number of rows to read, from the first.
     ids : sequence of str or "rows", optional
-        Instead of the file's; "rows": the row numbers, and the file's ids are the payload.
+        Ids instead of the file's; "rows": the row numbers, with the file's ids as payload.
     metadata : str or Path, optional
-        A .csv, .tsv or .parquet file with ids, labels and counts, joined by ids where both files have them;
-        else by order, one row per vector, which the space's `note` and a warning say.
+        A .csv, .tsv or .parquet file with ids, labels and counts. It is joined by ids if both files have
+        them; otherwise by order, one row per vector, with a warning and a `note` of the space.
     id_column, label_column, count_column : str, optional
-        Columns of the table, or of `metadata`; else found by name or kind.
+        Columns of the table, or of `metadata`; by default chosen by name or kind.
     text_column, picture_column, ignore : str, optional; sequence of str
         Columns that the app shows and that are not loaded; columns to leave out.
     encoding : str
-        Of a .csv or .tsv file, or of `metadata`; else UTF-8 or the likely one, which the `note` names.
+        Encoding of a .csv or .tsv file, or of `metadata`; default UTF-8 or the likely one, named in `note`.
     matrix : str, optional
-        The array or tensor to read where a file has several.
+        The array or tensor to read if a file has several.
     invalid, duplicates : "error", or "drop" and "first"
-        For rows that are not finite, and with an id seen before; a warning counts dropped rows.
+        For rows that are not finite, and for repeated ids; a warning counts dropped rows.
     max_bytes : int, optional
-        Most memory of the vectors as float32 and their ids: 8 GiB, or 60 % of what is free if less.
+        Largest memory for the vectors as float32 and their ids; default 8 GiB, or 60 % of the free memory if
+        that is less.
     map_from, store : int; Store, optional
-        Bytes of a file from which its vectors stay on disk; what keeps their lengths, digests and decoded
-        vectors until the file changes, else the environment's store.
+        File size in bytes from which vectors stay on disk; the store for their lengths, digests and decoded
+        vectors, by default the environment's.
 
     Examples
     --------
@@ -275,7 +276,7 @@ def load_space(
 
 @dataclass(frozen=True)
 class _Source:
-    """A file, or the parts of a folder, its format, and what to read of it."""
+    """A file, or the parts of a folder, with its format and the request."""
 
     path: Path
     parts: list[Path]
@@ -307,12 +308,13 @@ class _Source:
             raise SpaceError(
                 f"{self.path}: expected a file that can be read, got {error.strerror}; change its permissions"
             ) from error
-        for stamp in self.stamps:  # each part of the work opens the file again
+        for stamp in self.stamps:  # the file was opened several times, and may have changed in between
             stamp.need_same()
         return read
 
     def as_many(self, what: str, items: Sequence[Any], n: int) -> Sequence[Any]:
-        """These items if there is one for each of the n rows, or more where a limit cut the rows."""
+        """The items for the n rows; more items are cut if there is a limit, else another number is an
+        error."""
         if len(items) != n and not self.request.limit == n < len(items):
             raise SpaceError(
                 f"{self.path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and"
@@ -345,7 +347,7 @@ def _source(
                 f" {suffix_of(path)}; leave it out"
             )
     stamps = [FileStamp.of(part) for part in parts or [path]]
-    if metadata is not None:  # the choices are of its columns; text of the table itself is left out
+    if metadata is not None:  # then the choices name its columns, and text in the table itself is left out
         columns = column_roles(path).columns if of.has_columns and not of.several_matrices else ()
         choices = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
     if max_bytes is None:
@@ -362,7 +364,7 @@ def _named_rows(
     choices: Choices,
     duplicates: str,
 ) -> tuple[dict[str, Any], list[str]]:
-    """The arguments of a `LatentSpace`, from the file, what lies beside it and its metadata; and notes."""
+    """The arguments of a `LatentSpace` from the file, files beside it and its metadata; and notes."""
     path, limit, n = source.path, source.request.limit, len(vectors)
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:
@@ -398,10 +400,10 @@ def _named_rows(
 def _read(
     path: Path, of: Format, request: Request, on_disk: bool, store: Store | None
 ) -> tuple[Any, dict[str, Any]]:
-    # With `on_disk` the rows are mapped, or decoded once into the store, if that can be done.
+    # With `on_disk` the rows are mapped, or decoded once into the store, if possible.
     vectors, columns, file = None, {}, OnDisk.of(path, store) if on_disk else None
     regions = file and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
-    if regions and (plugin := FORMATS[suffix_of(path)].plugin):  # what is kept is that of this version
+    if regions and (plugin := FORMATS[suffix_of(path)].plugin):  # decoded rows depend on the version
         regions = replace(regions, region=(*regions.region, plugin))
     if regions and regions.parts:
         vectors, columns = file.mapped(regions), regions.columns
@@ -412,7 +414,7 @@ def _read(
     if vectors is None:
         blocks, n = confined.stream(of.blocks, path, of.libraries, request=request), 0
         vectors = np.empty((0, 0), np.float32)
-        while True:  # a `for` would lose what the generator returns
+        while True:  # a `for` loop would lose the generator's return value
             try:
                 block = next(blocks)
             except StopIteration as stop:
@@ -420,7 +422,7 @@ def _read(
                 break
             d, end = vectors.shape[1] or block.shape[1], n + len(block)
             check_size(path, end, d, request.max_bytes)
-            if end > len(vectors):  # the system moves the pages of a large block, so nothing is copied
+            if end > len(vectors):  # resizing a large block remaps its pages without a copy
                 vectors.resize((end * 9 // 8, d), refcheck=False)
             vectors[n:end], n = block, end
         if not n:
@@ -438,12 +440,12 @@ def _read(
 def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     """The role of each column of a table of vectors, by its header and first rows.
 
-    What `choices` does not name is found by name or kind; a column that this leaves open is "unclear".
+    Columns that `choices` does not name get a role by name or kind; other columns are "unclear".
 
     Raises
     ------
     SpaceError
-        No such table, repeated names, rows of unequal length, choices that are no columns.
+        Not such a table, repeated names, rows of unequal length, or chosen columns that do not exist.
 
     Examples
     --------
@@ -493,7 +495,7 @@ def _left_out(name: str, why: str, keep: np.ndarray) -> list[str]:
 
 
 def shape_of(path: Path) -> Shape | None:
-    """(n, d) as far as the header tells; None for a file or folder that is no space."""
+    """The shape (n, d) as far as the header has it; None for a file or folder that is not a space."""
     if not path.is_dir():
         return description_of(path).shape
     with suppress(SpaceError, OSError):
@@ -505,12 +507,13 @@ def shape_of(path: Path) -> Shape | None:
 
 
 def description_of(path: Path) -> Description:
-    """The matrices in a file's header; none for a file that is no space, or damaged."""
+    """The description of a file from its header; an empty one for a damaged file or one that is not a
+    space."""
     return descriptions_of([path]).get(path, Description())
 
 
 def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
-    """`description_of` several files, in one process; after a file that ends it, in another."""
+    """Path → description of several files, from one process, which is replaced if a file crashes it."""
     waiting = [path for path in paths if suffix_of(path) is not None and path.is_file()]
     libraries = {library for path in waiting for library in format_of(path).libraries}
     described: dict[Path, Description] = {}
@@ -530,7 +533,8 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
 
 
 def sidecar_lines(path: Path, what: str, n: int, limit: int | None) -> list[str] | None:
-    """The n lines of `<stem>.ids.txt` or `<stem>.labels.txt`, if any; empty ones at the end are dropped."""
+    """The n lines of `<stem>.ids.txt` or `<stem>.labels.txt` without empty ones at the end; None if no
+    file."""
     beside = path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
     if beside == path or not beside.is_file() or not access.beside(path, beside):
         return None
@@ -551,8 +555,8 @@ def sidecar_lines(path: Path, what: str, n: int, limit: int | None) -> list[str]
 def token_ids(path: Path, n: int) -> list[str] | None:
     """Tokens of n rows of embeddings, from tokenizer.json, vocab.json or vocab.txt beside the file, if any.
 
-    Rows without a token, which models add to round a size, are called "[row 30522]". Raises SpaceError for a
-    vocabulary that cannot be read, or has more tokens than rows.
+    Rows without a token, with which models pad the number of rows, are called "[row 30522]". Raises
+    SpaceError for a vocabulary that cannot be read, or has more tokens than rows.
     """
     places = map(path.with_name, ("tokenizer.json", "vocab.json", "vocab.txt"))
     beside = next((item for item in places if item.is_file() and access.beside(path, item)), None)

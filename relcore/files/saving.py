@@ -1,4 +1,4 @@
-"""Write a space as a file that `load_space` reads as the same space."""
+"""Write a space to a file from which `load_space` reads the same space."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 
 
 def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
-    """Raise a SpaceError unless the file's name has one of these suffixes, and its folder exists; None is
-    no file. Checked before anything is computed.
+    """Raise a SpaceError unless the file's name has one of these suffixes and its folder exists; None means
+    no file. To be called before anything is computed.
     """
     if path is None:
         return
@@ -36,7 +36,7 @@ def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) 
 
 
 def write_space(space: LatentSpace, path: Path) -> None:
-    """A file that `load_space` reads as the same space: .npz, .safetensors or .parquet."""
+    """Write a space as .npz, .safetensors or .parquet; `load_space` reads the same space from it."""
     need_suffix(path)
     texts = {"ids": space.ids.tolist()} | ({} if space.labels is None else {"labels": space.labels.tolist()})
     arrays = {"vectors": np.asarray(space.vectors)}

@@ -37,9 +37,9 @@ ColumnKind = Literal["image", "text", "number", "other"]
 _TEXTS = ("ids", "labels", "counts")
 _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
-_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # that are looked at in metadata
+_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # the part of metadata that is examined
 _HELD_BYTES = 32 << 20
-_SERIES, _MANY_NUMBERS = 3, 16  # vectors have columns d0, d1, d2, or many
+_SERIES, _MANY_NUMBERS = 3, 16  # columns of a numbered series, or of numbers, that indicate vectors
 _SHOWN = 60  # characters of a cell in a preview
 _MOST_COLUMNS = 120_000
 
@@ -54,14 +54,14 @@ class OpenedTable:
     names : list of str
     schema : Arrow's types of the columns
     n : int or None
-        Rows; None where only the beginning of the file was read.
+        Number of rows; None if only the beginning of the file was read.
     starts : list of int
-        The first row of each group of rows, and the number of rows; `group(column, group)` gives its cells.
+        The first row of each row group, then the number of rows; `group(column, group)` gives the cells.
     class_names : dict from label column to the names of its numbers
     missing : tuple of str
-        Cells that stand for no label.
+        Cells that mean no label.
     note, encoding : str
-        What is unusual about the file; "" where nothing is.
+        What is unusual about the file; "" if nothing is.
     """
 
     missing: tuple[str, ...] = ()
@@ -72,7 +72,8 @@ class OpenedTable:
         self.path, self._held, self.class_names = path, OrderedDict(), {}
 
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
-        """Cells of columns, at most `rows` at once where the file allows it; those of `texts` as written."""
+        """Blocks of cells, of at most `rows` rows if the file allows it; columns `texts` as they are
+        written."""
         raise NotImplementedError
 
     @property
@@ -81,13 +82,13 @@ class OpenedTable:
 
     @property
     def kinds(self) -> dict[str, ColumnKind]:
-        """The kind of each column. An "image" is its bytes, or {"bytes": …, "path": …} as in Hugging Face's
-        tables.
+        """The kind of each column. "image" means cells of bytes, or {"bytes": …, "path": …} as in Hugging
+        Face's tables.
         """
         return {name: _arrow_kind(field.type) for name, field in zip(self.names, self.schema, strict=True)}
 
     def values(self) -> list[ColumnValues]:
-        """What the columns hold; text and bytes are judged by the first rows."""
+        """The values of each column; text and bytes are judged by the first rows."""
         values = [
             ColumnValues(name, *_held(kind.type)) for name, kind in zip(self.names, self.schema, strict=True)
         ]
@@ -97,14 +98,14 @@ class OpenedTable:
         return values
 
     def roles(self, choices: Choices) -> Columns:
-        """The columns of a table of vectors."""
+        """The roles of the columns of a table of vectors."""
         columns = assign(self.path.name, self.values(), choices)
         place = columns.place("dimension")
         width = None if place is None else _fixed_width(self.schema.field(place).type)
         return replace(columns, n=self.n, width=width, note=self.note)
 
     def width(self, columns: Columns) -> int:
-        """Numbers in a vector; 0 if the first row has none."""
+        """The length of the vectors; 0 if the first row has none."""
 
         if columns.dimension:
             return columns.dimension
@@ -175,14 +176,14 @@ def _limited(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
 
 
 class Tables(Format):
-    """Vectors of a table: number columns, or one column of lists of equal length."""
+    """Tables of vectors: number columns, or one column of lists of equal length."""
 
     libraries = ARROW
     has_columns = has_regions = True
 
     def describe(self, path: Path) -> Description:
         table = table_of(path, rows=_ROWS_TO_LOOK_AT)
-        # Whole numbers of a table with types are seldom dimensions.
+        # In a table with types, columns of whole numbers are seldom dimensions.
         fits = _is_number if isinstance(table, _TextRows) else types.is_floating
         numbers = sum(fits(field.type) for field in table.schema)
         lists = [field.type for field in table.schema if is_vectors(field.type, of=fits)]
@@ -222,7 +223,7 @@ class Tables(Format):
         return cells | columns.notes()
 
     def regions(self, path: Path, request: Request) -> Regions | None:
-        if _class_of(path) is None:  # rows of text are small
+        if _class_of(path) is None:  # text formats are read into memory
             return None
         table, columns, texts = self._open(path, request)
         n = columns.n if request.limit is None or columns.n is None else min(columns.n, request.limit)
@@ -239,7 +240,7 @@ def _class_of(path: Path) -> type[OpenedTable] | None:
 
 
 def table_of(path: Path, encoding: str = "", rows: int | None = None) -> OpenedTable:
-    """The table in a file; of text at least the first `rows`."""
+    """The table in a file; of a text file at least the first `rows`."""
     kind, suffix = _class_of(path), path.suffix.lower()
     if kind is not None:
         return kind(path)
@@ -249,7 +250,8 @@ def table_of(path: Path, encoding: str = "", rows: int | None = None) -> OpenedT
 
 
 def peek(path: Path, encoding: str = "") -> tuple[dict[str, ColumnKind], bool]:
-    """The kinds of columns, and whether a table looks like vectors: lists, or a series or many of numbers."""
+    """The kinds of the columns, and whether they look like vectors: lists, a numbered series, many
+    numbers."""
     table = table_of(path, encoding, _BATCH_ROWS)
     numbers = [name for name, kind in table.kinds.items() if kind == "number"]
     series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
@@ -280,7 +282,7 @@ def _no_rows(path: Path) -> SpaceError:
     )
 
 
-# Encodings: no reader that was measured (DuckDB, polars, pandas, pyarrow) knows one that is not UTF-8.
+# Encodings: DuckDB, polars, pandas and pyarrow detect none but UTF-8.
 
 UTF8 = "utf-8"
 ENCODINGS = {
@@ -303,13 +305,13 @@ _LETTERS = bytes((*range(65, 91), *range(97, 123)))
 _LIKELY = bytes({*range(0xC0, 256)} - {0xD7, 0xF7}) + "€‚„…‰Š‹ŒŽ‘’“”•–—™š›œžŸ¡£§©ª«®°µ·º»¿\xa0".encode(
     "cp1252"
 )
-_BEYOND_ASCII = 0.25  # of the letters: at most .1 in Western European languages, nearly all in others
+_BEYOND_ASCII = 0.25  # share of letters: at most .1 in Western European languages, most letters in others
 
 
 def encoding_of(path: Path, chosen: str = "") -> str:
-    """The chosen encoding, else UTF-8, else UTF-16 with its mark, else Windows-1252 where that is likely.
+    """The encoding of a file: the chosen one, else UTF-8, UTF-16 with its mark, or Windows-1252 if likely.
 
-    Raises a SpaceError for an unknown one, and where none is likely.
+    Raises a SpaceError for an unknown encoding, or if none is likely.
     """
     if chosen:
         if chosen not in ENCODINGS:
@@ -326,8 +328,8 @@ def encoding_of(path: Path, chosen: str = "") -> str:
             return UTF8
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) and len(content) % 2 == 0:
         return "utf-16"
-    # Letters of UTF-8 beside other bytes tell of a damaged file. Many bytes beyond ASCII, or those that
-    # Western European text hardly has, tell of another encoding: a wrong guess would change every id.
+    # UTF-8 sequences among other bytes indicate a damaged file. Many bytes beyond ASCII, or bytes that are
+    # rare in Western European text, indicate another encoding. A wrong guess would change every id.
     letters = len(content) - len(content.translate(None, _LETTERS))
     high = content.translate(None, bytes(range(128)))
     unlikely = len(high.translate(None, _LIKELY))
@@ -361,7 +363,7 @@ def _decoded(path: Path, encoding: str, most: int = -1) -> str:
 
 
 class _TextRows(OpenedTable):
-    """Rows of text, as an Arrow table in memory."""
+    """A text file, as an Arrow table in memory."""
 
     rows: Any
 
@@ -385,7 +387,7 @@ class _TextRows(OpenedTable):
 
 
 class TextLines(_TextRows):
-    """A .txt file, each line that is not blank a text."""
+    """A .txt file, in which each line that is not blank is a text."""
 
     def __init__(self, path: Path, encoding: str = "") -> None:
         super().__init__(path)
@@ -404,7 +406,7 @@ class ObjectLines(_TextRows):
         import pyarrow.json as arrow_json
 
         super().__init__(path)
-        block = max(1 << 20, path.stat().st_size + 1)  # an object may not be longer
+        block = max(1 << 20, path.stat().st_size + 1)  # an object must fit into one block
         options = arrow_json.ReadOptions(use_threads=False, block_size=block)
         rows = arrow_json.read_json(path, options)
         written = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
@@ -415,7 +417,7 @@ class ObjectLines(_TextRows):
 
 
 def _without_times(kind: Any) -> Any:
-    # JSON has no times: Arrow takes texts such as "1999-01-01" for them.
+    # JSON has no times, but Arrow reads texts such as "1999-01-01" as times.
     if types.is_struct(kind):
         return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
     if types.is_list(kind):
@@ -424,15 +426,15 @@ def _without_times(kind: Any) -> Any:
 
 
 def _pool() -> Any:
-    # Arrow reserves a block's bytes for each column and gives most of them back. The holes take gigabytes in
-    # malloc's heap where there are 40,000 columns.
+    # Arrow allocates a block for each column and gives most of it back. With 40,000 columns, the holes take
+    # gigabytes of malloc's heap.
     with suppress(NotImplementedError):
         return pa.jemalloc_memory_pool()
     return None
 
 
-# Delimited text. Numbers have ASCII digits and a decimal point, between semicolons also a decimal comma.
-# Cells such as "1_000" or "1 000" are errors: other readers take them as numbers.
+# Delimited text. Numbers have ASCII digits and a decimal point, or a decimal comma if semicolons delimit.
+# Cells such as "1_000" or "1 000" are errors, because other readers take them for numbers.
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN", "-nan", "-NaN")
 _NUMBER_TEXT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -446,14 +448,14 @@ _DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars"}
 _COMMA = r"([+-]?[0-9]*),([0-9]*([eE][+-]?[0-9]+)?)"
 _MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _HEAD = 1 << 20  # characters that are checked for names, delimiter and quotes
-_FEW_NUMBERS = 20  # one word in twenty may be a number, as 1984
+_FEW_NUMBERS = 20  # in a column of words, one in twenty may be a number, such as 1984
 csv.field_size_limit(1 << 23)  # Python's limit, 128 kB, is less than a document
 
 
 class DelimitedTable(_TextRows):
-    """A .csv or .tsv file: pyarrow reads all cells as text, and a column is of numbers if all its cells are.
+    """A .csv or .tsv file: pyarrow reads all cells as text, and a column is numeric if all its cells are.
 
-    An empty cell or NA is NaN in a number column, no label in a label column.
+    An empty cell or NA means NaN in a number column, and no label in a label column.
     """
 
     missing = MISSING
@@ -477,13 +479,13 @@ class DelimitedTable(_TextRows):
     def _head(self, usual: str) -> tuple[str, int, list[str], list[list[str]]]:
         """The delimiter, the line of the names, the names, and the first rows.
 
-        The delimiter is the usual one, unless the line of names has none of it, and the most of another one.
+        The delimiter is the usual one; if the line of names lacks it, the most frequent other one.
         """
         text = _decoded(self.path, self.encoding, _HEAD)
         names = next((line for line in text.splitlines() if line.strip()), "")
         others = [one for one in _DELIMITERS if one in names]
         delimiter = usual if usual in names or not others else max(others, key=names.count)
-        strict = len(text) < _HEAD  # not where a cell may be cut
+        strict = len(text) < _HEAD  # a longer text may end within a cell
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
         lines: list[list[str]] = []
         line = 0
@@ -517,7 +519,7 @@ class DelimitedTable(_TextRows):
             )
 
     def _read(self, header: int, most: int | None) -> tuple[Any, bool]:
-        """The cells as text, and whether these are all."""
+        """The cells as text, and whether they are complete."""
         import pyarrow.csv as arrow_csv
 
         names, bad = [str(place) for place in range(len(self.names))], []
@@ -548,7 +550,7 @@ class DelimitedTable(_TextRows):
                 arrow_csv.ParseOptions(
                     delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=keep
                 ),
-                # Spellings of null, true and false would take 10 kB of each column.
+                # Without this, spellings of null, true and false take 10 kB per column.
                 arrow_csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
                     null_values=[],
@@ -584,10 +586,10 @@ class DelimitedTable(_TextRows):
         return [self._column(place)[1] for place in range(len(self.names))]
 
     def _column_values(self, place: int) -> tuple[Any, ColumnValues]:
-        """The cells of a column as what they are, and what the column holds."""
+        """The cells of a column with their type, and the kind of its values."""
 
         name, cells = self.names[place], self.rows.column(place)
-        if self._decimal == "." and name not in INDEX:  # most columns are numbers alone
+        if self._decimal == "." and name not in INDEX:  # fast path: most columns hold only numbers
             with suppress(pa.ArrowInvalid):
                 return compute.cast(cells, pa.float32()), ColumnValues(name, "numbers")
         texts = compute.utf8_trim_whitespace(cells)
@@ -596,7 +598,7 @@ class DelimitedTable(_TextRows):
         gone = compute.is_in(texts, pa.array(MISSING))
         texts = compute.if_else(gone, pa.scalar(None, pa.string()), texts)
         n = len(texts) - texts.null_count
-        if not n:  # NaN is a number that is missing, an empty cell nothing
+        if not n:  # NaN counts as a number, an empty cell does not
             is_empty = not compute.any(compute.not_equal(compute.utf8_trim_whitespace(cells), "")).as_py()
             kind = "nothing" if is_empty else "numbers"
             return compute.cast(texts, pa.float32()), ColumnValues(name, kind)
@@ -611,7 +613,7 @@ class DelimitedTable(_TextRows):
         odd = all(_ODD.fullmatch(item) for item in texts.to_pylist() if item is not None)
         if not odd and n_numbers * _FEW_NUMBERS <= n:
             return cells, ColumnValues(name, "text")
-        is_text = not odd and 2 * n_numbers < n  # then the number is what is strange
+        is_text = not odd and 2 * n_numbers < n  # then the numbers are the odd cells
         strange = numeric if is_text else compute.and_not(compute.is_valid(texts), numeric)
         row = compute.index(strange, True).as_py()
         cell = cells[row].as_py()
@@ -632,7 +634,7 @@ def _has_decimal_commas(rows: list[list[str]]) -> bool:
 
 
 def _lists(texts: Any) -> Any:
-    """Cells such as "[1.5, 2]" as lists of numbers; None where another cell is among them."""
+    """Cells such as "[1.5, 2]" as lists of numbers; None if a cell is not such a list."""
 
     cells = texts.to_pylist()
     if None in cells or not cells[0].startswith("["):
@@ -655,7 +657,7 @@ def _number_in_text(cell: str) -> str:
 
 
 def _whole(cells: Any) -> Any:
-    # A chunked array of one part lacks what an array has.
+    # A chunked array lacks methods of an array, even with one chunk.
     return cells.combine_chunks() if hasattr(cells, "combine_chunks") else cells
 
 
@@ -673,7 +675,7 @@ class ParquetTable(_TypedTable):
         import pyarrow.parquet as parquet
 
         super().__init__(path)
-        # pre_buffer would hold every row group that was read.
+        # pre_buffer would keep every row group in memory.
         self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         self.schema = self.file.schema_arrow
         self.names, self.n = self.schema.names, self.file.metadata.num_rows
@@ -722,7 +724,7 @@ class ArrowTable(_TypedTable):
         return iter(reader)
 
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
-        # 0 rows: batches of any size. Their offsets and indices are checked first.
+        # rows=0: batches of any size. Offsets and indices are validated first.
         places = (*places, *texts)
         for batch in self._all():
             wanted = batch.select([self.names[place] for place in places])
@@ -746,7 +748,7 @@ class ArrowTable(_TypedTable):
         return Regions(parts, (self.names[places[0]],)) if rows else None
 
     def _region(self, column: Any) -> tuple[int, str, tuple[int, int]] | None:
-        """Where the lists of a column lie in the mapped file; None if they cannot be mapped."""
+        """The position of a column's lists in the mapped file; None if they cannot be mapped."""
         kind = column.type
         if not _is_list(kind) or not types.is_floating(kind.value_type) or column.null_count:
             return None
@@ -764,9 +766,9 @@ _BYTES = "bytes that are no text"
 
 
 def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarray:
-    """Arrow columns, or one of lists, as a matrix (m, d); missing numbers are NaN.
+    """Arrow columns of numbers, or one of lists, as a matrix (m, d); missing numbers are NaN.
 
-    Raises SpaceError for a list of another length than d, or than the first one if d is 0.
+    Raises SpaceError for a list whose length is not d (the first list's length if d is 0).
     """
     first = stored(columns[0])
     if not is_vectors(first.type):
@@ -784,7 +786,7 @@ def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarr
 
 
 def _floats(column: Any) -> np.ndarray:
-    # Missing numbers are NaN, too large ones infinite.
+    # Missing numbers become NaN, too large ones infinite.
 
     column = stored(column)
     if types.is_decimal(column.type):
@@ -794,7 +796,7 @@ def _floats(column: Any) -> np.ndarray:
 
 
 def stored(column: Any) -> Any:
-    """An Arrow array without its dictionary or extension type."""
+    """The Arrow array decoded from its dictionary or extension type."""
 
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
@@ -816,7 +818,7 @@ def _fixed_width(kind: Any) -> int | None:
 
 
 def is_vectors(kind: Any, of: Callable[[Any], bool] = _is_number) -> bool:
-    """Whether a type is one of lists of numbers, or of what `of` accepts."""
+    """Whether an Arrow type is a list of numbers, or of items that `of` accepts."""
     return _is_list(kind) and of(kind.value_type)
 
 
@@ -843,8 +845,8 @@ def _held(kind: Any) -> tuple[str, str]:
 
 
 def _text_values(values: ColumnValues, cells: Any) -> ColumnValues:
-    # Older writers do not mark text: bytes that are UTF-8 are text. A fraction makes a column unclear; whole
-    # numbers as text may be ids.
+    # Older writers do not mark text, so bytes that are valid UTF-8 count as text. Texts that are whole
+    # numbers may be ids; a fraction makes the column unclear.
 
     cells = stored(cells)
     with suppress(pa.ArrowInvalid):
@@ -877,7 +879,7 @@ def _arrow_kind(kind: Any) -> ColumnKind:
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, Sequence[str]]:
-    # Hugging Face's `datasets` writes them into a parquet file.
+    # Hugging Face's `datasets` writes them into the metadata of a parquet file.
     with suppress(ValueError, AttributeError, TypeError):
         features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
         named = {name: item.get("names") for name, item in features.items() if isinstance(item, dict)}

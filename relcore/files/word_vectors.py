@@ -17,8 +17,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.text import visible
 from relcore.files.formats import ARROW, Blocks, Description, Format, Request, readable
 
-_FREE = 32 << 20  # bytes that any file may unpack to
-_MOST_TIMES = 50  # vectors as text pack 2 to 3 times, a repeated byte 1,030 times
+_FREE = 32 << 20  # bytes; any file may unpack to this
+_MOST_TIMES = 50  # largest ratio of compression: vectors as text reach 2 to 3, a repeated byte 1,030
 _HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _FASTTEXT_MODEL = b"\xba\x16\x4f\x2f"
@@ -27,16 +27,16 @@ _BLOCK = 1 << 20
 _LONGEST_WORD = 1 << 16
 _WORDS_AHEAD = 10
 _LONGEST_LINE = 1 << 24
-_MOST_BLANK = 100_000  # in a row
+_MOST_BLANK = 100_000  # consecutive blank lines
 _LINES_AT_ONCE = 2_000
 _BYTES_AT_ONCE = 1 << 25
-_COLUMNS_AT_ONCE = 20_000  # Arrow makes an object of each column
+_COLUMNS_AT_ONCE = 20_000  # Arrow creates an object per column
 
-Line = tuple[int, bytes]  # its number, its bytes
+Line = tuple[int, bytes]  # number and bytes of a line
 
 
 class _Unpacked(io.RawIOBase):
-    """The bytes of a .gz file; a bomb is an error."""
+    """The unpacked bytes of a .gz file; a decompression bomb is an error."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._packed = path, path.stat().st_size
@@ -100,7 +100,7 @@ class Word2VecBinary(_WordVectors):
                     if not chunk:
                         raise _cut_short(path, row, n)
                     buffer, at = buffer[at:] + chunk, 0
-                if row == 1:  # word2vec ends rows so, gensim does not: a lost byte shows
+                if row == 1:  # word2vec ends rows with a line feed, gensim does not
                     ends = buffer.startswith(b"\n", at)
                 if row and buffer.startswith(b"\n", at) != ends:
                     raise _no_word(path, row, n, d, buffer[at:space])
@@ -112,7 +112,7 @@ class Word2VecBinary(_WordVectors):
                     yield block[: place + 1]
             if wanted == n and (buffer[at:] + stream.read(2)).strip():
                 raise _goes_on(path, n)
-            # After a limit, a wrong d in the header shows only in the words that follow.
+            # If a limit stops the reading, a wrong d in the header shows only in the next words.
             ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
             for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
                 if (space := ahead.find(b" ", at)) < 0:
@@ -125,8 +125,8 @@ class Word2VecBinary(_WordVectors):
 class Word2VecText(_WordVectors):
     """A word and d numbers per row, after a line "n d" (word2vec, fastText) or without one (GloVe).
 
-    ASCII spaces or tabs separate fields. A word may hold them, too (". . ." in GloVe's 840B), unless a number
-    follows one, as in a row with a number too many.
+    ASCII spaces or tabs separate fields. A word may contain them (". . ." in GloVe's 840B), unless a number
+    follows: that is a row with one number too many.
     """
 
     def blocks(self, path: Path, request: Request) -> Blocks:
@@ -156,13 +156,14 @@ class Word2VecText(_WordVectors):
 
 
 class Word2Vec(_WordVectors):
-    """Either form, told apart by the bytes after the first line, for names such as gensim-data's .gz."""
+    """Binary or text form, recognised by the bytes after the first line, for names such as gensim-data's
+    .gz."""
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with _opened(path) as stream:
             stream.readline(_LONGEST_LINE)
             sample = stream.read(4096)
-        # Numbers as text are printable; of a thousand binary floats some byte is a control character.
+        # Numbers as text are printable; among a thousand binary floats some byte is a control character.
         binary = re.search(rb"[\x00-\x08\x0e-\x1f]", sample) is not None
         return (yield from (Word2VecBinary if binary else Word2VecText)().blocks(path, request))
 
@@ -200,7 +201,7 @@ def _batch(lines: Iterator[Line], most: int) -> list[Line]:
 
 
 def _parsed(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray]:
-    # All lines at once where words hold no spaces, else line by line, which finds the fault.
+    # All lines at once if no word contains a space, else line by line, which finds the faulty line.
     words, _, numbers = zip(*(line.rstrip(b" \t\r\n").partition(b" ") for _, line in batch), strict=True)
     joined = b"\n".join(words)
     plain = b"" not in words and b"\r" not in joined and b"\0" not in joined
