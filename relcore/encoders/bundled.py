@@ -55,7 +55,7 @@ def digits_dataset(spec: DatasetSpec) -> Dataset:
         pixels = right[:, :-1]
     elif look == "thick":
         pixels = np.maximum(pixels, right[:, 1:])
-    elif look == "noisy":  # depends on the row alone, not on the limit
+    elif look == "noisy":  # the noise depends on the row, not on the limit
         noise = [np.random.default_rng(row).normal(0, 48.0, (8, 8)) for row in range(len(pixels))]
         pixels = np.clip(np.round(pixels + np.stack(noise)), 0, 255).astype(np.uint8)
     return Dataset(
@@ -76,8 +76,8 @@ _EVERYDAY = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
-    """Language → sentences, in random order; row i is the same sentence in every language. "id" is one of
-    the columns."""
+    """Language → sentences in random order; row i is the same sentence in every language. "id" is a language,
+    too."""
     need_distinct("languages", tuple(languages), ("id", *LANGUAGES))
     from relcore.files.tables import table_of
 
@@ -98,19 +98,19 @@ def parallel_dataset(spec: DatasetSpec) -> Dataset:
 # Sentences of the English Wikipedia articles inside gensim's wheel; labels are the articles.
 
 _ARTICLES = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
-# A task for classifiers: articles that differ, each with enough sentences.
+# For classifiers: different articles, each with enough sentences.
 TASK = DatasetSpec("wikipedia", options=(("articles", 16), ("fewest", 250), ("per_article", 400)))
 _RECIPE = "prose, 40 to 400 characters, 1"  # part of the store's key
-_MARKED = tuple("=|!{}<*#:;")  # how headings, tables and lists begin
+_MARKED = tuple("=|!{}<*#:;")  # headings, tables and lists begin with these
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # empty brackets of templates; bold, italics
 
 
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
-    """Sentences in the order of the articles.
+    """The sentences of the articles, in their order.
 
-    The option `articles` keeps the longest, which are alike (countries, states), or with the option `fewest`
-    the first with at least that many sentences, which differ more.
+    The option `articles` keeps this number of articles: the longest, which are alike (countries, states), or
+    the first with at least `fewest` sentences, which differ more.
     """
     settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():
@@ -211,10 +211,10 @@ _LISTED = {
 
 
 def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
-    """The nodes; labels are the classes' numbers; `graph()` has `x`, `edge_index`, `y` and the public masks.
+    """The nodes of a citation graph, with class numbers as labels; `graph()` has `x`, `edge_index`, `y`,
+    masks.
 
-    Raw files are looked for in the option `folder`, else in RELSCOPE_DATA, then in the store's folder, where
-    downloads go.
+    Raw files are read from the option `folder`, else RELSCOPE_DATA, else the store's folder for downloads.
     """
     folder = spec.settings(folder=None)["folder"]
     names = {name.lower(): name for name in GRAPHS}
@@ -272,7 +272,7 @@ def _fetch(name: str, store: Store, folder: str | None) -> Path:
         with new_folder(raw) as made:
             for address in addresses:
                 fs.cp(address, str(made))
-    except Exception as error:  # of fsspec, aiohttp and the disk
+    except Exception as error:  # fsspec, aiohttp and the disk raise many kinds
         raise SpaceError(
             f"{name}: expected to download it, got {error}; try again, or copy its files to {raw}"
         ) from error
@@ -299,7 +299,7 @@ def read_graph(_: Path, paths: list[str]) -> dict[str, np.ndarray]:
         raise ValueError(f"{len(tx):,} nodes to test, of the numbers {test.min():,} to {test.max():,}")
 
     def joined(known: np.ndarray, tested: np.ndarray) -> np.ndarray:
-        whole = np.zeros((n, known.shape[1]), np.float32)  # of some nodes nothing is known
+        whole = np.zeros((n, known.shape[1]), np.float32)  # some nodes have no features
         whole[:first], whole[test] = known, tested
         return whole
 
@@ -331,7 +331,7 @@ def _matrix(path: str) -> np.ndarray:
 
 
 class _ListedUnpickler(pickle.Unpickler):
-    # What is checked is what is used: names are looked up while the objects are made, not before.
+    # Names are checked when objects are made, so nothing unchecked can be used.
     def find_class(self, module: str, name: str) -> Any:
         if (item := f"{module}.{name}") not in _LISTED:
             raise pickle.UnpicklingError(f"a pickle that asks for {item}, which this format never needs")

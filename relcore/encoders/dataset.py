@@ -44,11 +44,11 @@ class DatasetSpec:
     name : str
         The path, the hub's name, the graph's name, or the language of the parallel sentences (``"en"``).
     split : str
-        ``"train"``, ``"test"``, … of folders and hub datasets; not needed for the only one.
+        ``"train"``, ``"test"``, … of folders and hub datasets; optional if there is only one.
     column, label_column : str
-        The columns of items and labels; ``""``: found by name and kind.
+        The columns of items and labels; ``""``: chosen by name and kind.
     limit : int, optional
-        At most n items: the first, or equally many of each class (folders of images, Wikipedia).
+        At most n items: the first, or the same number per class (folders of images, Wikipedia).
     options : tuple of (key, value)
         digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")``,
         ``("id_column", name)``, ``("encoding", name)``; see `datasets.with_options`. Wikipedia:
@@ -90,7 +90,7 @@ class DatasetSpec:
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> DatasetSpec:
-        """The spec of such a dict; raises a SpaceError for unknown keys."""
+        """The spec from the dict of `to_json`; raises a SpaceError for unknown keys."""
         return records.from_json(cls, described, "dataset")
 
 
@@ -102,12 +102,12 @@ class Dataset:
     read : function (start, stop) → list
         PIL images in their stored mode, strings, or node numbers.
     ids : n distinct strings
-        Equal for two columns of one table, so that their spaces match; different for different datasets,
-        unless their tables bear the same ids.
+        Two columns of one table have equal ids, so that their spaces match; different datasets have different
+        ids, unless their tables contain the same ones.
     labels : n strings, optional
         ``""`` for none.
     content : function () → iterable of bytes, optional
-        What the digest is made of; default the items, which must then be strings.
+        The bytes of the digest; by default the items, which must then be strings.
     graph : function () → torch_geometric.data.Data, optional
         For the kind "graph".
     """
@@ -180,7 +180,7 @@ class DatasetEntry:
 
 
 def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
-    """At most `limit` row numbers, ascending: the first rows of each class, equally many if possible."""
+    """At most `limit` row numbers, ascending: the first rows of each class, the same number if possible."""
     labels = np.asarray(labels, dtype=object)
     if limit is None or limit >= len(labels):
         return np.arange(len(labels))
@@ -198,7 +198,7 @@ def _strings(items: Sequence[str]) -> np.ndarray:
     return strings
 
 
-# Places: where data lie on this machine, if the caller may read them.
+# Paths of data on this machine that the caller may read.
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -219,10 +219,8 @@ def dataset_place(spec: DatasetSpec) -> Path | None:
 def hub_folder(name: str) -> Path | None:
     """The folder of a dataset or model given as a folder or a hub's name; None if there is none.
 
-    In a shared app only an absolute path is a folder, and never one of uploads: its files
-    (tokenizer_config.json)
-    can name others on this machine, which the libraries then read. Raises a SpaceError as `access.allowed`
-    does.
+    In a shared app only an absolute path counts as a folder, and uploads never do: their files, such as
+    tokenizer_config.json, can name other files, which libraries would read. Raises as `access.allowed`.
     """
     if access.shared():
         if HUB_NAME.fullmatch(name):
@@ -233,7 +231,7 @@ def hub_folder(name: str) -> Path | None:
     return access.allowed(folder) if name and folder.is_dir() else None
 
 
-# The network is tested before a download, so that the error comes at once and not after retries.
+# The network is tested before a download, so that an error comes at once instead of after retries.
 
 PATIENCE = 2.0
 

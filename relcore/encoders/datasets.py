@@ -44,7 +44,7 @@ from relcore.runs.store import Store
 def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """The dataset that the spec names; raises a SpaceError for files or choices that do not fit.
 
-    `store` keeps what is slow to parse; default the environment's.
+    Datasets that are slow to parse are kept in `store`, by default the environment's.
     """
     if spec.source == "digits":
         return bundled.digits_dataset(spec)
@@ -81,7 +81,7 @@ _READ_AT_ONCE = 4096
 
 
 def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: Any) -> Dataset:
-    """The items of a table; ids come from `id_column`, else `name/row`, so that two columns match."""
+    """The items of a table; ids are those of `id_column`, else `name/row`, so that two columns match."""
     settings = spec.settings(empty="error", id_column="", **defaults)
     empty, id_column = settings["empty"], settings["id_column"]
     need_one_of("empty", empty, ("error", "drop"))
@@ -114,7 +114,7 @@ def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: A
 
 
 class ItemRows:
-    """The rows of one column that are not left out, by place."""
+    """The kept rows of one column, by place."""
 
     def __init__(self, table: ItemTable, column: str, rows: np.ndarray) -> None:
         self._table, self._column, self._rows = table, column, rows
@@ -122,7 +122,7 @@ class ItemRows:
     def _cells(self, start: int, stop: int) -> list[tuple[str, Any]]:
         """Each cell with its place in the table, for errors."""
         cells, rows = {}, self._rows[start:stop]
-        # Rows that lie together at once; those that a join scattered one by one, as pictures are large.
+        # Nearby rows are read together, scattered ones (after a join) one by one, because pictures are large.
         parts = np.split(np.sort(rows), np.flatnonzero(np.diff(np.sort(rows)) > _GAP) + 1)
         for some in parts if len(rows) else ():
             read = self._table.read(self._column, int(some[0]), int(some[-1]) + 1)
@@ -200,7 +200,7 @@ def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
 
 
 def _id_column(table: ItemTable) -> str:
-    """The first column that has a name for ids and distinct values; "" for none."""
+    """The first column with a name of ids and distinct values; "" if there is none."""
     named = [name for name in label_columns(table.columns) if names_ids(name)]
     for column in sorted(named, key=lambda name: name.strip().lower() not in ("id", "ids")):
         with suppress(SpaceError):
@@ -210,7 +210,7 @@ def _id_column(table: ItemTable) -> str:
 
 
 def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarray:
-    """Numbers of the rows with text; empty ones are dropped or an error."""
+    """Numbers of the rows with text; empty texts are dropped or an error."""
     empty = np.array([not (text and text.strip()) for text in _cells(table, column, n)], dtype=bool)
     if empty.any() and not drop:
         rows = ", ".join(map(str, np.flatnonzero(empty)[:5]))
@@ -336,7 +336,7 @@ _LISTED = (
 def hub_table(spec: DatasetSpec) -> HubTable:
     """One split of a dataset of the hub, or of a folder that `datasets` can load.
 
-    Raises a SpaceError for what cannot be downloaded, and for whatever the library refuses.
+    Raises a SpaceError if the download fails or the library refuses the data.
     """
     import datasets
 
@@ -425,7 +425,7 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
             splits = dict.fromkeys(names)
             if len(names) == 1:
                 splits[names[0]] = datasets.load_dataset(name, config, split=names[0])
-    except Exception as error:  # of the library, the hub's client, Arrow and the disk
+    except Exception as error:  # the library, the hub's client, Arrow and the disk raise many kinds
         reason = (str(error) or type(error).__name__).strip().split("\n")[0]
         raise SpaceError(
             f"{name}: expected a dataset that datasets.load_dataset can load, got {reason[:300]}"
@@ -459,8 +459,8 @@ _LOOK_AT = 200  # files, to see whether a folder holds pictures
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns that can be encoded, label the rows or identify them, with the likely choice of each;
-    "" if there is none. `encoding` is that of the text."""
+    """The columns with items, labels and ids, and the likely choice of each, "" if none; the text
+    encoding."""
 
     items: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -498,10 +498,10 @@ def columns_of(spec: DatasetSpec) -> ColumnNames:
 
 
 def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEntry]:
-    """Bundled datasets, those up to two folders deep in the data folder (default RELSCOPE_DATA), and a
-    few of the hub.
+    """The list of datasets: bundled ones, a few of the hub, and those in the data folder (default
+    RELSCOPE_DATA), up to two folders deep.
 
-    Never asks the network; of files only names and headers are read, and at most 200 are listed.
+    Does not use the network; reads only names and headers of files, and lists at most 200.
     """
     folder = access.allowed(data_folder) if data_folder else access.data_folder()
     entries = list(islice(_under(folder), _MOST_ENTRIES)) if folder and folder.is_dir() else []
@@ -554,7 +554,7 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
                 spec = DatasetSpec("folder", str(folder), split)
                 name = f"{folder.name}/{split}" if split else folder.name
                 yield _here(name, "images", spec, None, "folder of pictures")
-            return  # its sub-folders are classes
+            return  # sub-folders are classes
         for split, paths in tables.items():
             with suppress(SpaceError):
                 yield from _table_entry(folder, split, paths)
@@ -597,7 +597,7 @@ _MOST_PAIRS = 100_000
 
 @dataclass(frozen=True)
 class PairList:
-    """Columns of equal length by name; row i means the same in every column."""
+    """Columns of equal length by name; row i describes the same item in every column."""
 
     name: str
     columns: dict[str, tuple[str, ...]]
@@ -615,7 +615,7 @@ def read_pair_list(path: Path) -> PairList:
     Raises
     ------
     SpaceError
-        No table, fewer than two columns or rows, empty cells.
+        Not a table, fewer than two columns or rows, empty cells.
     """
     path = Path(path)
     table = open_table([path])

@@ -27,26 +27,26 @@ EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {outpu
 class Encoder(ABC):
     """An encoder: a frozen dataclass of plain settings, which become keys, JSON and messages.
 
-    Equal settings must give equal vectors: whatever is random takes a `random_state`, and `content`
-    identifies external files. The form in Data, the options of ``relscope encode`` and the checks
-    come from the fields (see `relcore.base.settings.setting`).
+    Equal settings must give equal vectors: random steps use a `random_state`, and `content` identifies
+    external files. Forms, the options of ``relscope encode`` and checks come from the fields (see
+    `relcore.base.settings.setting`).
     """
 
     kind: ClassVar[Kind]
-    version: ClassVar[int] = 1  # raise it when a change of code changes the vectors
+    version: ClassVar[int] = 1  # to be raised when a change of code changes the vectors
     short: ClassVar[str] = ""  # a second name on the command line
-    by_length: ClassVar[bool] = False  # texts in blocks of similar length, because a batch is padded
+    by_length: ClassVar[bool] = False  # sort texts by length, because a batch is padded
 
     __post_init__ = check
 
     @classmethod
     def offered(cls) -> bool:
-        """Whether Data offers it: not if it is for studies, or an optional library is missing."""
+        """Whether Data offers the encoder: not if it is for studies or an optional library is missing."""
         return True
 
     @classmethod
     def unfit(cls, data: Facts) -> str:
-        """The reason, with a remedy, why it cannot encode this dataset; "" if it can."""
+        """Why the encoder cannot encode this dataset, with a remedy; "" if it can."""
         return ""
 
     def seconds(self, n: int, pixels: int = 64) -> float | None:
@@ -60,19 +60,19 @@ class Encoder(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """``"MiniLM"``, ``"CNN 64, state 0"``; a space's name is title, output · dataset's name."""
+        """A short name, ``"MiniLM"``, ``"CNN 64, state 0"``; a space is called title, output · dataset."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """One name for each space of a pass: ``("layer 2", "layer 4")``; ``("",)`` for one."""
+        """The names of the spaces of a pass: ``("layer 2", "layer 4")``; ``("",)`` if there is one."""
         return ("",)
 
     def only(self, output: str) -> Encoder:
-        """The settings that give this output alone, so that the store finds it under its own key."""
+        """The encoder with this output only; its encoding has a separate key in the store."""
         return self
 
     def with_outputs_of(self, other: Encoder) -> Encoder | None:
-        """The settings that give the outputs of both in one pass; None if none does."""
+        """The encoder with the outputs of both in one pass; None if that is impossible."""
         return self if other == self else None
 
     def content(self) -> str:
@@ -92,11 +92,11 @@ class Encoder(ABC):
 
     @abstractmethod
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
-        """Load or fit, and return the function that encodes a list of items, always to the same rows.
+        """Load or fit, and return a deterministic function that encodes a list of items.
 
-        The lists are blocks of items; of kind "graph" one list of all nodes. If the function has an attribute
-        `ahead`, a function of such a list, it gets what that returns instead, which a thread has made
-        before.
+        The lists are blocks of items; for the kind "graph" one list of all nodes. If the function has an
+        attribute `ahead`, a thread calls that on the next list meanwhile, and the function gets the result
+        instead of the list.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class Encoder(ABC):
 
 @dataclass(frozen=True)
 class Trained:
-    """The stored result of a training: weights, and metadata for JSON (loss curve, accuracy)."""
+    """The stored result of a training: weights, and JSON metadata (loss curve, accuracy)."""
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -132,9 +132,9 @@ class TrainedEncoder(Encoder):
 
 
 def encoder_class(name: str) -> type[Encoder]:
-    """The class of this name, or of the place that `Encoder.to_record` writes for a class without a name.
+    """The class of this name; for a class without a name, of the place that `Encoder.to_record` writes.
 
-    A worker process may not know what was registered at run time.
+    The place serves worker processes, in which names registered at run time are unknown.
     """
     entry = ENCODERS.get(name) or next(
         (known for known in ENCODERS.values() if known.where in (name, name.removeprefix("relcore"))), None
@@ -145,7 +145,7 @@ def encoder_class(name: str) -> type[Encoder]:
 
 
 def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
-    """The encoder in such a dict; missing settings take their defaults, unknown ones are an error."""
+    """The encoder from the dict of `to_record`; missing settings get defaults, unknown ones are an error."""
     need_plain(record, "encoder")
     name = record.get("encoder") if isinstance(record, Mapping) else None
     if not isinstance(name, str):

@@ -30,12 +30,9 @@ _SECONDS = 0.39 / 2708  # per node and epoch at width 300
 
 @dataclass(frozen=True)
 class GraphEncoder(TrainedEncoder):
-    """The node classifiers of "Relative representations enable zero-shot latent space communication", ICLR
-    2023,
-    4.2.
+    """A node classifier of Moschella et al. 2023, § 4.2 ("Relative representations …", ICLR).
 
-    dropout → Linear → activation → (dropout, convolution, activation) × layers → Linear → rows of length 1,
-    which
+    dropout → Linear → activation → (dropout, convolution, activation) × layers → Linear → unit rows, which
     are the space (n, width). A Linear head is trained with cross-entropy on 90 % of the nodes; 10 % validate.
     GCN2Conv has α = 0.1, θ = 0.5 and shared weights, GIN one Linear, as in their code, not their Table 8. The
     paper's reference is ``GraphEncoder(layers=32, epochs=500, random_state=1)``.
@@ -82,8 +79,8 @@ class GraphEncoder(TrainedEncoder):
     ) -> Trained:
         """Train; `watch` is called with the space, (n, width), after each epoch.
 
-        Equal settings give equal bits on a CPU. A GPU adds up the neighbours of a node in no fixed order, so
-        that they repeat to rounding only.
+        Equal settings give equal bits on a CPU. On a GPU results agree up to rounding only, because it sums
+        the neighbours of a node in no fixed order.
         """
         import torch
         from torch.nn.functional import cross_entropy
@@ -167,7 +164,7 @@ class _Graph:
             )
         self.data = NormalizeFeatures()(self.data)
         self.features, self.classes = self.data.x.float(), self.data.y.unique(return_inverse=True)[1]
-        # Sparse (n, n), a row per receiving node: faster than the list of edges.
+        # Sparse (n, n), one row per receiving node, is faster than a list of edges.
         edges, n = self.data.edge_index, len(self.features)
         weights = torch.ones(edges.shape[1])
         if architecture == "gcn2":
@@ -183,10 +180,8 @@ class _Graph:
 
 
 def _dropout(rows: torch.Tensor, share: float, training: bool) -> torch.Tensor:
-    """Dropout with probabilities in steps of 1/65,536: entries are zeroed, and the others scaled up.
-
-    One 64-bit draw serves four entries: torch's dropout takes longer than the layer's product.
-    """
+    """Dropout with a probability in steps of 1/65,536; one 64-bit draw serves four entries, because torch's
+    dropout takes longer than the layer's product."""
     import torch
 
     if not training or share == 0:

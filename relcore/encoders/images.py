@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 _MOST_BYTES = 256 << 20
-# no others: Pillow would start Ghostscript on PostScript
+# only these formats: Pillow would start Ghostscript on PostScript
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 
 
@@ -44,7 +44,7 @@ def decode_image(content: bytes | None, where: str) -> Image:
     Raises
     ------
     SpaceError
-        No picture, a damaged one, or one above about 180 million pixels; `where` says which.
+        Not a picture, a damaged one, or one above about 180 million pixels; `where` names it.
     """
     from PIL import Image, ImageOps
 
@@ -104,7 +104,7 @@ def mode_of(images: Sequence[Image]) -> Mode:
 def eight_bits(image: Image, mode: Mode, where: str) -> Image:
     """The picture in this mode; 16-bit grey keeps its upper 8 bits, transparency is dropped.
 
-    Raises a SpaceError for 32 bits a pixel, whose range is unknown.
+    Raises a SpaceError for 32 bits per pixel, whose range is unknown.
     """
     from PIL import Image
 
@@ -133,7 +133,7 @@ def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], wher
     return stacked[:, None] if mode == "L" else np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
 
 
-# Look: to make a new picture like those of a dataset.
+# Look: properties by which a new picture is made similar to those of a dataset.
 
 _LOOK_AT = 100
 _DARK, _INK = 64, 48  # of 255: dark borders are below the first, drawn pixels above the second
@@ -146,9 +146,9 @@ class Look:
     Attributes
     ----------
     size : (width, height), or None
-        None where they differ.
+        None if the pictures differ in size.
     on_dark : bool
-        Grey strokes on a dark background, as scans of digits.
+        Whether they are grey strokes on a dark background, as scans of digits.
     extent : float
         Longer side of the strokes as a share of the picture's.
     """
@@ -198,9 +198,9 @@ def strokes_of(photo: Image) -> Image:
 
 
 def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
-    """The picture in the mode and size of a dataset; strokes become light on dark, cut out and centred.
+    """The picture in the mode and size of a dataset; strokes become light on dark, cropped and centred.
 
-    Raises a SpaceError for 32 bits a pixel, or if nothing is drawn.
+    Raises a SpaceError for 32 bits per pixel, or for an empty picture.
     """
     from PIL import Image, ImageOps
 
@@ -288,7 +288,7 @@ class PixelComponents(TrainedEncoder):
         rows_of, n = self._rows_of(dataset.name), 0
         total: Any = 0.0
         products: Any = 0.0
-        with threadpool_limits(1, "blas"):  # their number changes the last bits
+        with threadpool_limits(1, "blas"):  # the number of threads changes the last bits
             for start, images in dataset.blocks():
                 report(start, len(dataset), f"reading {dataset.name}")
                 rows = rows_of(images)
@@ -305,7 +305,7 @@ class PixelComponents(TrainedEncoder):
         return lambda images: {"": ((rows_of(images) - mean) @ axes).astype(np.float32)}
 
     def _rows_of(self, name: str) -> Callable[[list], np.ndarray]:
-        """Pictures → (m, features) in float64."""
+        """A function from pictures to features (m, features), float64."""
 
         def pixels(images: list) -> np.ndarray:
             return pixel_array(images, "RGB", (_SIDE, _SIDE), name).reshape(len(images), -1) / 255

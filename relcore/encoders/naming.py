@@ -41,7 +41,8 @@ def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set
 
 
 def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
-    """The registered name that the user means, and the setting that the name says: its first one."""
+    """The registered encoder that the user names, and the setting after the colon: the encoder's first
+    one."""
     known, firsts, choices = {}, {}, {}
     for registered, encoder in ENCODERS.loaded():
         first = firsts[registered] = next(iter(settings_of(encoder).values()), None)

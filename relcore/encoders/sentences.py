@@ -24,7 +24,7 @@ from relcore.spaces.space import LatentSpace
 
 @dataclass(frozen=True)
 class TfidfSvd(TrainedEncoder):
-    """Words weighted by 1 + log(count) and IDF, rows of length 1, reduced by a truncated SVD."""
+    """TF-IDF + SVD: word counts weighted by 1 + log(count) and IDF, unit rows, a truncated SVD."""
 
     kind: ClassVar = "texts"
     short: ClassVar = "tfidf"
@@ -82,7 +82,7 @@ class TfidfSvd(TrainedEncoder):
                 " take more texts"
             )
         report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
-        # More threads are slower in these small products, and their number changes the last bits.
+        # More threads are slower for these small products, and change the last bits.
         with threadpool_limits(1, "blas"):
             svd = TruncatedSVD(width, random_state=self.random_state).fit(matrix)
         report(2, 2, "ready")
@@ -113,18 +113,18 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 @dataclass(frozen=True)
 class PooledWords(TrainedEncoder):
-    """(1 / n) Σ w(word) · vector(word) over a text's n known words; a zero vector for n = 0.
+    """The weighted mean (1 / n) Σ w(word) · vector(word) of a text's n known words; zero for n = 0.
 
     Attributes
     ----------
     words : str
         A word space, as in `relcore.encoders.words.load_words`.
     weighting : "plain", "idf" or "sif"
-        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)); or w = a / (a + p(word)), after which rows
-        lose their part along the first singular vector of all rows (Arora, Liang, Ma, "A simple but
+        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)); or w = a / (a + p(word)), where rows then
+        lose their component along the first singular vector of all rows (Arora, Liang, Ma, "A simple but
         tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
     smoothing : float
-        The a of SIF. p(word) comes from the word space's counts, else from this dataset.
+        The a of SIF; p(word) comes from the word space's counts, else from this dataset.
     """
 
     kind: ClassVar = "texts"
@@ -231,6 +231,6 @@ class _Pooling:
         counts = self.counts(texts)
         n_known = np.asarray(counts.sum(axis=1)).ravel()
         counts.data *= weights[counts.indices]
-        # else SciPy copies all vectors as float64, gigabytes for some spaces
+        # otherwise SciPy would copy all vectors as float64: gigabytes for some spaces
         used = np.unique(counts.indices)
         return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]

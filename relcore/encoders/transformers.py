@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def require_texts(dataset: Dataset) -> None:
-    """Raise a SpaceError if items are not texts, or some are empty, before an hour of encoding is lost."""
+    """Raise a SpaceError, before encoding starts, if an item is not a text or is empty."""
     if dataset.kind != "texts":
         raise SpaceError(
             f"{dataset.name}: expected texts, got {dataset.kind}; choose an encoder for {dataset.kind}"
@@ -45,7 +45,7 @@ def require_texts(dataset: Dataset) -> None:
 # The folder of a model; weights that need unpickling are refused.
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-# No code, no pickles, no weights of another framework.
+# Files to download: no code, no pickles, no weights of other frameworks.
 _WANTED = ("*.safetensors", "*.json", "*.txt", "*.model")
 _UNWANTED = ("onnx/*", "openvino/*", "coreml/*")
 
@@ -126,7 +126,7 @@ def content_of_model(name: str) -> str:
 
 
 def file_digest(file: Path) -> str:
-    """SHA-256 of a file, kept per process while the file is unchanged: each encoded block asks for it."""
+    """SHA-256 of a file, cached per process while the file is unchanged, because every block needs it."""
     return _file_digest(str(file), file.stat().st_size, file.stat().st_mtime_ns)
 
 
@@ -161,15 +161,15 @@ _AT_ONCE_ON_GPU = 256
 class TorchBatches:
     """A function that applies `forward` to batches without gradients and returns float32 NumPy rows.
 
-    Every device computes in float32, with all its digits, so that an encoding is the same everywhere up to
-    rounding. Where the memory runs out, batches are half as large.
+    All devices compute in full float32, so that encodings are equal up to rounding. If memory runs out, the
+    size of batches is halved.
 
     Parameters
     ----------
     forward : function
         m items → {output: tensor (m, d)}; it moves its inputs to the device.
     size : int, optional
-        Items of a batch; by default 32, on a GPU 256.
+        Items per batch; by default 32, on a GPU 256.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class TorchBatches:
                             f"a single item does not fit the memory of this {self.device}; choose a smaller"
                             " model"
                         ) from error
-                # Not in the except clause, whose traceback keeps the tensors alive.
+                # Outside the except clause, whose traceback keeps the tensors alive.
                 self.size = size // 2
                 if self.device != "cpu":
                     torch.cuda.empty_cache()
@@ -242,9 +242,9 @@ class PretrainedEncoder(Layered):
     model : str
         A folder that `save_pretrained` wrote, with the tokenizer or image processor, or a hub's name.
     layers : tuple of int
-        0 the embedding, 1 the first block or stage, …; -1 the last, after the model's final norm.
+        0 is the embedding, 1 the first block or stage, …, -1 the last after the model's final norm.
     pooling : "mean", "cls" or "pooled"
-        The mean over tokens or patches; the first token; the model's own output.
+        The mean over tokens or patches, the first token, or the model's pooled output.
     """
 
     model: str = setting(placeholder="owner/model, or a folder", note=where_of_model)
@@ -255,7 +255,7 @@ class PretrainedEncoder(Layered):
         "mean", choices={"mean": "Mean", "cls": "Class token", "pooled": "The model's own"}
     )
 
-    other_poolings: ClassVar[str]  # than the model's own, for messages
+    other_poolings: ClassVar[str]  # except "pooled", for messages
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -283,7 +283,7 @@ class _PretrainedRows:
         tower, features = "vision_model", "get_image_features"
         if spec.kind == "texts":
             tower, features = "text_model", "get_text_features"
-        # Of CLIP and its like one tower.
+        # CLIP and similar models: one tower.
         self.model, self.pooled = self.whole, getattr(self.whole, features, None)
         if self.pooled:
             self.model = getattr(self.whole, tower)
@@ -324,7 +324,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
     ours: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(folder, **ours)
-        # All layers are made before weights are read.
+        # All layers are built before weights are read.
         for part in (config, getattr(config, "text_config", None), getattr(config, "vision_config", None)):
             layers = getattr(part, "num_hidden_layers", 1)
             if not isinstance(layers, int) or not 1 <= layers <= _MOST_LAYERS:
@@ -364,7 +364,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
 
 @contextmanager
 def _without_bars() -> Iterator[None]:
-    """While it lasts, transformers shows no bars of its own beside the command's."""
+    """A context in which transformers shows no progress bars beside those of the command."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
@@ -521,13 +521,13 @@ class _SentenceRows(_PretrainedRows):
         import torch
 
         tensor = torch.from_numpy(array)
-        # Copied from pinned memory, for which the GPU's work need not be waited for.
+        # A copy from pinned memory does not wait for the GPU's work.
         return tensor if self.device == "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
 
     def _try_out(self) -> None:
         """Raise an error at once if the model gives every text the same vector.
 
-        In a causal model, and in layer 0 of any, it is.
+        The first token of a causal model, and of layer 0 of any model, is the same for all texts.
         """
         import torch
 
@@ -571,11 +571,11 @@ class _PictureRows(_PretrainedRows):
         return self.batches(images)
 
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
-        # Arrays: with torchvision, some versions of transformers turn a picture first, and the named axis
-        # would then be another one.
+        # Arrays, because with torchvision some versions of transformers transpose pictures first, and the
+        # named axis would then be wrong.
         pictures = [np.asarray(eight_bits(image, "RGB", self.where)) for image in items]
         try:
-            # Else the processor guesses the channels' axis, wrongly for pictures three pixels high.
+            # Otherwise the processor guesses the channel axis, wrongly for pictures three pixels high.
             inputs = self.prepare(images=pictures, return_tensors="pt", input_data_format="channels_last")
         except (ValueError, RuntimeError, TypeError) as error:
             raise SpaceError(
@@ -595,7 +595,7 @@ class _PictureRows(_PretrainedRows):
         return {output: self._rows(state, pixels.shape[-2:]) for output, state in states.items()}
 
     def _rows(self, state: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
-        """A hidden state (m, tokens, d) or feature map (m, d, height, width) → (m, d)."""
+        """The pooled rows (m, d) of a hidden state (m, tokens, d) or feature map (m, d, height, width)."""
         side = getattr(self.model.config, "patch_size", None) or 1
         height, width = side if isinstance(side, (tuple, list)) else (side, side)
         # Models that merge patches have fewer tokens and no class token.
@@ -634,7 +634,7 @@ class TimmVision(Encoder):
         return content_of_model(self.model)
 
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
-        """Raises a SpaceError, too, if timm is missing or does not fit this PyTorch."""
+        """Load the model; also raises a SpaceError if timm is missing or does not fit this PyTorch."""
         try:
             import timm
         except (ImportError, RuntimeError, OSError) as error:  # or a torchvision built for another PyTorch

@@ -46,7 +46,7 @@ _HELD_OUT = 0.2
 
 
 def held_out_rows(n: int) -> np.ndarray:
-    """The fifth of n rows, ascending, that no network of this file sees in training."""
+    """The held-out fifth of n rows, ascending, on which no network of this file is trained."""
     return np.sort(np.random.default_rng(0).permutation(n)[: max(1, round(_HELD_OUT * n))])
 
 
@@ -60,7 +60,7 @@ class _Classifier(TrainedEncoder):
 
 
 def _loss_of(model: nn.ModuleDict, images: torch.Tensor, targets: torch.Tensor) -> Callable:
-    """The cross-entropy of a batch of row numbers."""
+    """A function from a batch of row numbers to its cross-entropy."""
     from torch.nn.functional import cross_entropy
 
     return lambda batch: cross_entropy(model["head"](model["encoder"](images[batch])), targets[batch])
@@ -70,13 +70,14 @@ def _loss_of(model: nn.ModuleDict, images: torch.Tensor, targets: torch.Tensor) 
 
 Architecture = Literal["mlp", "cnn", "residual", "vit"]
 NAMES = {"mlp": "MLP", "cnn": "CNN", "residual": "Residual CNN", "vit": "ViT"}
-_LARGE = 16  # pixels of a side above which the first convolution has a stride of 2
-_SMALLEST = 2  # the side to which convolutions shrink it
-_TOKENS = 8  # the most patches per side
+_LARGE = 16  # pixels; for longer sides the first convolution has a stride of 2
+_SMALLEST = 2  # pixels per side after the convolutions
+_TOKENS = 8  # largest number of patches per side
 
 
 def small_network(architecture: Architecture, channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """Images (m, channels, height, width) → vectors (m, width), with weights from torch's generator."""
+    """A network from images (m, channels, height, width) to vectors (m, width); weights from torch's
+    generator."""
     from torch import nn
 
     if architecture == "vit":
@@ -86,7 +87,7 @@ def small_network(architecture: Architecture, channels: int, size: tuple[int, in
         return nn.Sequential(nn.Flatten(), *hidden, nn.Linear(256, width))
 
     class Block(nn.Module):
-        """x ↦ relu(f(x) + shortcut(x)): "Deep Residual Learning for Image Recognition", CVPR 2016, Fig. 2."""
+        """A residual block, relu(f(x) + shortcut(x)) (He et al., CVPR 2016, Fig. 2)."""
 
         def __init__(self, before: int, after: int, stride: int) -> None:
             super().__init__()
@@ -116,7 +117,8 @@ def _convolution(before: int, after: int, stride: int) -> list[nn.Module]:
 
 
 def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """Two pre-norm layers over at most 8 × 8 patches: "An Image is Worth 16×16 Words", ICLR 2021."""
+    """A vision transformer of two pre-norm layers over at most 8 × 8 patches (Dosovitskiy et al., ICLR
+    2021)."""
     import torch
     from torch import nn
 
@@ -129,7 +131,7 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
             super().__init__()
             self.pad = nn.ZeroPad2d((0, columns * side - size[1], 0, rows * side - size[0]))
             self.patches = nn.Conv2d(channels, dimension, side, side)
-            # As large as the patches: with the usual .02 it learns worse.
+            # As large as the patch vectors; with the usual .02 it learns worse.
             self.positions = nn.Parameter(0.3 * torch.randn(1, rows * columns, dimension))
             layer = nn.TransformerEncoderLayer(
                 dimension, 4, 2 * dimension, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
@@ -155,8 +157,8 @@ _SECONDS = {"mlp": 4.6e-5, "cnn": 1.7e-4, "residual": 4.3e-4, "vit": 3.9e-4}
 class SmallVision(_Classifier):
     """A small network with a linear head on its `width` outputs, which are the space.
 
-    Equal settings give equal networks on one kind of device, to the last bit: see `training.reproducible`.
-    AdamW in batches of 64, learning rate up to .003 and down to 0.
+    Trained by AdamW in batches of 64, with a learning rate that rises to .003 and falls to 0. Equal settings
+    give equal bits on one kind of device, see `training.reproducible`.
     """
 
     architecture: Architecture = setting(
@@ -201,7 +203,7 @@ class SmallVision(_Classifier):
     def seconds(self, n: int, pixels: int = 64) -> float:
         pixels = self.image_size**2 if self.image_size else pixels
         rows = min((1 - _HELD_OUT) * n, self.train_rows) * self.epochs
-        rows += n / 3  # encoding is the forward third of training
+        rows += n / 3  # encoding, a forward pass, takes a third of a training step
         return 3.0 + rows * _SECONDS[self.architecture] * (pixels / 64) ** 0.5
 
     @property
@@ -209,13 +211,15 @@ class SmallVision(_Classifier):
         return f"{NAMES[self.architecture]} {self.width}, state {self.random_state}"
 
     def train(self, dataset: Dataset, report: Progress) -> Trained:
-        """Metadata: "loss" and "held_out_accuracy" by epoch, "accuracy" of the last, "n_train", "classes", ….
+        """Train the network.
+
+        Metadata: "loss" and "held_out_accuracy" by epoch, "accuracy" of the last, "n_train", "classes", ….
 
         Raises
         ------
         SpaceError
-            Fewer than two classes, (nearly) a class per row; pictures of several or too large sizes without
-            `image_size`.
+            Fewer than two classes, (nearly) one class per row; without `image_size` also pictures of several
+            sizes, or too large ones.
         """
         import torch
 
@@ -295,7 +299,7 @@ class SmallVision(_Classifier):
             _loss_of(model, images, labels),
         )
         n_steps = self.epochs * n_batches
-        n_steps += n_steps == 5  # it rises for n / 5 − 1 steps and divides by that
+        n_steps += n_steps == 5  # the schedule divides by its n / 5 − 1 rising steps
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2
         )
@@ -304,7 +308,7 @@ class SmallVision(_Classifier):
         for epoch in range(1, self.epochs + 1):
             model.train()
             shuffled = train[torch.randperm(len(train), generator=order, device=device)]
-            # Equal parts, without a remainder: batch normalisation fails on a batch of one.
+            # Nearly equal parts, because batch normalisation fails on a remainder of one.
             total = train_epoch(loss_of, shuffled.tensor_split(n_batches), optimizer, schedule)
             model.eval()
             with torch.inference_mode():
@@ -383,7 +387,7 @@ def need_one_size(images: list, size: tuple[int, ...], name: str, remedy: str = 
 
 
 _TITLES = {"mlp": "Swept MLP", "cnn": "Swept CNN"}
-_VALIDATION = 0.15  # of the rows that are not held out
+_VALIDATION = 0.15  # share of the rows that are not held out
 
 
 @dataclass(frozen=True)
@@ -392,8 +396,8 @@ class SweptVision(_Classifier):
     width).
 
     "mlp": (Linear, activation, dropout) × depth → Linear → head. "cnn": the same with 3 × 3 convolutions of
-    stride 1, 2, 2, …. The epoch that validates best (on 15 % of the rows not held out) is kept. No momentum,
-    schedule or decay, so that effects of settings show.
+    stride 1, 2, 2, …. The epoch with the best validation (on 15 % of the rows not held out) is kept. There is
+    no momentum, schedule or decay, so that effects of settings are visible.
     """
 
     architecture: Literal["mlp", "cnn"] = "mlp"
@@ -462,7 +466,7 @@ class SweptVision(_Classifier):
         import torch
 
         facts, device = trained.metadata, torch_name()
-        with reproducible(self.random_state):  # building a network draws weights
+        with reproducible(self.random_state):  # building a network draws random weights
             model = new_network(self, facts["size"], facts["n_classes"])
         load_arrays(model, trained.arrays)
 
@@ -489,7 +493,7 @@ class SplitPictures:
 
 
 def split_pictures(dataset: Dataset) -> SplitPictures:
-    """Pixels, classes and rows to train, validate and test on, the same for every `SweptVision`.
+    """Pixels, classes, and training, validation and test rows, the same for every `SweptVision`.
 
     Raises
     ------
@@ -528,7 +532,8 @@ def _encode(model: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
 
 
 def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
-    """ "encoder" and "head" with weights from torch's generator; `size` is (1, height, width)."""
+    """A network of "encoder" and "head", with weights from torch's generator; `size` is (1, height,
+    width)."""
     from torch import nn
 
     activation = {"relu": nn.ReLU, "tanh": nn.Tanh}[spec.activation]
@@ -552,7 +557,8 @@ def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
 
 @dataclass(frozen=True)
 class OpenNetwork:
-    """Modules by name that give vectors (…, d), in running order, and the whole: m items → array (m, d)."""
+    """The modules of a network whose outputs are vectors (…, d), by name in running order, and a function
+    `encode` from m items to an array (m, d)."""
 
     layers: dict[str, nn.Module]
     encode: Callable[[list[Any]], np.ndarray]
@@ -567,7 +573,7 @@ def open_network(
     Raises
     ------
     SpaceError
-        An encoder whose layers give no vectors, or several outputs.
+        An encoder whose layers return no vectors, or with several outputs.
     """
     from torch import inference_mode, nn
 

@@ -90,7 +90,7 @@ def fetch(name: str) -> Path:
             " there, or choose a bundled space"
         )
     try:
-        # The path only: else gensim runs code that comes with the download.
+        # Only the path is requested, because gensim otherwise runs code that comes with the download.
         return Path(gensim.downloader.load(name, return_path=True))
     except Exception as error:  # gensim's checksum raises a bare Exception
         raise SpaceError(
@@ -106,19 +106,19 @@ BUNDLED = {
 
 
 def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentSpace:
-    """A bundled word space, with categories as labels and corpus counts; a file; or a model of gensim-data.
+    """A word space: a bundled one, with categories as labels and corpus counts, a file, or from gensim-data.
 
     Parameters
     ----------
     name_or_path : str or Path
         ``"word2vec-novels"``, ``"fasttext-novels"``, a name in `relcore.encoders.words.MODELS`, or a path.
     limit : int, optional
-        Only the first words, which are the most frequent.
+        Load only the first words, which are the most frequent.
 
     Raises
     ------
     SpaceError
-        An unknown name, a failed download, a file that does not fit.
+        An unknown name, a failed download, an invalid file.
 
     Examples
     --------

@@ -35,23 +35,21 @@ class AutoencoderSpec:
     """Architecture and training of an autoencoder (Moschella et al. 2023, Table 3; architecture of their
     code).
 
-    The encoder has up to four convolutions (3 × 3, stride 2, BatchNorm, GELU), until a side is 2 pixels
-    long. The
-    decoder has the transposed convolutions, and a last one with a sigmoid. The relative decoder reads the
-    cosines
-    of the flattened features to those of the anchors, without a bottleneck. The anchors are encoded again in
+    The encoder has up to four convolutions (3 × 3, stride 2, BatchNorm, GELU), until a side is 2 pixels long;
+    the decoder has the transposed ones, and a last one with a sigmoid. A relative decoder reads the cosines
+    of the flattened features to those of the anchors, without a bottleneck. Anchors are encoded again in
     every pass, without a gradient.
 
     Attributes
     ----------
     representation : {"absolute", "relative", "whitened"}
-        "whitened" is ours: the cosines, centred, times (K + λI)^(−1/2).
+        "whitened" (ours): the centred cosines times (K + λI)^(−1/2).
     width : int
-        Of the absolute code, and of a variational one.
+        Width of the absolute code, also of a variational one.
     ridge : float
         λ of "whitened".
     learning_rate : float
-        The highest: it rises over the first fifth of the steps and falls to 0.
+        The maximum, reached after a fifth of the steps; then the rate falls to 0.
     """
 
     representation: str = setting("absolute", choices=REPRESENTATIONS)
@@ -73,14 +71,14 @@ class Autoencoder:
         self.spec, self.parts, self.anchors = spec, parts, anchors
 
     def encode(self, images: np.ndarray) -> np.ndarray:
-        """Codes of pictures (n, height, width): (n, width), or (n, k) relative to the model's own anchors."""
+        """Codes (n, width) of pictures (n, height, width), or (n, k) relative to the model's anchors."""
         return self._apply(
             lambda parts, rows: _code(parts, self.spec, rows, self.anchors.to(rows.device))[0],
             _pixels(images),
         )
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """Pictures (n, height, width) of codes of this or another model, 0 … 1.
+        """Pictures (n, height, width), 0 … 1, decoded from codes of this or another model.
 
         Raises
         ------
@@ -116,9 +114,8 @@ def fit_autoencoder(
     """Train on grey pictures (n, height, width) with values 0 … 1; anchors are row numbers, which absolute
     models ignore.
 
-    The loss is the mean squared error, for a VAE plus .001 times the divergence to N(0, 1). Equal settings
-    give equal bits on one kind of device (`training.reproducible`). `report` gets the mean loss of each
-    epoch.
+    The loss is the mean squared error, for a VAE plus .001 times the divergence from N(0, 1). Equal settings
+    give equal bits on one kind of device (`training.reproducible`). `report` gets each epoch's mean loss.
 
     Raises
     ------
@@ -150,7 +147,7 @@ def fit_autoencoder(
         )
         for epoch in range(1, spec.epochs + 1):
             parts.train()
-            # Equal parts: batch normalisation cannot take a rest of one.
+            # Nearly equal parts, because batch normalisation fails on a remainder of one.
             batches = torch.randperm(len(rows), device=device).tensor_split(n_batches)
             total = train_epoch(
                 lambda batch: _loss(parts, spec, rows[batch], anchors), batches, optimiser, schedule

@@ -1,6 +1,4 @@
-"""Cross-lingual retrieval: find the translation of each row in another space, through parallel anchors
-alone.
-"""
+"""Cross-lingual retrieval: find the translation of each row in another space by parallel anchors only."""
 
 from __future__ import annotations
 
@@ -33,8 +31,8 @@ _PERMUTATIONS = 50
 
 @dataclass(frozen=True)
 class RetrievalSpec:
-    """Methods and sizes of a retrieval: `n_anchors` known pairs are drawn at random, and all other rows
-    are queries."""
+    """The settings of a retrieval: `n_anchors` known pairs are drawn at random, all other rows are
+    queries."""
 
     methods: tuple[str, ...] = setting(STITCHED, choices=METHODS, distinct=True)
     n_anchors: int = setting(300, low=2)
@@ -55,7 +53,7 @@ class RetrievalResult:
     ids : array (m,)
         Ids of the queries in the first space.
     scores : method → metric → Score
-        A method that needs equal widths is left out where they differ.
+        A method that needs equal widths is left out if they differ.
     found : method → array (m, k)
         For each query the numbers of the nearest candidates of the second space, nearest first.
     """
@@ -88,12 +86,13 @@ class RetrievalResult:
 def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, str]] = ()) -> Match:
     """The match of two spaces by equal ids, or by a list of (id in the first, id in the second).
 
-    Rows that are zero in either are left out and counted. Of several partners of an id the first is kept.
+    Rows that are zero in either space are left out and counted. If an id has several partners, the first
+    counts.
 
     Raises
     ------
     SpaceError
-        No row is left, or the ids of the list are in neither space.
+        No row remains, or the ids of the list are in neither space.
     """
     if not pairs:
         return match(first, second)
@@ -115,10 +114,9 @@ def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, 
 
 
 def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
-    """The retrieval scores of every row that is not an anchor, among the same rows of the other space, by
-    each method.
+    """The retrieval scores, by method, of all rows except anchors among the same rows of the other space.
 
-    Translated rows are compared by cosine around the mean of the second space, absolute rows without
+    Translated rows are compared by cosine after centring at the second space's mean, absolute rows without
     centring. Neighbours and Jaccard follow the "paper" convention of `scores.neighbours`.
 
     Raises
@@ -142,7 +140,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
             continue
         near = find_neighbours(*rows, spec.k)
         first = float((near.other[:, 0] == near.queries).mean())
-        # Exact: of a random permutation the number of fixed points has mean 1 and variance 1.
+        # Exact: the number of fixed points of a random permutation has mean 1 and variance 1.
         null = ChanceLevel.from_moments(1 / len(rest), 1 / len(rest) ** 2)
         scores[method] = {
             "first": Score(first, metric="first", n=len(rest), k=1, null=null),
@@ -171,7 +169,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class CrossLingual(Recipe):
-    """A figure of retrieval scores by method; `pairs` of ids if the ids of the two spaces differ."""
+    """A figure of retrieval scores by method; `pairs` of ids are needed if the spaces have different ids."""
 
     figure: ClassVar[str] = "cross-lingual"
 

@@ -39,10 +39,10 @@ _SURER, _FEWEST_ERRORS = 0.95, 20
 
 @dataclass(frozen=True)
 class StitchSpec(Task["StitchResult"]):
-    """Methods, heads, anchors, split, and the number of repetitions.
+    """The settings of stitching: methods, heads, anchors, split, and number of repetitions.
 
-    Each random state draws the test rows, the anchors, the prunings and a network's first weights. `anchors`
-    and `test_ids` are ids instead of what is drawn.
+    Each random state draws test rows, anchors, prunings and a network's initial weights. `anchors` and
+    `test_ids` are ids that replace the drawn ones.
 
     Examples
     --------
@@ -111,10 +111,10 @@ class StitchRun:
     test_ids, truth : arrays (m,)
         The test rows, and the number of the class of each.
     majority : int
-        The most frequent class of all rows: always answering it is the chance level. Of the training rows
-        alone it would be the class that the draw left out of the test rows.
+        The most frequent class of all rows; always answering it is the chance level. (The most frequent class
+        of the training rows tends to be the one that is rare among the test rows.)
     answers : method → array (E, E, m) int16
-        Class that the head of the second encoder gives the rows of the first; −1 where a pair has no answer.
+        Class that the second encoder's head predicts for rows of the first; −1 if a pair has no answer.
     """
 
     random_state: int
@@ -144,7 +144,7 @@ class StitchResult(Reported):
 
     @property
     def tested(self) -> str:
-        """``"48 test rows"``; of several states ``"46 – 54 test rows a state"``."""
+        """The number of test rows in words: ``"48 test rows"``, ``"46 – 54 test rows a state"``."""
         first, *_, last = sorted([len(run.truth) for run in self.runs] * 2)
         return f"{first:,} test rows" if first == last else f"{first:,} – {last:,} test rows a state"
 
@@ -160,7 +160,7 @@ class StitchResult(Reported):
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
         """Scores (random states, E, E); NaN if a pair has no answer.
 
-        Accuracy and weighted F1 0 … 1, 1 is perfect; MAE in steps of the labels' order, 0 is perfect.
+        Accuracy and weighted F1: 0 … 1, 1 is perfect; MAE: in steps of the labels' order, 0 is perfect.
         """
         need_one_of("metric", metric, self.metrics)
         return np.array(
@@ -181,10 +181,10 @@ class StitchResult(Reported):
         return float(np.mean(scores))
 
     def permuted(self, method: str, metric: str = "accuracy") -> float:
-        """The score of the same answers with permuted labels of the test rows: the exact mean over all
+        """The score of the same answers after permuting the labels of the test rows: the exact mean over all
         permutations, stitched pairs and states; NaN if no pair can be stitched.
 
-        The weighted F1 of answers of all classes is above that of one class alone.
+        The weighted F1 of answers in all classes is above that of one class alone.
         """
         scores = [
             _score_of(_permuted(self._confusion(run.truth, answers)), metric)
@@ -195,7 +195,7 @@ class StitchResult(Reported):
         return float(np.mean(scores)) if scores else float("nan")
 
     def chance_level(self, method: str, metric: str = "accuracy") -> float:
-        """The larger of `chance` and `permuted`, neither of which uses the rows."""
+        """The larger of `chance` and `permuted`, which both ignore the rows."""
         levels = [self.chance(metric), self.permuted(method, metric)]
         return float(np.nanmin(levels) if metric == "mae" else np.nanmax(levels))
 
@@ -399,8 +399,8 @@ def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split
 
 
 class Stitching:
-    """Everything fitted for one random state: heads, shared representations, and maps between encoders.
-    Heads are trained on anchors and training rows."""
+    """Everything fitted for one random state: heads, shared representations, maps between encoders. Heads are
+    trained on anchors and training rows."""
 
     def __init__(
         self,
@@ -440,8 +440,8 @@ class Stitching:
         }
 
     def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
-        """The probabilities that every head gives for the same items from each encoder: E arrays (m, d) →
-        (E, E, m, C) float32, encoders first; NaN if the two cannot be combined."""
+        """The class probabilities (E, E, m, C) float32 of m items by each encoder (first axis) with each
+        head; `rows` are E arrays (m, d). NaN if the two cannot be combined."""
         n, kind = len(self.shared.spaces), METHODS[method].heads
         widths = [side.train.shape[1] for side in self._sides]
         if [X.shape[1] for X in rows] != widths:
@@ -460,7 +460,7 @@ class Stitching:
                 elif carry := self._carriers[method, i, j]:
                     given[i] = carry(X)
             if len(rows[0]) <= _FEW and not getattr(head, "needs_company", False):
-                # One call for a few items of all encoders: calls take the time.
+                # One call for few items of all encoders, because calls take most of the time.
                 parts = np.split(head.probabilities(np.concatenate(list(given.values()))), len(given))
             else:
                 parts = map(head.probabilities, given.values())
@@ -469,13 +469,12 @@ class Stitching:
         return answers
 
     def least_sure(self, method: str) -> np.ndarray:
-        """The probability (E, E) below which an answer of a pair is less sure than 95 % of its wrong answers
-        to test rows; 0 with fewer than 20 wrong answers, which cannot tell.
+        """The threshold (E, E) of each pair: an answer with a lower probability is less sure than 95 % of the
+        pair's wrong answers to test rows; 0 for fewer than 20 wrong answers.
 
-        It rejects few: of 16 articles of Wikipedia (LSA and pooled words, relative, whitened and whitened
-        inverse, 3 draws) 1 % of right answers to fresh rows (0 – 2), 5 % of wrong ones (1 – 11), and 5 %
-        of the answers to 400 sentences on other topics (2 – 9). Half instead of 95 % would reject 15, 49 and
-        46 %.
+        It rejects few: for 16 articles of Wikipedia (LSA and pooled words, relative, whitened and whitened
+        inverse, 3 draws) 1 % of right answers to fresh rows (0 – 2), 5 % of wrong ones (1 – 11), and 5 % of
+        the answers to 400 sentences on other topics (2 – 9). With half instead of 95 %: 15, 49 and 46 %.
         """
         if method not in self._least_sure:
             test = self.split.test
@@ -509,7 +508,7 @@ def stitch_matrix(
     Raises
     ------
     SpaceError
-        Whatever is wrong with the rows, labels, split, anchors or settings, with the fix.
+        Invalid rows, labels, split, anchors or settings.
 
     Examples
     --------
@@ -677,7 +676,7 @@ def confusion_matrices(result: StitchResult, method: str, encoder: int, head: in
     Raises
     ------
     SpaceError
-        A method that the result has not, numbers of no encoder, a pair without answers.
+        A method that the result lacks, an invalid number of an encoder, a pair without answers.
     """
     names = result.encoders
     need_one_of("method", method, result.spec.methods)
@@ -741,7 +740,8 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
 
 
 def headline(result: StitchResult, metric: str = "accuracy") -> str:
-    """How well heads read the rows of other encoders by the best method, and those of their own."""
+    """The result in a sentence: the score of the best method on stitched pairs, and that of heads on their
+    own encoders."""
     table = summary_table(result, metric)
     able = table[table.pairs > 0]
     if able.empty:

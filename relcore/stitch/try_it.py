@@ -45,15 +45,15 @@ class Answers:
     Attributes
     ----------
     encoders, heads : names
-        An encoder that cannot take the item is absent among the encoders; its head is there.
+        An encoder that cannot encode the item is missing from `encoders`; its head is in `heads`.
     own : numbers (E,)
-        Which of the heads is each encoder's own.
+        The number of each encoder's own head.
     probabilities : array (E, H, C) float32
-        NaN where two cannot be put together.
+        NaN if the two cannot be combined.
     silent : names
-        Encoders that know no part of the item, such as a sentence of unknown words: their row is zero.
+        Encoders that know no part of the item, such as a sentence of unknown words; their row is zero.
     least_sure : array (E, H), optional
-        Below this probability of the most probable class the answer is "none of these".
+        If the most probable class has a lower probability, the answer is "none of these".
     """
 
     method: str
@@ -85,8 +85,8 @@ class Answers:
         return self.answer(i, j) == own if own and self.answer(i, j) else None
 
     def verdict(self) -> tuple[tuple[str, ...], int, int]:
-        """The most frequent answers of stitched pairs (several in a tie), the number of pairs that give
-        each, and the number of all; ((), 0, 0) if no pair answers."""
+        """The most frequent answers of stitched pairs (several if tied), the number of pairs with each, and
+        the number of all pairs; ((), 0, 0) if no pair answers."""
         pairs = [(i, j) for i, own in enumerate(self.own) for j in range(len(self.heads)) if j != own]
         counts = Counter(name for i, j in pairs if (name := self.answer(i, j)))
         most = max(counts.values(), default=0)
@@ -114,13 +114,13 @@ class Answers:
 
 
 def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | None]) -> Answers:
-    """The answers of all pairs to one item, given its row (1, d) in each encoder, None if an encoder
-    cannot take it.
+    """The answers of all pairs to one item, given its row (1, d) by each encoder, None if an encoder cannot
+    encode it.
 
     Raises
     ------
     SpaceError
-        No encoder that takes it, a method that was not fitted, a head that needs company.
+        No encoder can encode it, the method was not fitted, or a head needs more than one row.
     """
     spaces, names = stitching.shared.spaces, distinct_names(stitching.shared.spaces)
     if method not in stitching.spec.methods:
@@ -170,13 +170,13 @@ class ItemEncoder:
         Raises
         ------
         SpaceError
-            No items, an empty text, pictures of sizes that the encoder does not take, what is no finite row.
+            No items, an empty text, pictures of a wrong size, rows that are not finite.
         """
         return rows_of([self], items)[0]
 
 
 def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
-    """`ItemEncoder.rows` of each encoder, None for None; encoders that share a model run it once."""
+    """The rows of the items by each encoder, None for None; encoders that share a model run it once."""
     if not len(items):
         raise SpaceError("expected one item or more to encode, got none")
     outputs: dict[int, dict[str, np.ndarray]] = {}
@@ -204,7 +204,7 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
 
 
 def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
-    """The encoder of a space, joined with those of the others if one pass gives the rows of both."""
+    """The encoder of a space, joined with those of other spaces if one pass can compute both."""
     joined = spec.encoder
     for other in others:
         if other.dataset == spec.dataset:
@@ -227,7 +227,7 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
     Raises
     ------
     SpaceError
-        Not an encoding of texts or pictures, its dataset is gone or has changed.
+        Not an encoding of texts or pictures, or its dataset is missing or has changed.
     """
     if reason := why_not(spec):
         raise SpaceError(
@@ -280,7 +280,7 @@ class TryIt(Recipe):
         Raises
         ------
         SpaceError
-            No text, and no picture that can be read.
+            Neither a text nor a readable picture.
         """
         if self.text is not None and self.picture is None:
             return self.text
