@@ -1,4 +1,4 @@
-"""Heads that read rows of another encoder: across domains, languages, layers, pictures and words."""
+"""Studies of heads that read rows of another encoder: across domains, and by TF-IDF and MiniLM."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ _GROUPS = ("not stitched", "same domain", "other domain")
 
 
 class AcrossDomains(Study):
-    """A head trained on one look of the digits and one network classifies rows of another look and network.
-    The looks share labels and anchors: digit 17 as scanned and digit 17 inverted are the same anchor. The
-    test rows are a fifth of the digits that no network was trained on. The bars are means without the
-    diagonal: of encoding from each row, and of decoding into each column.
+    """A head that is trained on one look of the digits and one network classifies rows of another look and
+    network. The looks share labels and anchors: digit 17 as scanned and digit 17 inverted are the same
+    anchor. The test rows are a fifth of the digits, on which no network was trained. The bars are means over
+    each row (encoder) and each column (head), without the diagonal.
     """
 
     options = (
@@ -171,9 +171,9 @@ def _known_mean(values: np.ndarray, axis: int | None = None) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One domain through one encoder, labelled, with row numbers `test` of the heads' test rows.
+    """The labelled space of one domain by one encoder; `test` are the row numbers of the heads' test rows.
 
-    `anchors` (m, d) are rows to draw anchors from; row i is the same thing in every part.
+    Anchors are drawn from `anchors` (m, d), whose row i is the same item in every part.
     """
 
     domain: str
@@ -200,15 +200,15 @@ def cross_domain_matrices(
     settings: MethodSettings = _USUAL,
     head: str = "logistic",
 ) -> Mapping[str, np.ndarray]:
-    """The accuracies (s, s) of each method on every part's test rows (rows) by every part's head (columns).
+    """Method → accuracies (s, s) on the test rows of every part (rows) by the head of every part (columns).
 
-    Anchors are drawn at random; a `head` is "logistic" or "mlp". NaN where the method needs equal widths; the
+    Anchors are drawn at random; `head` is "logistic" or "mlp". NaN if the method needs equal widths; the
     diagonal is not stitched.
 
     Raises
     ------
     SpaceError
-        Parts of other classes; what a method cannot do with these anchors.
+        Parts with different classes, or anchors that a method cannot use.
     """
     labels = [part.space.labels.astype(str) for part in parts]
     classes = np.unique(labels[0])
@@ -254,11 +254,10 @@ def cross_domain_matrices(
 def trained_parts(
     datasets: Sequence[DatasetSpec], encoders: Sequence[Encoder], store: Store, report: Progress = silent
 ) -> list[Part]:
-    """Encode every dataset with every encoder; the datasets have the same ids, row for row.
+    """Encode every dataset with every encoder; the datasets have the same ids in the same order.
 
-    On the second one encoders have the next random state, so that no two begin with the same weights. Test
-    rows are the fifth of each dataset that no small network is trained on; anchors are drawn from the other
-    rows.
+    For the second dataset, encoders have the next random state, so that all networks have different initial
+    weights. Test rows are the fifth on which no small network is trained; anchors come from the other rows.
     """
     parts: list[Part] = []
     for number, spec in enumerate(datasets):
@@ -280,9 +279,9 @@ _NUMBERS = (20, 100, 438)
 
 
 class HeadAcross(Study):
-    """Wikipedia sentences of 16 articles by TF-IDF + SVD and by MiniLM. A head trained on one classifies the
-    rows of the other; the two share only everyday sentences. The mean of both directions. A row that both
-    have is held out of both.
+    """Sentences of 16 Wikipedia articles are encoded by TF-IDF + SVD and by MiniLM. A head that is trained on
+    one encoder classifies rows of the other; the anchors are everyday sentences. Scores are means of both
+    directions. A test row is held out from both encoders.
     """
 
     cost = 15.0

@@ -1,4 +1,4 @@
-"""δ and ω of pruned inversion: the scores of a grid, and how much they depend on each."""
+"""The study of δ and ω of pruned inversion: the scores of a grid, and how much they depend on each."""
 
 from __future__ import annotations
 
@@ -49,15 +49,16 @@ from relcore.studies.study import (
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
 MOST_ROWS, MOST_TRAIN = 2000, 4000  # held-out rows of each cell, training rows of the head
-_ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # from a CNN to a ViT, from TF-IDF + SVD to MiniLM
+_ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # source and target: a CNN and a ViT; TF-IDF + SVD and MiniLM
 _MEASURES = ("cosine", "within", "accuracy", "condition", "kept", "chance")
 _LEVELS = ("procrustes", "not stitched", "most frequent class")
 
 
 class Pruning(Study):
-    """Rows of a source are inverted through pruned anchors for each δ and ω, compared with the true rows of
-    the target (cosine) and read by a logistic head of the target (accuracy). "Within": from the target's own
-    relative space. With δ a pruning keeps fewer, more different anchors; ω prunings are averaged.
+    """Rows of a source are translated through pruned anchors for each δ and ω. They are compared with the
+    true rows of the target (cosine) and classified by a logistic head of the target (accuracy). "Within"
+    inverts the target's own relative rows. A larger δ keeps fewer, more different anchors; ω prunings are
+    averaged.
     """
 
     options = (
@@ -184,13 +185,13 @@ def inversion_sweep(
     n_rows: int = MOST_ROWS,
     report: Progress = silent,
 ) -> dict[str, Any]:
-    """Evaluate the pruned inverse over δ × ω; each cell shares its prunings with those of larger ω.
+    """Evaluate the pruned inverse over δ × ω; cells of larger ω reuse the prunings of smaller ones.
 
     The rows are a random sample of those that are not anchors. If both spaces have the same labels, a
     logistic head of the target classifies translated test rows.
 
     "cells" has for each cell delta, omega, cosine (mean over the held-out rows), chance (the same over
-    permuted rows), within, condition and kept (means over the prunings), accuracy; None if missing. Bad
+    permuted rows), within, condition and kept (means over the prunings), accuracy; None if missing. Invalid
     anchors raise a SpaceError.
     """
     source, target = sides(pair, route)
@@ -199,7 +200,7 @@ def inversion_sweep(
     rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
-    # Refuses bad anchors.
+    # Raises an error for invalid anchors.
     InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])
     units = [unit_rows(vectors, mean) for vectors, mean in zip(pairs, means, strict=True)]
     true = unit_rows(target.vectors[rows], means[1])
@@ -218,7 +219,7 @@ def inversion_sweep(
                 decoded = unit_rows(relative @ decoder)
                 cell[name] = float(np.einsum("ij,ij->i", decoded, true).mean(dtype=np.float64))
                 if name == "cosine":
-                    # Over all permutations of the rows the mean is the product of the two means.
+                    # The mean over all permutations of the rows is the product of the two means.
                     cell["chance"] = float(mean_row(decoded) @ mean_row(true))
                     by_chance.add(decoded)
             if accuracy:
@@ -242,10 +243,10 @@ def inversion_sweep(
 
 
 class BestCellChance:
-    """The distribution by chance of the best mean cosine among cells, collected one array (m, d) at a time.
+    """The chance level of the best mean cosine among cells, collected one array (m, d) at a time.
 
-    Each permutation of the true unit rows (m, d) is applied to all cells alike, for cells of one grid
-    resemble each other. It is a single cycle, so no row stays with its own partner.
+    All cells share each permutation of the true unit rows (m, d), because cells of one grid are correlated.
+    A permutation is a single cycle, so that no row keeps its partner.
     """
 
     _at_once = 16  # cells, and permutations of the true rows, in memory

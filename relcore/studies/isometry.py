@@ -1,4 +1,5 @@
-"""Do two trainings differ by an isometry only? Disparity on held-out rows, and its cost."""
+"""The study of whether two trainings differ only by an isometry: disparity on held-out rows, stitched
+errors."""
 
 from __future__ import annotations
 
@@ -38,11 +39,11 @@ _EXAMPLES = 10
 
 
 class Reconstruction(Study):
-    """Two autoencoders that differ in their random state alone are trained on four fifths of the digits; then
+    """Two autoencoders that differ only in their random state are trained on four fifths of the digits. Then
     the encoder of each is combined with the decoder of the other. Errors are mean squared errors × 10³ over
     the other fifth. Absolute codes of two runs are not comparable; codes relative to the same anchors are.
-    Whitened codes are ours (Svendsen et al. 2026 whiten otherwise). Codes of two numbers are points of a
-    plane: the second run's plane is rotated or reflected, scaled and shifted onto the first one's.
+    Whitened codes are ours (Svendsen et al. 2026 whiten otherwise). Codes of width 2 are shown in a plane,
+    where the second run is rotated or reflected, scaled and shifted onto the first.
     """
 
     options = (
@@ -177,13 +178,13 @@ def balanced_anchors(pictures: np.ndarray, labels: np.ndarray, n_anchors: int) -
 
 
 def plane_disparity(first: np.ndarray, second: np.ndarray) -> float:
-    """Procrustes disparity of paired codes (n, d): 0, equal up to a similarity transformation, … 1, no better
-    than the mean.
+    """Procrustes disparity of paired codes (n, d), 0 … 1; 0: equal up to a similarity transformation, 1: no
+    better than the mean.
 
     Raises
     ------
     SpaceError
-        All codes of a run are the same.
+        All codes of a run are equal.
     """
     from scipy.spatial import procrustes
 

@@ -1,4 +1,4 @@
-"""Networks that are trained: on relative rows, with many settings, and on rows of other lengths."""
+"""Studies of trained networks: on relative rows, with many settings, and on rows of other lengths."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative,
 
 
 class TrainingRelative(Study):
-    """Table 2: frozen features, a small network on top (two hidden layers of 256, AdamW at 1e-3, 30
-    epochs).
-    """
+    """Table 2: a small network (two hidden layers of 256, AdamW at 1e-3, 30 epochs) on frozen features."""
 
     version = 2
     options = (
@@ -144,8 +142,9 @@ _MEASURES = {
 
 
 class TrainedCount(Study):
-    """Fig. 6, left, on the digits: encoder, cosines to anchors encoded again at each step, LayerNorm, a
-    Linear head. The head of a second network with the same anchors reads the first one's relative rows.
+    """Fig. 6, left, on the digits. A network is an encoder, the cosines to anchors that are encoded again at
+    each step, LayerNorm, and a Linear head. The head of a second network with the same anchors classifies the
+    relative rows of the first.
     """
 
     version = 2
@@ -181,10 +180,9 @@ class TrainedCount(Study):
         )
 
 
-# Networks trained with relative representations inside: the anchors are encoded again at each step, without a
-# gradient.
-# As in the authors' code a LayerNorm stands between relative rows and head. Without it the head learns the
-# spread that the cosines have in its own network (digits, 200 anchors, stitched: .51 instead of .94).
+# Networks with relative representations inside: anchors are encoded again at each step, without a gradient.
+# As in the authors' code, relative rows pass a LayerNorm before the head. Without it, the head learns the
+# spread of the cosines in its own network (digits, 200 anchors, stitched: .51 instead of .94).
 
 _BATCH = 64
 
@@ -192,10 +190,10 @@ _BATCH = 64
 def absolute_and_relative_accuracy(
     specs: Sequence[SweptVision], dataset: Dataset, n_anchors: int, random_state: int, report: Progress
 ) -> dict[str, float]:
-    """The test accuracies of two networks that share `n_anchors` random training pictures.
+    """The test accuracies of two networks that share `n_anchors` random training pictures as anchors.
 
-    "absolute" and "relative, same space": the first one with a head on such rows; "relative, stitched": its
-    relative rows read by the second one's head; "chance" and "test rows".
+    "absolute" and "relative, same space": the first network with its head on such rows; "relative, stitched":
+    its relative rows with the head of the second network; also "chance" and "test rows".
     """
     import torch
 
@@ -262,7 +260,7 @@ def _optimise(optimiser, loss: Callable, rows, epochs: int, size: int) -> None:
 
 SIMILARITIES = ("similarity", "centred similarity")
 HELD_OUT = ", held-out rows"
-# runs whose best validation accuracy stays below it are left out of the mean over epochs, as in the paper
+# runs with a lower best validation accuracy are left out of the mean over epochs, as in the paper
 POOR = 0.5
 _DATA = {"digits": DatasetSpec("digits"), "Cora": DatasetSpec("planetoid", "Cora")}
 _REFERENCES = {
@@ -282,12 +280,12 @@ _CHOSEN = {"plain": "similarity", "centred": "centred similarity"}
 
 
 class SimilarityPerformance(Study):
-    """Figs. 3 and 8: networks of many settings, each compared after every epoch with the best epoch of a
+    """Figs. 3 and 8: networks of many settings, compared after every epoch with the best epoch of a
     reference.
 
-    Similarity is the mean cosine between relative rows of the network and the reference, relative to fixed
-    random items of the training part; "centred" subtracts each space's mean first, the paper does not.
-    Accuracy is that of the test rows (digits) or, as in the paper, of the validation nodes (Cora).
+    Similarity is the mean cosine between relative rows of the network and of the reference, with random
+    training items as anchors; "centred" subtracts each space's mean first, which the paper does not. Accuracy
+    is that of the test rows (digits) or, as in the paper, of the validation nodes (Cora).
     """
 
     options = (
@@ -348,7 +346,7 @@ class SimilarityPerformance(Study):
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         table, rows = _finished(table), []
         good, held_out = _good(table), [f"{name}{HELD_OUT}" for name in SIMILARITIES]
-        # Where anchors are among the rows, the held-out rows alone, too.
+        # If anchors are among the rows, also the held-out rows alone.
         names = [name for name in (*SIMILARITIES, *held_out) if name in table and table[name].notna().all()]
         for name in names if len(table) else ():
             for kind, title in NAMES.items():
@@ -416,7 +414,7 @@ def _measured(
     rows, anchors = _rows_and_anchors(dataset, data)
     no_anchor = ~np.isin(rows, anchors)
     compared: dict[str, list[float]] = {name: [] for name in SIMILARITIES}
-    if not no_anchor.all():  # as published on Cora; the digits' rows are held out in any case
+    if not no_anchor.all():  # only on Cora, as published; the digits' rows are always held out
         compared |= {f"{name}{HELD_OUT}": [] for name in SIMILARITIES}
     kept: list[dict[str, np.ndarray]] = []
 
@@ -539,8 +537,8 @@ Answer = Callable[[np.ndarray], np.ndarray]  # rows (m, d) → classes (m,)
 
 
 class RescaledRows(Study):
-    """Small networks without normalisation are trained on labelled rows as they are, then classify held-out
-    rows that were all brought to the length α. Where the curve is flat, the length does not matter.
+    """Small networks without normalisation are trained on labelled rows as they are. Then they classify
+    held-out rows that are all scaled to length α. Where the curve is flat, the length does not matter.
     "Normalised first" begins with a LayerNorm.
     """
 
@@ -602,9 +600,9 @@ class RescaledRows(Study):
 
 
 class RescaledLayers(Study):
-    """The output vectors of one layer at a time are brought to the length α, and the layers after it run
-    unchanged. A ReLU head that was trained without rescaling answers. In brackets and dotted: the layer's own
-    mean length.
+    """The output vectors of one layer at a time are scaled to length α; all later layers run unchanged. A
+    ReLU head, trained without rescaling, classifies the result. Brackets and dotted lines mark the layer's
+    own mean length.
     """
 
     options = (
@@ -685,9 +683,9 @@ def rescaled_rows(
     test_ids: Sequence[str] = (),
     n_rows: int = _N_ROWS,
 ) -> dict[str, Any]:
-    """Train a network on rows as they are, and score it on held-out rows (else a fifth) of each length α.
+    """Train a network on rows as they are, and score it on held-out rows scaled to each length α.
 
-    At most `n_rows` are taken. "least …": over the lengths.
+    Held out are `test_ids`, else a fifth; at most `n_rows` are used. "least …" is the minimum over lengths.
 
     Raises
     ------
@@ -726,12 +724,13 @@ def rescale_curve(answer: Answer, X: np.ndarray, classes: np.ndarray, alphas: Se
 def fit_plain_mlp(
     X: np.ndarray, classes: np.ndarray, activation: str = "relu", random_state: int = 0
 ) -> Answer:
-    """Train two hidden layers without normalisation on rows (n, d) of classes (n,); AdamW, 30 epochs.
+    """A classifier of two hidden layers without normalisation, trained on rows (n, d) of classes (n,) by 30
+    epochs of AdamW.
 
     Raises
     ------
     SpaceError
-        An activation that is not "relu", "tanh" or "cosine", fewer than two classes.
+        An activation other than "relu", "tanh" or "cosine"; fewer than two classes.
     """
     import torch
     from torch import nn
@@ -810,7 +809,8 @@ def rescaled_layers(
 ) -> dict[str, Any]:
     """Train a plain ReLU head on the network's encodings, then rescale the output of one layer at a time.
 
-    "accuracy" and "changed", the share of items that become right or wrong, are l layers × a lengths.
+    "accuracy" and "changed", the share of items that become right or wrong, have a row per layer and a column
+    per length.
 
     Raises
     ------
@@ -859,10 +859,10 @@ def rescale_layers(
     classes: np.ndarray,
     alphas: Sequence[float],
 ) -> tuple[float, list[list[float]], list[list[float]]]:
-    """The accuracy of the network as it is; accuracy and share of changed answers by layer and length.
+    """The accuracy of the unchanged network, then accuracy and share of changed answers by layer and length.
 
-    A layer's output is vectors (…, d), or a tuple that begins with them; `answer` classifies what `encode`
-    gives.
+    A layer's output is vectors (…, d), or a tuple that begins with them; `answer` classifies the rows that
+    `encode` returns.
     """
     own = answer(encode()) == classes
     right = np.empty((len(layers), len(alphas), len(own)), dtype=bool)
@@ -875,7 +875,7 @@ def rescale_layers(
 
 @contextmanager
 def injected(module: nn.Module, alpha: float) -> Iterator[None]:
-    """Rescale every output vector of the module (last axis) to length α within this context."""
+    """A context in which every output vector of the module (last axis) is scaled to length α."""
     from torch.nn.functional import normalize
 
     def rescale(_module: nn.Module, _inputs: tuple, output: torch.Tensor | tuple) -> torch.Tensor | tuple:
@@ -891,11 +891,11 @@ def injected(module: nn.Module, alpha: float) -> Iterator[None]:
 
 
 def lost_by_layer(run: Mapping[str, Any]) -> list[Estimate]:
-    """The accuracy lost at about each layer's mean length, with the interval of a difference of paired
+    """The loss of accuracy at the length nearest to each layer's mean length, with an interval for paired
     answers.
 
-    Of n items b are lost and c gained; (b − c) / n has the standard error √(b + c − (b − c)² / n) / n. One
-    more item counts as changed, so that the interval has a width where none did.
+    If b of n items become wrong and c right, (b − c) / n has the standard error √(b + c − (b − c)² / n) / n.
+    One more item counts as changed, so that the interval has a width even if none changed.
     """
     n, estimates = int(run["test rows"]), []
     for own, accuracy, changed in zip(run["own lengths"], run["accuracy"], run["changed"], strict=True):
@@ -937,15 +937,15 @@ def _mean_lengths(network: OpenNetwork, items: Sequence[Any]) -> dict[str, float
     return {name: float(np.mean(lengths)) for name, lengths in measured.items() if lengths}
 
 
-_EDGES = np.linspace(0, 3, 61)  # of the lengths over their average
+_EDGES = np.linspace(0, 3, 61)  # bins of the lengths divided by their mean
 _COUNT = {"digits": 4, "sentences": 4, "words": 2}
 _KINDS = {"centred": "length from the mean", "norm": "norm"}
 
 
 class RowLengths(Study):
-    """The norm of each row, and its length from the mean of its space, which is what inversion works on: an
-    inverted row gets the mean length of the target's anchors, less what they do not span. "Varies by": the
-    standard deviation over the mean.
+    """The norm of each row, and its distance from the mean of its space. Inversion loses this distance: a
+    recovered row gets the mean length of the target's anchors, less the part that they do not span. "Varies
+    by" is the standard deviation divided by the mean.
     """
 
     cost = 1.0

@@ -34,10 +34,9 @@ _CORRELATIONS = ("Pearson", "Spearman")
 class Number:
     """One measured number: ``Number("relative, Word2Vec → FastText", "Jaccard", 0.3)``.
 
-    A mean over n rows, with its sample deviation over `repeats` (random states or trainings) and its 95 %
-    interval; the `values` of the repeats in order of their random states, where the run kept them. The
-    `baseline` is the chance level, or what `baseline_is` names; a `group` is part of a run, for one table or
-    figure.
+    A mean over n rows, with its sample deviation over `repeats` (random states or trainings), its 95 %
+    interval, and the `values` of the repeats by random state, if the run kept them. The `baseline` is the
+    chance level, or what `baseline_is` names; a `group` is the part of a run for one table or figure.
     """
 
     label: str
@@ -71,8 +70,8 @@ class Number:
 class Ours:
     """The numbers of one run on its `data`, with all settings as JSON values.
 
-    `commit` is the short hash of the checkout that measured it, with "+" if its code was not committed;
-    `run_version` is that of `PaperRun`.
+    `commit` is the short hash of the measuring checkout, with "+" if it had uncommitted code; `run_version`
+    is that of `PaperRun`.
     """
 
     run: str
@@ -111,8 +110,8 @@ def read_ours(folder: Path) -> dict[str, Ours]:
 
 @dataclass(frozen=True)
 class Spread:
-    """A number's standard error, its degrees of freedom (inf: known), its 95 % interval, and their source
-    in words."""
+    """A number's standard error, degrees of freedom (inf: known error), 95 % interval, and their source in
+    words."""
 
     error: float
     freedom: float
@@ -124,13 +123,14 @@ class Spread:
 def spread_of(number: Number) -> Spread | None:
     """The number's standard error and 95 % interval; None if no error is known.
 
-    In this order:
+    The first that applies:
 
-    1. `low` and `high`, where the run found an interval itself; 2. Student's interval of the mean, of two or
-    more repeats that differ. It covers what differs between repeats    (anchors, weights, splits), not the
-    choice of fixed test rows; 3. of a single measurement with a deviation over its n rows, that deviation ÷
-    √n; 4. else, of a mean over n rows between 0 and 1, or −1 and 1, the largest standard error that such a
-    mean    can have: √(v (1 − v) ÷ n), or √((1 − v²) ÷ n).
+    1. `low` and `high`, if the run computed an interval;
+    2. Student's interval of the mean of two or more different repeats. It covers what differs between repeats
+       (anchors, weights, splits), not the choice of fixed test rows;
+    3. for a single measurement with a deviation over its n rows, that deviation ÷ √n;
+    4. for a mean over n rows in 0 … 1, or −1 … 1, the largest possible standard error: √(v (1 − v) ÷ n), or
+       √((1 − v²) ÷ n).
     """
     value, n, least = number.value, number.n, _LEAST.get(number.unit)
     if number.low is not None and number.high is not None:
@@ -143,7 +143,7 @@ def spread_of(number: Number) -> Spread | None:
     elif number.deviation and n:
         error, source = number.deviation / sqrt(n), "deviation over rows ÷ √n"
     elif n and least is not None and number.metric not in _CORRELATIONS:
-        # of all distributions on the range, the widest
+        # that of the widest distribution on the range
         error, source = sqrt(max((1 - value) * (value - least), 0.0) / n), "at most, from n rows"
     else:
         return None
@@ -160,10 +160,10 @@ def quantile(freedom: float) -> float:
 
 
 def grouped(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
-    """Mean and sample deviation over repeats of rows with equal label and metric.
+    """Numbers from repeated rows: mean and sample deviation over rows with equal label and metric.
 
-    Each row has label, metric, value, and perhaps unit, n, k, baseline: those of the first, baselines
-    averaged.
+    Each row has label, metric, value, and optionally unit, n, k (of the first repeat) and baseline
+    (averaged).
     """
     numbers = []
     for (label, metric), part in pd.DataFrame(rows).groupby(["label", "metric"], sort=False):
@@ -185,7 +185,7 @@ def rounded(value: float) -> float:
     return round(float(value), 6)
 
 
-WORDS = ("setting",)  # units of columns that hold no numbers
+WORDS = ("setting",)  # units of columns of text
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 
 
@@ -206,7 +206,7 @@ class NumberColumn:
 class PublishedTable:
     """A printed table: `labels` name the columns that identify a line; rows are the lines as printed.
 
-    The setting is what the numbers depend on: data, anchors, k, seeds.
+    The setting is everything that the numbers depend on: data, anchors, k, seeds.
     """
 
     setting: str
@@ -240,17 +240,17 @@ CHANCE = "chance of "
 
 @dataclass(frozen=True)
 class Claim:
-    """One comparison: `more` is larger than `times` × `than` + `plus`; `says` is the claim as a sentence.
+    """A claim that `more` is larger than `times` × `than` + `plus`; `says` is the claim as a sentence.
 
     Attributes
     ----------
     more, than : str or float
         ``"label | metric"`` of a number of the run, ``"chance of label | metric"`` of its baseline, or a
-        constant. A label may have the wildcard ``*``; it must fit one number.
+        constant. A label may have the wildcard ``*``, but must match one number.
     on : str
-        The data. A row's claims on one data set are one experiment.
+        The data. A row's claims on one data set form an experiment.
     paper : bool
-        Whether a threshold or margin is a number of the paper. If not, it is ours.
+        Whether the threshold or margin is from the paper; otherwise it is ours.
     """
 
     says: str
@@ -264,7 +264,7 @@ class Claim:
 
     @property
     def ours(self) -> bool:
-        """Whether it depends on a threshold or margin that we chose."""
+        """Whether the claim depends on a threshold or margin that we chose."""
         given = [side for side in self.sides() if not isinstance(side, str)]
         return not self.paper and (any(given) or (self.times, self.plus) != (1, 0))
 
@@ -273,7 +273,7 @@ class Claim:
 
 
 def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
-    """Claims from records; a record with ``over`` gives one claim for each of its values, which replaces
+    """Claims from records; a record with ``over`` gives a claim for each of its values, put in place of
     ``{}``."""
     claims = []
     for record in records:
@@ -324,13 +324,13 @@ class PaperRow:
     ----------
     kind, number : "Table" or "Figure", int
     page, tab : str
-        The page that explores it, and its tab, or its study.
+        The page for this row, and its tab or study.
     runs : tuple of str
-        Runs that answer it, ``"stitch-digits"`` or, of one group of numbers, ``"stitch-digits/mean"``.
+        Runs with its numbers, ``"stitch-digits"``, or one group of a run, ``"stitch-digits/mean"``.
     differs, needs, why_not : str
-        How our data differ, what the paper's own take and how to get it, or why nothing is measured here.
+        How our data differ; what the paper's data need, and where to get them; why nothing is measured here.
     repeats : str
-        The row that has the claims on the same experiment, if this row shows it again.
+        The row with the claims on the same experiment, if this row shows it again.
     """
 
     paper: Paper
@@ -384,7 +384,7 @@ _CITED = re.compile(r"(Fig|Table)s?\.? (\d+(?:(?:, | and )\d+)*)")
 
 @cache
 def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
-    """The rows that a study measures: those that open it, and those with the same question."""
+    """The paper rows that a study measures: rows that open it, and rows with the same question."""
     asked = STUDIES[kind].paper
     found = () if asked.startswith("ours") else _CITED.findall(asked)
     cited = {(what, int(number)) for what, numbers in found for number in re.findall(r"\d+", numbers)}
@@ -396,7 +396,7 @@ def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
 
 
 def studies_of(row: PaperRow) -> tuple[str, ...]:
-    """The studies that measure a row; first the one that it opens."""
+    """The studies that measure a row, first the one that the row opens."""
     found = [kind for kind in STUDIES if row in rows_of_study(kind)]
     return tuple(sorted(found, key=lambda kind: kind != row.tab))
 
@@ -410,7 +410,7 @@ def _rows_of(name: str) -> list[PaperRow]:
     return list(records.from_json(tuple[PaperRow, ...], rows, name))
 
 
-# Whether a paper's pattern is seen here, by a rule.
+# The rule by which a paper's pattern is reproduced here or not.
 
 HOLDS, PARTLY, DOES_NOT = "pattern holds", "pattern holds partly", "pattern does not hold"
 UNDECIDED = "pattern not decided"
@@ -430,8 +430,8 @@ class Decided:
     """A claim with the two numbers measured here, their difference with a 95 % interval, and whether it
     holds.
 
-    `than` includes the claim's margin. NaN ends: a number has no interval. `paired`: by the differences of
-    the same random states.
+    `than` includes the claim's margin. The ends are NaN if a number has no interval. `paired`: compared by
+    differences within the same random states.
     """
 
     claim: Claim
@@ -449,7 +449,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """The verdict on all claims of one experiment; `word` is `HOLDS`, `PARTLY`, `DOES_NOT` or `UNDECIDED`."""
+    """The verdict on the claims of an experiment; `word` is `HOLDS`, `PARTLY`, `DOES_NOT` or `UNDECIDED`."""
 
     claims: tuple[Decided, ...]
 
@@ -462,7 +462,7 @@ class ClaimVerdict:
 
     @property
     def own(self) -> ClaimVerdict | None:
-        """The verdict on the claims without a threshold of ours; None if there are none."""
+        """The verdict on the claims that need no threshold of ours; None if there are none."""
         own = tuple(claim for claim in self.claims if not claim.claim.ours)
         return ClaimVerdict(own) if own else None
 
@@ -497,11 +497,10 @@ def verdicts_of(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, ClaimVerd
 
 
 def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
-    """A claim decided on the numbers of its run; raises a SpaceError if a side matches no number, or
-    several.
+    """The decision on a claim by the numbers of its run; a SpaceError if a side matches no number or several.
 
-    Sides with a value for each of the same random states are compared by Student's test of the differences,
-    others by Welch's.
+    If both sides have values for the same random states, Student's test of their differences decides, else
+    Welch's test.
     """
     (more, more_error, more_freedom, first), (than, than_error, than_freedom, second) = (
         _side(side, numbers) for side in claim.sides()
@@ -513,7 +512,7 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
     else:
         error = sqrt(more_error**2 + than_error**2)
         parts = ((more_error, more_freedom), (than_error, than_freedom))
-        shared = sum(one**4 / some for one, some in parts)  # Welch and Satterthwaite; 0 of a known error
+        shared = sum(one**4 / some for one, some in parts)  # Welch and Satterthwaite; 0 for a known error
         freedom = error**4 / shared if shared > 0 else inf
     reach = quantile(freedom) * error
     low, high = more - than - reach, more - than + reach
@@ -557,7 +556,7 @@ _SIGNS = {
 def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
     """One line per number, its `source` "published" or "here"; `found` holds the results by run.
 
-    Published numbers keep their printed unit; their `data` is the setting that the paper names.
+    Published numbers keep their printed unit; their `data` is the paper's setting.
     """
     return pd.DataFrame(_lines(rows, found), columns=[*COLUMNS])
 
@@ -567,7 +566,7 @@ def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
 
 
 def as_latex(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    """A longtable for booktabs: row, what, metric, published, here; numbers with their deviations."""
+    """The numbers as a LaTeX longtable (booktabs): row, what, metric, published, here, with deviations."""
     table = pd.DataFrame(_lines(rows, found))
     table["row"] = table.get("paper", "") + ", " + table.get("row", "")
     text = table.reindex(columns=_PRINTED).to_latex(index=False, escape=True, na_rep="", longtable=True)

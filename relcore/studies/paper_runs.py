@@ -1,6 +1,6 @@
-"""The runs beside the papers' numbers: their settings, and how studies repeat some of them.
+"""The runs whose numbers stand beside the papers': their settings, and the studies that repeat some of them.
 
-Runs that name no study were measured by an earlier Relscope, whose version and commit stand beside them.
+Runs without a study were measured by an earlier Relscope, whose version and commit they record.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from relcore.studies.study import StudyRuns, StudySpec, study_of
 class PaperRun:
     """One run, as listed in relcore/data/papers/runs.json.
 
-    The settings are options of its study, which is "" for what an earlier Relscope measured. Those on
-    `words`, the bundled spaces, can be opened on a page. `version` is raised where the same settings gave
-    other numbers before.
+    The settings are options of its study, which is "" for runs of an earlier Relscope. Runs on `words`, the
+    bundled spaces, can be opened on a page. `version` was raised if the same settings once gave other
+    numbers.
     """
 
     title: str
@@ -53,7 +53,7 @@ def study_runs(name: str) -> StudyRuns | None:
 
 
 def result_of(name: str, store: Store) -> Ours | None:
-    """The numbers of a run: from the study's runs if this store has all of them, else the project's."""
+    """The numbers of a run: from this store if it has all runs of the study, else the bundled ones."""
     runs = study_runs(name)
     if runs and not runs.missing(store, own=True):
         return ours_of(name, runs, store)
@@ -139,7 +139,7 @@ _PROJECT = Path(__file__).parents[2]
 def commit_of(project: Path = _PROJECT) -> str:
     """The short hash of HEAD, with "+" if tracked files under relcore differ from it.
 
-    "" where the folder is no checkout of its own (it may be inside someone else's), or git is not installed.
+    "" if the folder is not the root of a checkout (it may lie inside another one), or git is not installed.
     """
     try:
         if Path(_git(project, "rev-parse", "--show-toplevel")).resolve() != project.resolve():

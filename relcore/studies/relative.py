@@ -1,4 +1,4 @@
-"""Relative spaces: which anchors, how many, what each does, what harms, and what quantising costs."""
+"""Studies of relative spaces: the number of anchors, and quantisation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
 
 class AnchorCount(Study):
-    """Fig. 6: frozen encoders, logistic heads on relative and whitened rows; random training rows as
+    """Fig. 6: logistic heads on relative and whitened rows of frozen encoders, with random training rows as
     anchors.
     """
 
@@ -104,9 +104,9 @@ class AnchorCount(Study):
 
 
 _THRESHOLDS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
-_ROWS = 3000  # Ward clustering takes the square of the rows, in time and in memory
+_ROWS = 3000  # time and memory of Ward clustering grow with the square of the rows
 _K = 10
-# above the rounding of float32, far below what tells rows apart: quantised rows that are equal tie, at random
+# above the rounding of float32, far below differences of rows: equal quantised rows tie, in random order
 _JITTER = 2e-6
 DISTANCES = {
     "distance": "paired rows",
@@ -122,13 +122,13 @@ SCORES = {
 
 
 class Quantisation(Study):
-    """Ward clusters of unit rows, cut at t; t = 0 is the relative space as it is. Clusters are those of the
-    rows that are not tested on, and a test row joins the nearest one; or, as published, of all rows together.
+    """Rows are quantised by Ward clustering of unit rows, cut at t; t = 0 is the unchanged relative space.
+    Clusters are fitted without the test rows, which join the nearest one, or, as published, on all rows.
 
     Distances are cosine distances (1 − cos) between relative rows of the same held-out item in two spaces,
-    not centred, as in A.3. A space that collapses brings all rows nearer, so the distance of permuted rows
-    stands beside: paired over permuted says whether the spaces became more similar. MRR and Jaccard are
-    mutual, k = 10, ties broken at random. Accuracy: a head on one encoder's rows reads another encoder's.
+    not centred, as in A.3. If a space collapses, all distances shrink, so compare them with those of permuted
+    rows: paired over permuted shows whether the spaces became more similar. MRR and Jaccard are mutual, k =
+    10, with ties broken at random. Accuracy is that of a head on rows of another encoder.
     """
 
     cost: ClassVar = {"words": 2.0, "digits": 6.0, "sentences": 10.0}
@@ -207,9 +207,8 @@ class Quantisation(Study):
 
 
 def distances_of(source: np.ndarray, target: np.ndarray) -> dict[str, float]:
-    """The cosine distances, 0 … 2, of paired rows (m, k): mean, 95th percentile, and the mean of all other
-    pairs.
-    """
+    """The cosine distances, 0 … 2, of paired rows (m, k): mean, 95th percentile, and mean over other
+    pairs."""
     a, b = unit_rows(source), unit_rows(target)
     cosines, m = np.vecdot(a, b).astype(np.float64), len(a)
     others = (a.sum(axis=0, dtype=np.float64) @ b.sum(axis=0, dtype=np.float64) - cosines.sum()) / (

@@ -1,6 +1,5 @@
-"""Study: a question, its options, runs, numbers, charts and sentences; and the material that studies
-share.
-"""
+"""Study: a question with its options, runs, numbers, charts and sentences; and functions that studies
+share."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number estimated from n values, with its 95 % interval; NaN where there are too few.
+    """A number estimated from n values, with its 95 % interval, NaN for too few values.
 
     ``f"{estimate:2}"`` is ``.93 (95 %: .90 to .95)``, ``f"{estimate}"`` has three decimals.
     """
@@ -88,7 +87,7 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
     """Correlation of paired numbers, −1 … 1; pairs with a NaN are left out.
 
     The interval is Fisher's: tanh(artanh r ± 1.96 s), with s = 1 / √(n − 3) for Pearson and s = √((1 + r² /
-    2) / (n − 3)) for Spearman (Bonett and Wright 2000). NaN where n is below 4 or one side is constant.
+    2) / (n − 3)) for Spearman (Bonett and Wright 2000). NaN if n is below 4 or one side is constant.
     """
     need_one_of("correlation", kind, NAMES)
     x, y = _known(x, y)
@@ -107,11 +106,11 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
 
 
 def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Estimate:
-    """Mean with Student's 95 % interval, or of 2,000 resamples where values are `bounded`, such as
+    """Mean with Student's 95 % interval, or that of 2,000 resamples for `bounded` values, such as
     correlations.
 
-    NaN and None are left out; one value alone has no interval. That of one `among` several means is wider, so
-    that all hold at once (Bonferroni).
+    NaN and None are left out; a single value has no interval. Intervals of `among` several means are wider,
+    so that all hold at once (Bonferroni).
     """
     values = np.array(list(values), dtype=float)
     values = values[~np.isnan(values)]
@@ -121,7 +120,7 @@ def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Esti
     if bounded:
         drawn = np.random.default_rng(0).choice(values, (2000, n)).mean(axis=1)
         return Estimate(float(values.mean()), *np.quantile(drawn, [0.025, 0.975]).tolist(), n)
-    from scipy.special import stdtrit  # as `scipy.stats.t.ppf`, which takes longer to import than a page
+    from scipy.special import stdtrit  # imports faster than `scipy.stats.t.ppf`, its equal
 
     return Estimate.around(
         values.mean(), stdtrit(n - 1, 1 - 0.025 / among) * values.std(ddof=1) / np.sqrt(n), n
@@ -129,7 +128,7 @@ def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Esti
 
 
 def mean_score(values: Iterable[float]) -> Estimate:
-    """As `mean`, of scores: 0 … 1, or −1 … 1 if one is negative; the interval is cut there."""
+    """The `mean` of scores, with the interval cut to 0 … 1, or to −1 … 1 if a score is negative."""
     values = np.array(list(values), dtype=float)
     found, least, most = mean(values), np.nanmin(values, initial=0), np.nanmax(values, initial=0)
     cut = {"low": max(found.low, -1.0 if least < 0 else 0.0), "high": min(found.high, 1.0)}
@@ -137,9 +136,8 @@ def mean_score(values: Iterable[float]) -> Estimate:
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
-    """Least-squares slope of y on x with Student's 95 % interval; NaN below three pairs or for a constant
-    x.
-    """
+    """Least-squares slope of y on x with Student's 95 % interval; NaN for fewer than three pairs or
+    constant x."""
     x, y = _known(x, y)
     n = len(x)
     if n < 3 or np.ptp(x) == 0:
@@ -172,15 +170,15 @@ def mean_at(table: pd.DataFrame, by: str, value: Any, column: str) -> Estimate:
 
 
 def n_needed(found: Estimate, effect: float) -> int:
-    """The number of values that would tell an effect from 0 with a power of 80 %, by this interval."""
+    """The number of values that would show an effect with a power of 80 %, estimated from this interval."""
     return round(found.n * ((found.high - found.low) / 2 * (1 + 0.8416 / Z95) / effect) ** 2)
 
 
 def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Estimate]:
-    """The mean of `column` less that at `base` in the same random state, for each other value of `by`.
+    """Value of `by` → mean gain of `column` over the value `base` in the same random state.
 
-    The intervals hold for all of them at once (Bonferroni), so that one may name the best. Values whose mean
-    has no interval are left out.
+    The intervals hold for all values at once (Bonferroni), so the best can be named. Values whose mean has no
+    interval are left out.
     """
     wide = table.pivot(index="random_state", columns=by, values=column).astype(float)
     others = [value for value in dict.fromkeys(table[by]) if value != base and base in wide]
@@ -243,7 +241,7 @@ def chart(
 ) -> Lines:
     """A chart of lines, or points, with axis titles (x, y).
 
-    `rows` says on what the numbers rest; `baselines` are names of columns whose mean is drawn.
+    `rows` names the rows behind the numbers; `baselines` are names of columns whose mean is drawn.
     """
     drawn = "bars" if look.get("kind") == "points" else "bands"
     note = f"{rows}; {drawn}: 95 % over {table.random_state.nunique()} random states"
@@ -259,7 +257,7 @@ def points_chart(
     *more: Any,
     **look: Any,
 ) -> Lines:
-    """A `chart` over categories: x is the place among `names`, measures stand side by side."""
+    """A `chart` over categories: x is the place among `names`, with the measures side by side."""
     choices = [choice for choice in names if choice in set(table[by])]
     lines = lines_over(table.assign(place=table[by].map(choices.index)), "place", measures)
     width = look.pop("width", 0.12)
@@ -278,7 +276,7 @@ def listed(names: Iterable[Any]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-Settings = Mapping[str, Any]  # plain JSON, the random state among it
+Settings = Mapping[str, Any]  # plain JSON with the random state
 Chart = Lines | Matrices | PictureGrid
 
 
@@ -291,9 +289,8 @@ def Option(
     help: str = "",
     names: Iterable[str] = (),
 ) -> Setting:
-    """A setting that the user chooses: one of the choices, or several where `many`.
-
-    Without choices, any list of strings. `names` are shown for the choices.
+    """A setting that the user chooses: one of the choices, or several if `many`; without choices, any list of
+    strings. `names` are the labels of the choices.
     """
     item, named = type((*choices, "")[0]), dict(zip(choices, names or map(str, choices), strict=True))
     given = Setting(label=label, choices=named, help=help, distinct=many and bool(choices))
@@ -311,22 +308,22 @@ class RunResult:
 
 
 class Study(ABC):
-    """`kind` is its name among `names.STUDIES`. Raise `version` when a run would give another result.
+    """The base class of studies. `kind` is the name in `names.STUDIES`; raise `version` when results change.
 
-    A study of a plugin has its `title`, `question` and `paper` (who asked it) as attributes of the class.
+    A study of a plugin has its `title`, `question` and `paper` (the source) as attributes of the class.
 
-    A `table` is `StudyRuns.table` of one finished run or more. The docstring of a study is shown on its page.
+    A `table` is `StudyRuns.table` with at least one finished run. Pages show the docstring of a study.
 
     Attributes
     ----------
     by, measures, names
-        Of the usual findings: the column that is varied, the measured columns with their names, and the names
-        of the values of `by`, where they are no numbers.
+        For the default findings: the varied column, the measured columns with their names, and the names of
+        the values of `by` if they are not numbers.
     shared, varied
-        Of the usual runs: names of the options that are settings of all of them; and the values of each
-        further setting, or the name of an option that has them.
+        For the default runs: names of the options that are settings of every run; and the values of each
+        further setting, or the name of the option with these values.
     cost : seconds, or by the value of a setting
-        Of a run on one core, where `seconds` does not compute them.
+        Time of a run on one core, if `seconds` does not compute it.
     """
 
     version: ClassVar[int] = 1
@@ -368,14 +365,14 @@ class Study(ABC):
 
     @abstractmethod
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
-        """The charts by name; empty while there is too little to draw."""
+        """The charts by name; empty if there is too little to draw."""
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         """A table with the columns what, value, low, high (95 %), n, interval (how it was computed)."""
         return findings_table(findings_over(table, self.by, self.measures, self.names))
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        """The finding in one sentence, with its 95 % interval; "" while too few runs are done."""
+        """The finding in one sentence, with its 95 % interval; "" if too few runs are done."""
         return ""
 
 
@@ -389,7 +386,7 @@ class StudySpec:
 
     @classmethod
     def of(cls, study: Study, options: Settings | None = None) -> StudySpec:
-        """The spec of these options, else defaults; raises a SpaceError for an unknown option or choice."""
+        """The spec with these options or defaults; raises a SpaceError for an unknown option or choice."""
         given, known = dict(options or {}), {option.name: option for option in study.options}
         if unknown := sorted(set(given) - set(known)):
             raise SpaceError(f"{study.kind}: expected options among {quote(known)}, got {quote(unknown)}")
@@ -410,7 +407,7 @@ class StudySpec:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], known: Callable[[str], Study] | None = None) -> StudySpec:
-        """Read a spec from JSON; `known` finds a study by its name, default those of Relscope.
+        """Read a spec from JSON; `known` returns the study of a name, by default one of Relscope's.
 
         Raises a SpaceError for another version, or options that the study does not have.
         """
@@ -434,8 +431,8 @@ class StudySpec:
 
 
 def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, Any]]:
-    """The settings for each random state and combination of what is varied, with the options named in
-    `shared`.
+    """The settings of each run: all combinations of random states and `varied` values, with the options named
+    in `shared`.
     """
     named = {name: options[name] for name in shared.split()}
     same = {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
@@ -446,7 +443,7 @@ def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, A
 
 
 def study_of(kind: str) -> Study:
-    """The study of this name; raises a SpaceError where there is none."""
+    """The study of this name; a SpaceError for an unknown name."""
     if kind in FORMER_STUDIES:
         now = FORMER_STUDIES[kind]
         raise SpaceError(f"study {kind}: version 0.1.0 of Relscope opens it; now it is part of {now!r}")
@@ -462,7 +459,7 @@ def study_of(kind: str) -> Study:
     return study
 
 
-AFTER_OTHERS = -1  # a grid takes minutes: what somebody waits for goes before its next run
+AFTER_OTHERS = -1  # a grid takes minutes, so jobs that somebody waits for run first
 _STATES = ("running", "queued", "failed", "cancelled")
 _MOST_SHOWN = 40  # letters of a list in the run table
 
@@ -473,12 +470,13 @@ def run_key(study: Study, settings: Settings) -> str:
 
 
 def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None:
-    if not context.store.has(context.key):  # a worker that dies before its report is given the run again
+    if not context.store.has(context.key):  # a run is repeated if its worker died before the report
         _run(study, settings, context.store, context.report)
 
 
 def finished_run(study: Study, settings: Settings, store: Store, report: Progress) -> Entry:
-    """The result of a run that another one needs: from the store, or computed now and kept."""
+    """The stored result of a run; computed and stored now if it is missing, for runs that need another
+    run."""
     key = run_key(study, settings)
     if (entry := store.get(key)) is not None:
         return entry
@@ -543,12 +541,12 @@ class StudyRuns:
         return [settings for settings, key in runs if not store.has(key, own)]
 
     def made(self, store: Store) -> FinishedGroup | None:
-        """The group of finished results that the runs come from; None if all are the store's own."""
+        """The bundled group with results of these runs; None if all were computed here."""
         return next((made for key in self.keys if (made := store.made(key))), None)
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> Expected:
-        """The time that the missing runs take, by the pace of finished ones (`own`: computed here), else of
-        earlier runs of the study.
+        """The expected time of the missing runs, by the pace of finished ones, or of earlier runs of the
+        study; with `own`, bundled results count as missing.
         """
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
         seconds = max(sum(missing) / n_workers, max(missing, default=0.0))
@@ -561,7 +559,7 @@ class StudyRuns:
         return Expected(_kind(self.study), seconds, slower, len(known))
 
     def start(self, queue: JobQueue, here: bool = False) -> None:
-        """Submit or resume the missing runs; with `here`, those that came with Relscope, too."""
+        """Submit or resume the missing runs; with `here`, also those whose results are bundled."""
         for number, (settings, key) in enumerate(zip(self.settings, self.keys, strict=True), start=1):
             if not queue.store.has(key, own=here):
                 title = f"{self.study.title}: run {number} of {len(self)}"
@@ -592,8 +590,8 @@ class StudyRuns:
         )
 
     def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
-        """Expected seconds until the missing runs are done, less what the running ones have taken; one that
-        lasts longer than expected makes the others longer, too."""
+        """Expected seconds until the missing runs are done; a running one that takes longer than expected
+        raises the estimate of the others, too."""
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
         expected = self.expected(queue.store, queue.n_workers, own=here)
         lasted = [(status.seconds, planned[job.key]) for job, status in running if planned[job.key] > 0]
@@ -623,9 +621,7 @@ class StudyRuns:
         return self.table(queue.store)
 
     def table(self, store: Store) -> pd.DataFrame:
-        """A table with a row per finished run: settings, results, seconds and key; the index is the run's
-        number.
-        """
+        """A table of the finished runs, indexed by run number: settings, results, seconds and key."""
         rows = {number: row for number, key in enumerate(self.keys) if (row := run_row(key, store))}
         return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -658,7 +654,7 @@ class StudyChart(Recipe):
 
     figure: ClassVar[str] = "study"
 
-    study: dict[str, Any]  # of `StudySpec.to_json`
+    study: dict[str, Any]  # from `StudySpec.to_json`
     chart: str = ""
 
     def draw(self, result: pd.DataFrame | None = None) -> Exportable:
@@ -682,7 +678,7 @@ class StudyChart(Recipe):
         return chart_exportable(drawn, recipe, name, lambda: study.findings(settings, table))
 
 
-# What studies are made on; no test row is among the anchors.
+# The data of studies; no test row is an anchor.
 
 LABELLED = ("digits", "sentences")
 DATA = Option(
@@ -745,7 +741,7 @@ def digit_pictures(store: Store) -> tuple[Dataset, np.ndarray]:
 
 
 def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
-    """The items that the encoders were not trained on; () where encoders are trained without labels."""
+    """The ids on which the encoders were not trained; () if they are trained without labels."""
     return tuple(space.ids[held_out_rows(len(space))]) if data == "digits" else ()
 
 
@@ -764,9 +760,9 @@ def _described(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
 
 
 def word_pair(spaces: Sequence[str], store: Store) -> Match:
-    """Match the two bundled word spaces, or those described in JSON as a session gives them, by id.
+    """Match two word spaces by id: the bundled ones, or those described by JSON from a session.
 
-    Raises a SpaceError for other descriptions, or a space that has changed since its digest was taken.
+    Raises a SpaceError for an invalid description, or a space that has changed since.
     """
     loaded = []
     for spec, digest in _described(spaces):
@@ -802,9 +798,7 @@ def ordered_pairs(spaces: Sequence[LatentSpace]) -> list[tuple[int, int]]:
 def studied_split(
     data: str, space: LatentSpace, n_anchors: int, random_state: int, most_rows: int | None = None
 ) -> Split:
-    """Split rows into anchors, training and test rows; digits are tested on rows that no network was trained
-    on.
-    """
+    """Split rows into anchors, training and test rows; no network was trained on the test rows of digits."""
     test_ids, labels = (test_ids_of(data, space), space.labels) if data in LABELLED else ((), None)
     return anchored_split(space.ids, n_anchors, test_ids, labels, most_rows, random_state)
 
@@ -817,11 +811,11 @@ def anchored_split(
     most_rows: int | None = None,
     random_state: int = 0,
 ) -> Split:
-    """Split rows into test rows, as by `Split.draw`, and random anchors among the others; fewer anchors are
-    the first of more.
+    """Split rows into test rows, as `Split.draw` does, and random anchors among the others; the anchors of a
+    smaller number are a prefix of those of a larger one.
 
-    Takes at most `most_rows` rows, drawn by their ids. Raises a SpaceError for more anchors than rows to draw
-    from.
+    Uses at most `most_rows` rows, drawn by their ids. Raises a SpaceError if there are too few rows for the
+    anchors.
     """
     drawn = Split.draw(ids, test_ids=test_ids, labels=labels, random_state=random_state)
     ids, train, test = drawn.ids, drawn.train, drawn.test
@@ -849,7 +843,7 @@ def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, An
     """Mean accuracy of each method, ``"<method>, same space"`` over encoders and ``"<method>, stitched"``
     over pairs.
 
-    None where there is none; "chance": always the most frequent class.
+    None without a value; "chance": always the most frequent class.
     """
     result, values = stitch_matrix(spaces, spec), {}
     stitched = ~np.eye(len(spaces), dtype=bool)
@@ -862,7 +856,7 @@ def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, An
 
 
 def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str = "") -> Report:
-    """How many runs are done, the conclusion, and the findings with their intervals."""
+    """A report of a study: the number of finished runs, the conclusion, and the findings with intervals."""
     study, spec = runs.study, runs.spec
     findings = study.findings(spec.settings, table) if len(table) else table
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
