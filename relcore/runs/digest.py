@@ -14,18 +14,17 @@ from relcore.base.names import FAMILIES
 
 
 def digest_of(*parts: Any) -> str:
-    """The hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays; a key of
-    the store.
+    """The hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays; a store key.
 
-    Equal content gives an equal digest in every process and version of Python; 1, 1.0, True and "1" differ,
-    and so do dataclasses of different names. A list counts as a tuple.
+    Equal content gives equal digests in every process and version of Python. 1, 1.0, True and "1" differ, as
+    do dataclasses of different names; a list equals a tuple.
     """
     text = json.dumps([_canonical(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def plugins_in(*settings: Any) -> list[str]:
-    """The plugins, with versions, that the settings name: a new version gives a new result."""
+    """The plugins named by the settings, with versions, because a new version may change results."""
     versions = {name: entry.plugin for family in FAMILIES for name, entry in family.added.items()}
     named = versions.keys() & set(_texts(_canonical(settings))) if versions else ()
     return sorted({versions[name] for name in named})
@@ -66,7 +65,7 @@ def _canonical(part: Any) -> Any:
     )
 
 
-# Where the store is, by the environment.
+# The folder of the store, from the environment.
 
 ENVIRONMENT = "RELSCOPE_STORE"
 

@@ -1,6 +1,6 @@
-"""The file of one store entry, safetensors with checksums; and the results that come with Relscope.
+"""The file of a store entry, safetensors with checksums; and the bundled results.
 
-CRC-32 reveals damage, not a person who writes a new checksum.
+CRC-32 detects damage, not deliberate changes with a new checksum.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 
 CHECKED = "relscope-crc32"
 _ALIGNED = 64
-_LAST = "vectors"  # by its name, so that the checksum of the other arrays is known before it is written
-_MOST_HEADER_BYTES = 100_000_000  # safetensors writes no longer one
+_LAST = "vectors"  # written after all other arrays, when their checksum is known
+_MOST_HEADER_BYTES = 100_000_000  # the limit of safetensors
 _CODES = ("?", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 _TYPES = ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64")
 _DTYPES = dict(zip(_TYPES, map(np.dtype, _CODES), strict=True))
@@ -34,7 +34,7 @@ _log = logging.getLogger("relscope")
 
 
 class Damaged(Exception):
-    """A file differs from what was written; the message gives the reason."""
+    """A file is damaged; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Summary:
-    """An entry without its arrays: their shapes, the metadata, and its bytes on disk."""
+    """A summary of an entry: the shapes of its arrays, the metadata, and the size on disk."""
 
     key: str
     shapes: dict[str, tuple[int, ...]]
@@ -76,13 +76,13 @@ def write_into(
 ) -> None:
     """Write contiguous arrays, the metadata's JSON and checksums.
 
-    The float32 blocks (m, d) of a `matrix` of a shape (n, d) become the array `vectors`. Raises ValueError
-    for another shape, or arrays beside it whose names come after "vectors".
+    `matrix` is float32 blocks (m, d) and a shape (n, d); they become the array `vectors`. Raises ValueError
+    for another shape, or if an array's name sorts after "vectors".
     """
     if matrix and max(arrays, default="") > _LAST:
         raise ValueError(f"expected names before {_LAST!r}, got {max(arrays)!r}")
     blocks, shape = matrix or ((), None)
-    # The widest numbers first, so that all are aligned.
+    # The widest types come first, so that all arrays are aligned.
     arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
     check, n_rows = int(data_check(arrays), 16), 0
     stream.write(_header(shape, arrays, text, 0))
@@ -97,7 +97,7 @@ def write_into(
     for array in arrays.values():
         stream.write(array.reshape(-1).view(np.uint8))
     stream.seek(0)
-    stream.write(_header(shape, arrays, text, check))  # as long as before, now with the checksum
+    stream.write(_header(shape, arrays, text, check))  # the header again, now with the checksum
     stream.seek(0, os.SEEK_END)
 
 
@@ -116,7 +116,7 @@ def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], tex
 
 def read(path: Path) -> Entry:
     """The entry in a file. Raises Damaged if it was cut or changed, and OSError."""
-    # safetensors' own reader maps the file, and a disk that vanishes would then kill the process.
+    # safetensors' reader maps the file, so a disk that disappears would kill the process.
     with _opened(path) as file:
         metadata, parts, n_bytes, check = _read_header(file)
         data = np.empty(n_bytes, np.uint8)
@@ -133,7 +133,7 @@ def read(path: Path) -> Entry:
 
 
 def map_entry(path: Path) -> Entry:
-    """As `read`, with read-only memory maps as arrays, whose bytes are not checked."""
+    """The entry in a file, as `read`, with read-only memory maps as arrays, whose bytes are not checked."""
     with _opened(path) as file:
         (metadata, parts, _, _), begin = _read_header(file), file.tell()
         arrays = {
@@ -157,7 +157,7 @@ def summary(key: str, path: Path) -> Summary | None:
 
 def _opened(path: Path) -> BinaryIO:
     if not stat.S_ISREG(path.stat().st_mode):
-        raise Damaged("it is no regular file")  # to open a pipe would wait for ever
+        raise Damaged("it is no regular file")  # opening a pipe would block
     return path.open("rb")
 
 
@@ -199,15 +199,14 @@ def data_check(arrays: Mapping[str, np.ndarray]) -> str:
     return f"{check:08x}"
 
 
-# Results that come with Relscope: read by key, never written.
+# Bundled results, which come with Relscope: read by key, never written.
 
 
 @dataclass(frozen=True)
 class FinishedGroup:
-    """Results computed together: a JSON file that `assets/finished/make_finished.py` writes.
+    """Bundled results that were computed together, in a JSON file by `assets/finished/make_finished.py`.
 
-    `files` are keys of large entries, each a file beside the JSON; `entries` maps small ones to their
-    metadata.
+    `files` are keys of large entries, each a file beside the JSON; `entries` maps small ones to metadata.
     """
 
     name: str
@@ -219,8 +218,7 @@ class FinishedGroup:
 
     @property
     def in_words(self) -> str:
-        """When and with which commit the group was computed: ``"Computed on 2026-11-22 with commit
-        3266a07."``"""
+        """Date and commit of the results in words: ``"Computed on 2026-11-22 with commit 3266a07."``"""
         return f"Computed on {self.date} with commit {self.commit}."
 
 
@@ -231,7 +229,7 @@ class BundledResults:
         self._folders = folders or (FOLDER,)
 
     def add(self, folder: Path) -> None:
-        """Take in the results of a further folder, once."""
+        """Add the results in a folder, once."""
         if folder not in self._folders:
             self._folders += (folder,)
             for known in ("groups", "_group_of"):
@@ -251,7 +249,7 @@ class BundledResults:
         return {key: group for group in self.groups.values() for key in (*group.files, *group.entries)}
 
     def made(self, key: str) -> FinishedGroup | None:
-        """The group with this key, if its result comes with Relscope."""
+        """The bundled group with the result of this key, or None."""
         return self._group_of.get(key)
 
     def get(self, key: str) -> Entry | None:

@@ -30,8 +30,8 @@ from relcore.runs.store import Pins, Store
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENVIRONMENT = "RELSCOPE_SCHEDULER"
-RECONNECTS = 10  # to a scheduler that died, three seconds each
-_MOST_LOSSES = 3  # of schedulers, by one job
+RECONNECTS = 10  # tries, of three seconds each, after a scheduler died
+_MOST_LOSSES = 3  # schedulers that may die during one job
 _log = logging.getLogger("relscope")
 
 
@@ -74,10 +74,10 @@ class JobStatus:
 
 @dataclass(eq=False)
 class Job:
-    """One piece of long work, made by `JobQueue.submit`; all threads that submit the same key share it.
+    """A piece of long work, made by `JobQueue.submit`; all threads that submit the same key share it.
 
-    `function` and `arguments` are None and nothing where only the store knows of it. `here`: it runs without
-    the results that come with Relscope.
+    A job known only from the store has no `function` and no `arguments`. `here`: bundled results are not
+    used.
     """
 
     queue: JobQueue = field(repr=False)
@@ -94,7 +94,7 @@ class Job:
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._status = JobStatus(self.state, message="waiting for a worker" * (self.state == "queued"))
         self._curve: dict[str, list[float]] = {}
-        self._pins = Pins()  # its inputs and its result, until it has ended
+        self._pins = Pins()  # protects its inputs and its result until it has ended
         self._tries = self._losses = 0
         self._started = self._stopped = 0.0
         self._left = TimeLeft()
@@ -120,10 +120,9 @@ class Job:
         return self.status()
 
     def result(self, timeout: float | None = None) -> Entry:
-        """Wait for the entry that the job puts into the store.
+        """Wait for the job's entry in the store.
 
-        Raises JobQueueError: it failed, was cancelled, has not ended in time, or its result has left the
-        store.
+        Raises JobQueueError if it failed, was cancelled, has not ended in time, or its result was evicted.
         """
         status, store = self.wait(timeout), self.queue.store
         if status.state != "done":
@@ -146,7 +145,7 @@ class Job:
                 self._status = replace(self._status, state=state, message=message, done=0, total=0)
                 self._started = self._started or now
                 self._left = TimeLeft(self.expected.likely if self.expected else None, now)
-                self._curve = {}  # it trains from the beginning again
+                self._curve = {}  # the training starts again
             elif self._status.state == "running":
                 progress = {name: event[name] for name in ("done", "total", "message")}
                 self._left.hear(event["done"], event["total"], now)
@@ -181,20 +180,20 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
         from distributed import Client
 
     cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
-    # A starting client holds a lock of Dask's, and one that is collected takes the same
-    # lock to close itself. In the thread of the first one, at that moment, both would wait for ever.
+    # A starting client holds a lock of Dask's, and a garbage-collected one takes the same lock to close. If
+    # the collection runs in the thread of the starting client, both wait for ever.
     collects = gc.isenabled()
     gc.disable()
     try:
         warn_of_open(address or "")
         options = {"timeout": seconds, "security": cluster and cluster.security}
         return Client(address or cluster.address, set_as_default=False, **options), cluster
-    except (ValueError, TypeError) as error:  # TypeError: TLS without its certificates
+    except (ValueError, TypeError) as error:  # TypeError: TLS without certificates
         reason = (
             f"{address!r:.80}: expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got"
             f" {error!s:.80}; correct it, or unset {ENVIRONMENT}"
         )
-    except (OSError, AssertionError):  # Dask asserts that a connection that failed was one
+    except (OSError, AssertionError):  # a failed connection can violate an assertion of Dask's
         if cluster is not None:
             cluster.close()
         fix = f"start one with `dask scheduler`, or unset {ENVIRONMENT} to use processes of this machine"
@@ -205,7 +204,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
     finally:
         if collects:
             gc.enable()
-    gc.collect()  # the failed client, before another one is made
+    gc.collect()  # collect the failed client before another one is made
     raise JobQueueError(reason)
 
 
@@ -221,21 +220,21 @@ def warn_of_open(address: str) -> None:
 
 
 class JobQueue:
-    """Runs functions of importable modules in the processes of a Dask cluster, for all threads of an app.
+    """A queue of jobs: runs functions of importable modules in processes of a Dask cluster, for all threads.
 
     A job whose worker dies is tried three times. If the scheduler dies, its jobs resume on the next one.
 
     Parameters
     ----------
     address : str, optional
-        A scheduler, ``tcp://host:8786`` or ``tls://host:8786``; default: the environment's
-        ``RELSCOPE_SCHEDULER``, else processes of this machine, until this process ends. Workers must be able
-        to import relcore and to write to the store's folder. Start them with ``--nthreads 1`` and a nanny
-        (Dask's default), so that cancelling a job stops no other.
+        A scheduler, ``tcp://host:8786`` or ``tls://host:8786``; default: ``RELSCOPE_SCHEDULER``, else local
+        processes until this process ends. Workers must be able to import relcore and to write to the store's
+        folder. Start them with ``--nthreads 1`` and a nanny (Dask's default), so that cancelling a job stops
+        no other.
     n_workers : int, optional
-        Local processes; default two, or one for every four processors where that is more.
+        Number of local processes; default two, or one per four processors if that is more.
     store : Store, optional
-        Where results go; messages carry counts, never arrays.
+        The store of the results; messages contain counts, never arrays.
     """
 
     def __init__(
@@ -263,9 +262,8 @@ class JobQueue:
     ) -> Job:
         """Run ``function(context, **kwargs)`` in a worker; the function must ``context.put`` its result.
 
-        Waiting jobs run by priority, then by time. A key gives the same job while it waits or runs, or is
-        done and in the store; one that failed or was cancelled runs again. With `here` it, and all that it
-        needs, runs even if the result comes with Relscope.
+        Waiting jobs run by priority, then by time. A key gives the same job while it waits or runs, or if its
+        result is stored; a failed or cancelled job runs again. With `here`, bundled results are not used.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -284,7 +282,7 @@ class JobQueue:
     def job(self, key: str) -> Job | None:
         """The job with this key, of any session; a finished one if the store has the result; else None."""
         job = self._jobs.get(key)
-        if job and job._status.state != "done":  # before the store: the result is there before it is done
+        if job and job._status.state != "done":  # check this first: results are stored before "done" is set
             return job
         return (job or Job(self, key, "stored result", "done")) if self.store.has(key) else None
 
@@ -299,7 +297,7 @@ class JobQueue:
 
     @property
     def size(self) -> int:
-        """The number of jobs that run at once, at least 1; for a cluster's scheduler its present size."""
+        """The number of jobs that run at once, at least 1; for a cluster its present number of workers."""
         return max(1, len(self._client.nthreads())) if self.address else self.n_workers
 
     def close(self) -> None:
@@ -309,7 +307,7 @@ class JobQueue:
             self._disconnect()
 
     def _remember(self, job: Job) -> Job:
-        self._jobs.pop(job.key, None)  # so that the newest is last
+        self._jobs.pop(job.key, None)  # so that the newest job is last
         self._jobs[job.key] = job
         return job
 
@@ -323,20 +321,20 @@ class JobQueue:
     def _disconnect(self) -> None:
         atexit.unregister(self.close)
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
-        with suppress(Exception):  # of a dead scheduler
+        with suppress(Exception):  # the scheduler may be dead
             client.close(timeout=5)
         if cluster is not None:
             cluster.close()
 
     def _dispatch(self, job: Job) -> None:
-        # Dask learns durations by what precedes the dash.
+        # Dask learns durations by the part of the name before the dash.
         token = f"{job.function.__name__}-{uuid.uuid4().hex}"
         with_finished = self.store.finished is not None and not job.here
         place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
         task = (run_in_worker, job.function, job.key, place, self._topic, token, job.arguments, chosen())
-        self._running[token] = job  # before it is sent: an idle worker's "started" may outrun `submit`
-        # One process of this machine has its GPU: several would share its memory, and none could plan with
-        # it. Workers of a cluster elsewhere are their owner's, and may have no such resource.
+        self._running[token] = job  # before it is sent, because "started" may arrive before `submit` returns
+        # Only one local process uses the GPU; several would share its memory, and none could plan with it.
+        # Workers of a cluster elsewhere may not have this resource.
         on_gpu = self._cluster is not None and self._cluster.has_gpu
         wanted = {GPU: 1} if on_gpu and not getattr(job.function, "on_cpu", False) else None
         look = {"key": token, "pure": False, "priority": job.priority}
@@ -348,7 +346,7 @@ class JobQueue:
         message = event[1]
         if job := self._running.get(message["token"]):
             job._hear(message)
-        elif message["event"] == "started":  # cancelled at the moment when it started
+        elif message["event"] == "started":  # the job was cancelled just when it started
             place = (message["worker"], message["pid"])
             threading.Thread(target=self._kill, args=place, name="kill-cancelled", daemon=True).start()
 
@@ -360,10 +358,10 @@ class JobQueue:
             return
         error = future.exception() if future.status == "error" else None
         killed = isinstance(error, KilledWorker)
-        job._future = None  # or Dask would run it again when the worker dies that has its result
+        job._future = None  # otherwise Dask would run it again if the worker with its result died
         if future.status not in ("finished", "error"):
             self._send_again(job, "the scheduler died; the job resumes")
-        elif killed and not job._tries:  # it only waited on workers that died of something else
+        elif killed and not job._tries:  # it was waiting on workers that died for another reason
             self._send_again(job, "waiting for a worker")
         elif killed:
             died = "the worker process died each time it ran this job (killed, or out of memory)"
@@ -384,7 +382,7 @@ class JobQueue:
         job._wait_again(why)
         if job._losses > _MOST_LOSSES:
             job._end("failed", "the scheduler died each time this job ran; see the machine's memory")
-        for _ in range(RECONNECTS):  # Dask's own tries wait ever longer
+        for _ in range(RECONNECTS):  # Dask's own retries wait longer each time
             with self._lock:
                 if job._ended.is_set():
                     return
@@ -407,17 +405,17 @@ class JobQueue:
     def _cancel(self, job: Job) -> None:
         if not job._end("cancelled", "cancelled"):
             return
-        with self._lock:  # a job being sent has its future once the lock is free
+        with self._lock:  # once the lock is free, a job that is being sent has its future
             sent = list(self._running.items())
         for token, candidate in sent:
             if candidate is job and self._running.pop(token, None) and self._client is not None:
                 stop = threading.Thread(target=self._withdraw, args=(token, job, job._future), daemon=True)
                 stop.start()
-                stop.join(10)  # a scheduler that hangs never answers
+                stop.join(10)  # not longer, because a scheduler that hangs never answers
 
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
         """Remove a task, then kill its worker; in the other order Dask would retry the task."""
-        # A scheduler that still reads a task's graph forgets that it was cancelled.
+        # A cancellation is lost while the scheduler still reads the graph of the task.
         self._until_processing(token, True)
         future.cancel()
         job._future = None
@@ -428,14 +426,14 @@ class JobQueue:
     def _until_processing(self, token: str, wanted: bool) -> None:
         """Wait, at most a second, until the scheduler lists a task as running (or as not running)."""
         deadline = time.monotonic() + 1
-        with suppress(Exception):  # the scheduler died at this moment
+        with suppress(Exception):  # the scheduler may die just now
             while time.monotonic() < deadline and wanted is not any(
                 token in names for names in self._client.processing().values()
             ):
                 time.sleep(0.01)
 
     def _kill(self, worker: str, pid: int) -> None:
-        # It died meanwhile, or has no nanny: then nobody waits for its result.
+        # If the worker has died, or has no nanny, nobody waits for the result.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)
 
@@ -453,20 +451,18 @@ _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_":
 _starting = threading.Lock()
 _spawn = asyncio.create_subprocess_exec
 _HAS_GPU = "RELSCOPE_CLUSTER_HAS_GPU"
-_held: list[TextIO] = []  # an open file keeps its lock
+_held: list[TextIO] = []  # a lock lasts as long as its file is open
 
 
 class LocalCluster:
     """A scheduler at `address` and `n_workers` single-threaded workers on the loopback address.
 
-    `threads` is what BLAS and numba may use in a worker. Whoever connects to a Dask process can have it run
-    code, so connections are TLS, with a certificate that exists in memory only and travels in the
-    environment.
+    `threads` is the number for BLAS and numba in a worker. Any client of a Dask process can run code in it,
+    so connections use TLS, with a certificate that exists in memory only and is passed by the environment.
     """
 
     def __init__(self, n_workers: int, threads: int, allowed_failures: int = 2) -> None:
-        # Dask's own LocalCluster would import the user's script again in each process, which Streamlit cannot
-        # bear.
+        # Dask's LocalCluster would import the user's script in each process, which fails under Streamlit.
         from distributed import Security
         from distributed.deploy.subprocess import SubprocessCluster
         from distributed.system import MEMORY_LIMIT
@@ -478,10 +474,10 @@ class LocalCluster:
         variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
             PARENT: str(os.getpid()),
             _HAS_GPU: str(int(self.has_gpu)),
-            "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # of the scheduler
-            # A worker needs the caller's own modules, and relcore where it is not installed.
+            "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # for the scheduler
+            # A worker needs the caller's modules, and relcore if it is not installed.
             "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-            # Also for the scheduler's sake: nobody reads its error stream, and a full pipe would stop it.
+            # The scheduler needs this, too: nobody reads its error stream, and a full pipe would block it.
             "DASK_LOGGING__DISTRIBUTED": "critical",
             "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": self.security.tls_ca_file,
@@ -489,11 +485,11 @@ class LocalCluster:
             "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
             "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
         }
-        for name in _CERTIFICATES:  # a command line would show them to everybody
+        for name in _CERTIFICATES:  # not on the command line, which other users can see
             place = f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}"
             variables[place] = getattr(self.security, f"tls_{name}")
         common = {"protocol": "tls://"}
-        # SubprocessCluster's processes take their environment from this one's, the only interface to set it.
+        # SubprocessCluster offers no other interface to set the environment of its processes.
         with (
             _starting,
             patch.dict(os.environ, variables),
@@ -512,8 +508,8 @@ class LocalCluster:
                     "scheduler_file": os.path.join(self._folder.name, "scheduler.json"),
                     "preload": [__name__],
                 },
-                # One job may use all memory that there is; Dask's default, an equal share each, kills it far
-                # too early.
+                # A job may use all memory; Dask's default, an equal share per worker, would kill it too
+                # early.
                 worker_kwargs=common
                 | {
                     "memory_limit": MEMORY_LIMIT,
@@ -529,8 +525,8 @@ class LocalCluster:
         """Start a process in its own process group, so that Ctrl-C in the terminal does not reach it;
         `close` ends it in order.
 
-        Python's own processes write tracebacks where they are ended while they start; what a job has to say
-        is in its result.
+        Its error stream is dropped, because Python processes print tracebacks if they are ended while they
+        start; errors of jobs are in their results.
         """
         if self._ends:
             raise OSError("the cluster was closed while it started")
@@ -552,18 +548,17 @@ class LocalCluster:
         from distributed.core import Status
 
         process, patience = self._cluster.scheduler.process, 5.0
-        if process is None or process.returncode is not None:  # else Dask waits in vain for its workers
+        if process is None or process.returncode is not None:  # otherwise Dask would wait for its workers
             self._cluster.scheduler.status = Status.closed
             self._cluster.shutdown_scheduler = False
         try:
             self._cluster.close(timeout=10)
-        except Exception:  # the scheduler hangs, or died while it was asked
+        except Exception:  # the scheduler hangs, or died during the request
             patience = 0.0
         self._end(patience)
 
     def _end(self, patience: float) -> None:
-        """Remove the folder when nothing writes there any more; after `patience` seconds the processes
-        are killed."""
+        """Wait at most `patience` seconds for the processes, kill the others, and remove the folder."""
         self._ends = True
         if _signalled(self._groups, 0, patience):
             _signalled(self._groups, signal.SIGKILL, 5.0)
@@ -585,8 +580,8 @@ def _signalled(groups: list[int], number: int, seconds: float) -> bool:
 
 
 def claimed(folder: str) -> bool:
-    """Whether this process is the one of its cluster that uses the GPU, from now on until it ends."""
-    # The lock ends with the process that holds it: the nanny's next one takes it.
+    """Whether this process is the only one of its cluster that may use the GPU, until it ends."""
+    # The lock ends with its process; then the next process of the nanny takes it.
     held = open(os.path.join(folder, "gpu"), "w")  # noqa: SIM115
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -598,8 +593,8 @@ def claimed(folder: str) -> bool:
 
 
 def dask_setup(server: Any) -> None:
-    """Called by Dask in our processes: close the HTTP port, which asks for no certificate. Scheduler and
-    nannies end soon after the parent, which may be killed.
+    """Close the HTTP port, which needs no certificate, and end scheduler and nannies soon after the parent,
+    which may be killed. Dask calls this in our processes.
     """
     from distributed import Worker
 
@@ -609,7 +604,7 @@ def dask_setup(server: Any) -> None:
         if os.environ.get(_HAS_GPU) == "1" and claimed(os.environ["DASK_TEMPORARY_DIRECTORY"]):
             server.state.total_resources[GPU] = server.state.available_resources[GPU] = 1
         return
-    parent = int(os.environ[PARENT])  # and not os.getppid(): it may have died before this process came so far
+    parent = int(os.environ[PARENT])  # not os.getppid(), because the parent may be dead already
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -22,7 +22,7 @@ from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.store import Store, in_use
 
 SECONDS_BETWEEN_REPORTS = 0.2
-Progress = Callable[..., None]  # done, total, message and, where something is trained, {"loss": …}
+Progress = Callable[..., None]  # done, total, message and, for trainings, {"loss": …}
 
 
 def silent(*_: Any, **__: Any) -> None:
@@ -30,7 +30,7 @@ def silent(*_: Any, **__: Any) -> None:
 
 
 class Context:
-    """The first argument of a job's function: reports progress, stores the result.
+    """The first argument of a job's function, by which it reports progress and stores the result.
 
     Without `send` the function can be called in place: ``reduce_job(Context(key, store), …)``.
     """
@@ -45,14 +45,14 @@ class Context:
     def report(
         self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None
     ) -> None:
-        """Report `done` of `total`, at most five times a second. All `measured` values, such as a loss,
-        are collected in `JobStatus.curve`."""
+        """Report `done` of `total`, at most five times a second. `JobStatus.curve` collects all `measured`
+        values, such as a loss."""
         if measured:
             self._measured.append({name: float(value) for name, value in measured.items()})
         self._latest = {"event": "progress", "done": int(done), "total": int(total), "message": message}
 
     def put(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
-        """Keep the result in the store under the job's key."""
+        """Store the result under the job's key."""
         self.store.put(self.key, arrays, metadata)
 
     @contextmanager
@@ -99,7 +99,7 @@ def run_in_worker(
     send({"event": "started", "worker": worker.address, "pid": os.getpid()})
     root, limit_bytes, identity, with_finished = place
     store = Store(root, limit_bytes, with_finished)
-    if identity and store.identity() not in ("", identity):  # said before hours of work, not after them
+    if identity and store.identity() not in ("", identity):  # an error before hours of work, not after
         raise StoreError(
             f"{root}: expected a folder that all workers share, but the worker on {socket.gethostname()} has"
             f" another folder there; mount it there, or change {ENVIRONMENT}"
@@ -114,12 +114,12 @@ def run_in_worker(
         )
 
 
-_UNITS = 100  # of progress in a second as expected
+_UNITS = 100  # units of progress per expected second
 
 
 class Stages:
-    """Reports of the stages of a computation, weighted by expected seconds: ``"layout: epoch 30 of 500 ·
-    stage 3 of 3"``. `stages` are (name, seconds) in order; only their proportions matter."""
+    """Progress of a computation in stages, weighted by expected seconds: ``"layout: epoch 30 of 500 · stage 3
+    of 3"``. `stages` are (name, seconds) in order; only their proportions matter."""
 
     def __init__(self, report: Progress, stages: Sequence[tuple[str, float]]) -> None:
         self._report, self._names = report, [name for name, _ in stages]
@@ -127,7 +127,7 @@ class Stages:
         self._number = -1
 
     def begin(self, name: str) -> None:
-        """Begin the next stage of this name; earlier stages are done."""
+        """Begin the next stage of this name; all earlier stages count as done."""
         self._number = self._names.index(name, self._number + 1)
         self._say(0, name)
 
@@ -144,12 +144,12 @@ class Stages:
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
 
 
-# Pace: estimates are multiplied by the median of the last ratios of measured to estimated seconds.
+# Pace: estimates are multiplied by the median of recent ratios of measured to estimated seconds.
 
 PACES = "pace.json"
-LAST = 9  # ratios kept of a kind
+LAST = 9  # number of ratios kept per kind
 _KINDS = 200
-_LEAST_SECONDS = 1.0  # shorter work says little of its pace
+_LEAST_SECONDS = 1.0  # shorter work does not measure the pace
 _FURTHEST = 100.0
 
 
@@ -157,7 +157,8 @@ _FURTHEST = 100.0
 class Expected:
     """The expected cost of a kind of work, such as ``"study/anchor-count"``.
 
-    `seconds` is by formula, `pace` the median of measured ÷ estimated seconds of the last `n` runs here.
+    `seconds` is computed by a formula; `pace` is the median of measured ÷ estimated seconds of the last `n`
+    runs here.
     """
 
     kind: str
@@ -172,7 +173,7 @@ class Expected:
 
 
 def expect(store: Store, kind: str, seconds: float) -> Expected:
-    """The estimate, corrected by the earlier runs of this kind in the store."""
+    """The estimate, with the pace of earlier runs of this kind in the store."""
     known = _paces(store).get(kind, ())
     return Expected(kind, seconds, statistics.median(known), len(known)) if known else Expected(kind, seconds)
 
@@ -183,13 +184,13 @@ def note_pace(store: Store, kind: str, seconds: float, measured: float) -> None:
         return
     known = _paces(store)
     ratio = round(min(max(measured / seconds, 1 / _FURTHEST), _FURTHEST), 4)
-    known[kind] = [*known.pop(kind, ()), ratio][-LAST:]  # popped: kinds unused for the longest time are first
+    known[kind] = [*known.pop(kind, ()), ratio][-LAST:]  # pop: the least recently used kinds stay first
     with suppress(NotWritten):
         write(store.root / PACES, json.dumps(dict(list(known.items())[-_KINDS:])).encode())
 
 
 def _paces(store: Store) -> dict[str, Sequence[float]]:
-    with suppress(OSError, ValueError, TypeError, AttributeError):  # none yet, or damaged
+    with suppress(OSError, ValueError, TypeError, AttributeError):  # the file is missing or damaged
         known = json.loads((store.root / PACES).read_text(encoding="utf-8"))
         return {
             kind: [ratio for ratio in map(float, ratios) if 0 < ratio < inf] for kind, ratios in known.items()
@@ -197,20 +198,20 @@ def _paces(store: Store) -> dict[str, Sequence[float]]:
     return {}
 
 
-_EVEN = 0.1  # share done at which the progress counts as much as the expected time
-_MEMORY = 0.1  # share of the time left over which a new estimate replaces the one before
-_TOO_SHORT = 0.05  # share of an estimate at which it was evidently too short, and is withdrawn
+_EVEN = 0.1  # share done at which progress counts as much as the expected time
+_MEMORY = 0.1  # share of the remaining time in which a new estimate replaces the old one
+_TOO_SHORT = 0.05  # with this share of it left, an estimate is withdrawn as too short
 
 
 class TimeLeft:
-    """The seconds left. They fall with the clock, and each report corrects them a little; a count that
-    falls or has a new total starts again. `expected` are the seconds of the whole."""
+    """An estimate of the seconds left, which fall with the clock and are corrected a little by each report. A
+    lower count or a new total starts a new estimate. `expected` are the seconds of the whole."""
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
         self._expected, self._began = expected, now
-        self._origin = now, 0  # when the present count began, and where
+        self._origin = now, 0  # time and count at which the present count began
         self._done = self._total = 0
-        self._estimate = (expected, now) if expected else None  # seconds left, and when
+        self._estimate = (expected, now) if expected else None  # seconds left at a time
 
     def hear(self, done: int, total: int, now: float) -> None:
         if self._total and (total != self._total or done < self._done):

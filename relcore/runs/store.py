@@ -1,5 +1,4 @@
-"""The store: a folder of entries under keys, with a size limit, which removes the remains of killed
-writers."""
+"""The store: a folder of entries under keys, with a size limit; it removes the remains of killed writers."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from relcore.runs import entries
 from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.entries import BundledResults, Damaged, Entry, FinishedGroup, Summary
 
-HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
+HEADROOM = 32 * 1024**2  # bytes left free for other programs on the disk
 FOLDER, _LOCK = "pins", "lock"
 _KEY = re.compile(r"[0-9a-f]{16,128}")
 _ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
@@ -36,9 +35,8 @@ _ELSEWHERE = f"free some space, or {_ANOTHER}"
 _log = logging.getLogger("relscope")
 
 
-# Entries in use by any process are not evicted: each lists its keys in a file that it keeps locked. The lock
-# ends with the process, and an unlocked list counts for nothing. A lock of the folder orders listing and
-# evicting.
+# Entries in use are not evicted: each process lists its keys in a file that it keeps locked. The lock ends
+# with the process, and an unlocked list is ignored. A lock on the folder separates listing from evicting.
 
 
 @dataclass(eq=False)
@@ -56,9 +54,9 @@ class Pins:
             if not missing:
                 return
             with locked(root, fcntl.LOCK_SH):
-                if file is None or not os.path.exists(file.name):  # the folder was deleted, and made again
+                if file is None or not os.path.exists(file.name):  # or the folder was deleted and made again
                     missing |= kept
-                    (root / FOLDER).mkdir(exist_ok=True)  # not its parents: a disk that is gone stays gone
+                    (root / FOLDER).mkdir(exist_ok=True)  # without parents, which an unmounted disk lacks
                     file = open(root / FOLDER / own_name(), "a", encoding="ascii")  # noqa: SIM115, keeps a lock
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 file.writelines(f"{key}\n" for key in missing)
@@ -132,13 +130,13 @@ class Store:
     Parameters
     ----------
     root : folder, optional
-        Default: the environment's ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
+        Default: ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
     limit_bytes : int, optional
-        Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently
-        used entries are removed, except the newest.
-    finished : Finished or bool, optional
-        Results that come with Relscope, used where the folder lacks the key; True for those of this
-        installation. Default: only in the default folder.
+        Default: ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently used entries are
+        removed, except the newest.
+    finished : BundledResults or bool, optional
+        Bundled results, used if the folder lacks the key; True for those of this installation. Default: True
+        for the default folder only.
     """
 
     def __init__(
@@ -162,18 +160,18 @@ class Store:
             try:
                 self._make_folders()
             except OSError:
-                if not os.path.isdir(self._entries):  # one that can only be read serves what it has
+                if not os.path.isdir(self._entries):  # a read-only store still serves its entries
                     raise
         self._sweep()
 
     def has(self, key: str, own: bool = False) -> bool:
-        """Whether there is an entry under the key; with `own`, whether it is in the folder itself."""
+        """Whether there is an entry under the key; with `own`, bundled results do not count."""
         return os.path.isfile(self._path(key)) or (
             not own and self.finished is not None and self.finished.made(key) is not None
         )
 
     def made(self, key: str) -> FinishedGroup | None:
-        """The bundled group of the key's entry, if the folder has no entry of its own."""
+        """The bundled group with the key's entry; None if the folder has the entry."""
         return None if self.finished is None or self.has(key, own=True) else self.finished.made(key)
 
     def get(self, key: str) -> Entry | None:
@@ -190,12 +188,12 @@ class Store:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
             return self.finished.get(key) if self.finished else None
-        with suppress(OSError):  # the time of last use decides what is evicted; a read-only store has none
+        with suppress(OSError):  # eviction uses the time of last use, which a read-only store cannot set
             os.utime(path)
         return entry
 
     def mapped(self, key: str) -> Entry | None:
-        """As `get`, with memory maps as arrays, whose bytes are not checked."""
+        """The entry under the key, as `get`, with memory maps as arrays, whose bytes are not checked."""
         path = self._path(key)
         with suppress(OSError):
             os.utime(path)
@@ -204,7 +202,7 @@ class Store:
         return None
 
     def summary(self, key: str) -> Summary | None:
-        """The summary in the file's header, or None; this does not count as a use of the entry."""
+        """The summary of the entry, or None; this does not count as a use of the entry."""
         own = entries.summary(key, self._path(key, use=False))
         return own or (self.finished.summary(key) if self.finished else None)
 
@@ -221,9 +219,9 @@ class Store:
     ) -> None:
         """Save the arrays and the metadata under the key, replacing an earlier entry.
 
-        The float32 blocks (m, d) of a `matrix` of a shape (n, d) become the array `vectors`, with the memory
-        of one block; a ValueError for another shape. A StoreError, for arrays of objects, no JSON, no room or
-        no permission, leaves what was there.
+        `matrix` is float32 blocks (m, d) and a shape (n, d), which become the array `vectors` with the memory
+        of one block; a ValueError for another shape. A StoreError for arrays of objects, invalid JSON, a full
+        disk or missing permission; the earlier entry then stays.
         """
         arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
         try:
@@ -279,12 +277,12 @@ class Store:
     def remove(self, key: str) -> None:
         """Remove the entry if it exists. Raises a StoreError if that fails."""
         path = self._path(key, use=False)
-        if os.path.lexists(path):  # a read-only disk refuses to remove also what is not there
+        if os.path.lexists(path):  # a read-only disk raises an error even for a missing file
             with _failures(f"{path}: cannot be removed", "check the folder's permissions"):
                 path.unlink(missing_ok=True)
 
     def _path(self, key: str, use: bool = True) -> Path:
-        """The file of the key; with `use` it is protected until the surrounding `in_use` ends."""
+        """The path of the key's file; with `use` it is protected until the surrounding `in_use` ends."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise ValueError(
                 f"expected a key of 16 to 128 lower-case hexadecimal digits (see digest_of), got {key!r}"
@@ -308,7 +306,7 @@ class Store:
         """Remove the least recently used entries above the limit, except `keep` and those in use."""
         if self.size() <= self.limit_bytes:
             return
-        with locked(self.root):  # nobody pins an entry, or evicts as well, between the list and the removal
+        with locked(self.root):  # no process may pin or evict an entry between listing and removal
             used = pinned(self.root) | {keep.stem}
             excess = self.size() - self.limit_bytes
             for _, size, path in self._files(self._entries, ".safetensors"):
@@ -330,7 +328,7 @@ class Store:
         self._partial.mkdir(exist_ok=True)
 
     def _require_room(self, n_bytes: int) -> None:
-        self._make_folders()  # again, if somebody deleted the store
+        self._make_folders()  # again, in case the store was deleted
         needed = n_bytes + HEADROOM
         if shutil.disk_usage(self.root).free >= needed:
             return
@@ -349,7 +347,7 @@ class Store:
                     if orphaned(path):
                         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         with locked(self.root):
-            pinned(self.root)  # which removes the lists of dead processes
+            pinned(self.root)  # removes the lists of dead processes
 
 
 def _writable_form(name: str, array: np.ndarray) -> np.ndarray:

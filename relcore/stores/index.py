@@ -1,6 +1,5 @@
-"""VectorIndex: what every store of vectors can do here, streamed block by block; `StorePlace`: where a store
-is.
-"""
+"""VectorIndex, the interface of stores of vectors, streamed block by block; StorePlace, the place of a
+store."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ BLOCK = 4096
 
 @dataclass(frozen=True)
 class StorePlace:
-    """A store of vectors, written as ``lancedb:FOLDER#TABLE`` or ``FILE.parquet#COLUMN`` on a command line.
+    """The place of a store of vectors, ``lancedb:FOLDER#TABLE`` or ``FILE.parquet#COLUMN`` on a command line.
 
     Attributes
     ----------
@@ -49,7 +48,7 @@ class StorePlace:
     where : str
         The path of a file or a folder, or the address of a server.
     table : str
-        The collection or table in it; of a parquet file the column of vectors, "" for the only one.
+        The collection or table; for a parquet file the column of vectors, "" for the only one.
     """
 
     kind: str
@@ -81,7 +80,7 @@ class StorePlace:
 
     @property
     def address(self) -> str:
-        """The address of a server, which only stores of plugins have; else ""."""
+        """The address of a server, "" for a file or folder; only stores of plugins have one."""
         return self.where if "://" in self.where and INDEXES[self.kind].plugin else ""
 
     @property
@@ -94,9 +93,7 @@ class StorePlace:
         return access.allowed(self.where)
 
     def need_access(self) -> None:
-        """Raise a SpaceError where the app is shared: then no address and no folder of a database is
-        opened.
-        """
+        """Raise a SpaceError if the app is shared and this is an address or the folder of a database."""
         if self.is_file:
             access.allowed(self.where)
         else:
@@ -104,7 +101,7 @@ class StorePlace:
 
 
 def no_secrets(text: str) -> str:
-    """A text without the passwords of the addresses in it.
+    """The text without the passwords in its addresses.
 
     Examples
     --------
@@ -144,7 +141,7 @@ def _kind_of(file: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Consecutive rows of an index; vectors are (m, d) float32, the payload () where the store keeps none."""
+    """Consecutive rows of an index; vectors are (m, d) float32, the payload is () if the store has none."""
 
     ids: list[str]
     vectors: np.ndarray
@@ -153,8 +150,8 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Target:
-    """What is written, and whether rows may be added to what is there; `resumed` where an earlier, killed run
-    has begun to write the same rows to the same place, which had `before` rows.
+    """The target of a write: the rows' properties, and whether rows may be added to existing ones. `resumed`:
+    a killed run began to write the same rows to this place, which had `before` rows then.
     """
 
     n: int
@@ -165,21 +162,21 @@ class Target:
 
 
 class VectorIndex(ABC):
-    """Vectors with ids in a file or a database, opened for reading; to be used in a ``with``."""
+    """Vectors with ids in a file or a database, opened for reading; a context manager."""
 
     name: str
     n: int
     width: int
-    stamp: FileStamp | None = None  # of a file, which has to stay as it was when it was opened
+    stamp: FileStamp | None = None  # of a file, which must not change while it is open
 
     @classmethod
     def open(cls, place: StorePlace) -> VectorIndex:
-        """Open for reading; nothing is changed.
+        """Open the index at a place for reading; nothing is changed.
 
         Raises
         ------
         SpaceError
-            Nothing there, a damaged file, a locked folder, a server that does not answer, a missing extra.
+            A missing or damaged file, a locked folder, a server that does not answer, a missing extra.
         """
         return cls(place)
 
@@ -188,12 +185,12 @@ class VectorIndex(ABC):
         """The rows from `start` on, at most `size` at once, in the same order each time."""
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
-        """`read`, which must give the n rows that the store announced.
+        """The rows from `start` on, as `read`, checked against the n rows that the store announced.
 
         Raises
         ------
         SpaceError
-            More rows or fewer; a block is not given if it is one too many.
+            More rows or fewer; a surplus block is not returned.
         """
         row = start
         for block in self.read(size, start):
@@ -211,12 +208,12 @@ class VectorIndex(ABC):
             )
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
-        """Blocks with the rows of these ids, and as few others as the store allows; here all."""
+        """Blocks that contain the rows of these ids, and as few others as the store allows; here all rows."""
         return self.blocks()
 
     @classmethod
     def need_target(cls, place: StorePlace, target: Target) -> None:
-        """Raise a SpaceError where `write` would before it takes the first row; here of a file."""
+        """Raise the errors of `write` that are known before the first row; here for a file."""
         folder = place.path.absolute().parent
         if not folder.is_dir():
             raise SpaceError(
@@ -226,12 +223,13 @@ class VectorIndex(ABC):
 
     @classmethod
     def is_written(cls, place: StorePlace, target: Target) -> bool:
-        """Whether a killed run that had begun to write has written all."""
+        """Whether a killed run had already written all rows."""
         return place.path.exists()
 
     @classmethod
     def n_before(cls, place: StorePlace) -> int:
-        """The number of rows that are there already, where adding them again would double them."""
+        """The number of rows in the target, for stores in which adding the same rows again would double
+        them."""
         return 0
 
     @classmethod
@@ -239,27 +237,27 @@ class VectorIndex(ABC):
     def write(
         cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
-        """Write rows to a new place, or to one that is there where ``target.add``; nothing is ever deleted.
+        """Write rows to a new place, or add them to an existing one if ``target.add``; nothing is deleted.
 
         Raises
         ------
         SpaceError
-            The place is taken, or has another width; a store that cannot add rows.
+            The place exists or has another width, or the store cannot add rows.
         """
 
     def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        """The ids of the k rows that the store itself finds nearest to each query (m, d), best first.
+        """The ids of the k nearest rows of each query (m, d) by the store's own search, best first.
 
         Raises
         ------
         SpaceError
-            A store that only keeps rows.
+            A store without search.
         """
         raise SpaceError(
             f"{self.name}: expected a store that searches, got one that keeps rows; copy them to one"
         )
 
-    def close(self) -> None:  # noqa: B027 - most stores hold nothing between two blocks
+    def close(self) -> None:  # noqa: B027 - most stores keep nothing open between two blocks
         """Release locks and connections."""
 
     def __enter__(self) -> Self:
@@ -321,7 +319,7 @@ def load_rows(place: StorePlace, limit: int | None = None, max_bytes: int | None
     Raises
     ------
     SpaceError
-        More rows than fit into memory, or than so small a store can hold; and as `open_index`.
+        More rows than fit into memory, or than a store of this size can contain; and as `open_index`.
     """
     with open_index(place) as index:
         n = index.n if limit is None else min(index.n, limit)
@@ -346,7 +344,7 @@ def find_rows(place: StorePlace, ids: Sequence[str]) -> LatentSpace:
     Raises
     ------
     SpaceError
-        None of them is there; as `open_index`.
+        The index has none of the ids; and as `open_index`.
     """
     wanted, names, rows = set(ids), [], []
     with open_index(place) as index:
@@ -368,7 +366,7 @@ ID, VECTOR = "id", "vector"
 
 
 def vector_column(name: str, schema: Any, chosen: str) -> str:
-    """The column of vectors: the chosen one, else the only one; raises a SpaceError without either."""
+    """The column of vectors: the chosen one, else the only one; a SpaceError if there is neither."""
     names = [item.name for item in schema if is_vectors(item.type)]
     if chosen in names:
         return chosen
@@ -380,7 +378,7 @@ def vector_column(name: str, schema: Any, chosen: str) -> str:
 
 
 def id_column(schema: Any) -> str:
-    """The column of ids, of text or whole numbers; "" where there is none."""
+    """The column of ids, of text or whole numbers; "" if there is none."""
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
     fit = {item.name for item in schema if any(kind(item.type) for kind in kinds)}
     return next((name for name in (ID, "ids", "_id", "key") if name in fit), "")
@@ -395,12 +393,12 @@ def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: i
 
 
 def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> Iterator[Any]:
-    """An Arrow table of id, payload and vector per block, all of the schema of the first, or of this one.
+    """An Arrow table of id, payload and vector per block, all with this schema, or with that of the first.
 
     Raises
     ------
     SpaceError
-        A payload whose columns change their type on the way, or have the names of ours.
+        Payload columns whose type changes between blocks, or that are named as our columns.
     """
     for block in blocks:
         keys = {key for item in block.payload for key in item}
@@ -409,7 +407,7 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
                 f"{name}: expected a payload without columns {quote(sorted(taken))}, got them;"
                 " rename them first"
             )
-        if schema is None:  # a column of nothing tells no type: then it is text
+        if schema is None:  # the type of an empty column is unknown and becomes text
             whole = pa.Table.from_pylist(
                 [{key: item.get(key) for key in sorted(keys)} for item in block.payload]
             )
@@ -445,19 +443,19 @@ _VECTORS, _ROWS, _STATE = "vectors.f32", "rows.jsonl", "state.json"
 
 
 class StagedRows:
-    """A folder of vectors, ids and payload that are on their way to a target, and there again after a kill.
+    """A folder that stages vectors, ids and payload for a target, and keeps them after a kill.
 
-    The state tells what counts: a block that was cut short is written again. A folder with the `key` of
-    other work begins again.
+    A state file records the complete blocks; an incomplete one is written again. A folder whose `key` belongs
+    to other work is emptied.
 
     Attributes
     ----------
     done, width : int
-        Rows that are staged, and their width; 0 before the first.
+        Number of staged rows, and their width; 0 before the first.
     writing : bool
-        Whether the target has been begun.
+        Whether writing to the target has begun.
     before : int
-        Rows that the target had when it was begun.
+        Number of rows in the target at that time.
     """
 
     def __init__(self, folder: Path, key: str) -> None:
@@ -471,7 +469,7 @@ class StagedRows:
                 os.truncate(folder / name, size)
 
     def append(self, block: StoredRows) -> None:
-        """Add a block; once this returns, a kill does not lose it."""
+        """Add a block, which is safe from a kill once this returns."""
         line = {"ids": block.ids, "payload": block.payload}
         vectors = np.ascontiguousarray(block.vectors, "<f4").tobytes()
         rows = json.dumps(line, default=str, ensure_ascii=False).encode() + b"\n"
@@ -487,11 +485,11 @@ class StagedRows:
             self._keep()
         except NotWritten:
             if self.folder.is_dir() and not (self.folder / _STATE).exists():
-                self.remove()  # nothing in it counts
+                self.remove()  # it contains no complete block
             raise
 
     def begin_writing(self, before: int) -> None:
-        """Remember that the target is being written, so that a later run may continue it."""
+        """Record that writing to the target has begun, so that a later run can continue."""
         self.writing, self.before = True, before
         self._keep()
 
@@ -503,7 +501,7 @@ class StagedRows:
                 yield StoredRows(rows["ids"], values.reshape(-1, self.width), tuple(rows["payload"]))
 
     def need_distinct_ids(self, name: str) -> None:
-        """Raise a SpaceError that names the first id that occurs twice; holds eight bytes per row."""
+        """Raise a SpaceError that names the first repeated id; takes eight bytes of memory per row."""
         hashes = np.concatenate([_hashed(ids) for ids in self._ids()])
         hashes.sort()
         alike = hashes[1:][hashes[1:] == hashes[:-1]]
@@ -520,7 +518,7 @@ class StagedRows:
             yield from (json.loads(line)["ids"] for line in lines)
 
     def remove(self) -> None:
-        """Remove the folder in one step, if all in it is ours."""
+        """Remove the folder in one step, if it contains only our files."""
         if {path.name for path in self.folder.iterdir()} <= {_VECTORS, _ROWS, _STATE}:
             discard(self.folder)
 
@@ -535,20 +533,20 @@ class StagedRows:
             state = parse(path.read_bytes(), str(path))
             if state["key"] != self._key:
                 return
-            self.writing, self.before = state["writing"], state["before"]  # also where the rows are gone
+            self.writing, self.before = state["writing"], state["before"]  # also if the rows are missing
             held = [(self.folder / name).stat().st_size for name in (_VECTORS, _ROWS)]
             if all(size <= there for size, there in zip(state["sizes"], held, strict=True)):
                 self.done, self.width, self._sizes = state["done"], state["width"], state["sizes"]
         except (SpaceError, OSError, KeyError, TypeError):
-            return  # none yet, or damaged: the work begins again
+            return  # the state is missing or damaged, so the work starts again
 
 
-_MOST_GROUP = 1 << 30  # a row group is unpacked as a whole
+_MOST_GROUP = 1 << 30  # bytes of a row group, which is unpacked as a whole
 _FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether it is trained, metric
 
 
 class NpyIndex(VectorIndex):
-    """Rows in C order, read with a buffer; never maps the file, whose pages would count as memory."""
+    """A .npy in C order, read through a buffer, not mapped, because pages of a map count as memory."""
 
     def __init__(self, place: StorePlace) -> None:
         self.path, self.name = access.regular_file(place.path), place.path.stem
@@ -581,12 +579,12 @@ class NpyIndex(VectorIndex):
 
 
 def _ids_path(path: Path) -> Path:
-    """Where the ids of a file of vectors are: `load_space` looks for them there, too."""
+    """The path of the ids beside a file of vectors, where `load_space` reads them, too."""
     return path.with_name(f"{path.stem}.ids.txt")
 
 
 def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]]:
-    """Blocks of the lines beside a file of n vectors, or row numbers where there is no such file."""
+    """Blocks of the ids beside a file of n vectors, or row numbers if there is no such file."""
     beside, blocks = _ids_path(path), [range(first, min(n, first + size)) for first in range(start, n, size)]
     if not beside.is_file() or not access.beside(path, beside):
         yield from (list(map(str, rows)) for rows in blocks)
@@ -611,7 +609,7 @@ def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]
 
 
 def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
-    """A header and float32 rows, with their ids as lines beside them."""
+    """Write a header and float32 rows to a file, and the ids as lines beside it."""
     with replacing(path) as stream, replacing(_ids_path(path)) as ids:
         write_header(stream)
         for block in blocks:
@@ -640,7 +638,7 @@ def parquet_facts(path: Path, column: str) -> dict[str, Any]:
 
 
 def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Row groups one after the other; those before `start` are not unpacked."""
+    """Blocks of rows from `start` on; earlier row groups are not unpacked."""
     table = ParquetTable(path)
     first = bisect_right(table.starts, start) - 1
     row, groups = table.starts[first], list(range(first, table.file.num_row_groups))
@@ -653,7 +651,7 @@ def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> 
 
 
 def parquet_holding(path: Path, ids: list[str], facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The column of ids is read, and of the others the row groups with some of these ids."""
+    """Blocks with the rows of these ids: reads the column of ids, then the row groups that contain some."""
     table, wanted, names = ParquetTable(path), set(ids), facts["ids"]
     for group, first in enumerate(table.starts[:-1]):
         row, held = first, map(str, range(first, table.starts[group + 1]))
@@ -668,7 +666,7 @@ def parquet_holding(path: Path, ids: list[str], facts: dict[str, Any]) -> Iterat
 
 
 class ParquetIndex(VectorIndex):
-    """A column with a vector per row, a column of ids, all others as payload; read in a confined process."""
+    """A .parquet with a column of vectors, one of ids, and others as payload; read in a confined process."""
 
     def __init__(self, place: StorePlace) -> None:
         self.path, self.name = access.regular_file(place.path), place.table or place.path.stem
@@ -695,7 +693,7 @@ class ParquetIndex(VectorIndex):
         cls.need_target(place, target)
         tables = tables_of(place.path.name, blocks)
         first = next(tables)
-        # Vectors hardly shrink.
+        # Vectors hardly compress.
         settings = {"use_dictionary": False, "compression": "none"}
         with (
             replacing(place.path) as stream,
@@ -706,7 +704,7 @@ class ParquetIndex(VectorIndex):
 
 
 class FaissRows:
-    """An open index of faiss, which believes the sizes in a file and so is confined."""
+    """An open faiss index, in the confined process, because faiss trusts the sizes in a file."""
 
     def __init__(self, path: Path) -> None:
         self._index = open_faiss(path)
@@ -727,8 +725,8 @@ class FaissRows:
 
 
 class FaissFile(VectorIndex):
-    """Ids are those of the index; where they are row numbers, the lines of ``<stem>.ids.txt`` beside the
-    file.
+    """A file of a faiss index. Ids are those of the index; if these are row numbers, the lines of
+    ``<stem>.ids.txt`` beside the file.
     """
 
     def __init__(self, place: StorePlace) -> None:
@@ -737,7 +735,7 @@ class FaissFile(VectorIndex):
         self._rows = confined.Opened(FaissRows, self.path, ("faiss",))
         facts = self._rows.facts
         self.n, self.width, self._own_ids = facts["n"], facts["width"], facts["own_ids"]
-        self._names: list[str] | None = None  # of all rows, once they are searched
+        self._names: list[str] | None = None  # ids of all rows, read by the first search
 
     def close(self) -> None:
         self._rows.close()
@@ -752,7 +750,8 @@ class FaissFile(VectorIndex):
             yield StoredRows(ids, vectors)
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
-        """The library reads the file; of its vectors only these are taken out."""
+        """Blocks with the rows of these ids; the library reads the file, but only these vectors are
+        copied."""
         numbers, wanted = self._rows.call("ids"), set(ids)
         held = chain.from_iterable(_ids_beside(self.path, self.n, BLOCK, 0))
         for row, item in enumerate(held if numbers is None else map(str, numbers.tolist())):
@@ -770,7 +769,8 @@ class FaissFile(VectorIndex):
     def write(
         cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
-        """A flat index for inner products, as faiss/impl/index_write.cpp writes it; ids go beside it."""
+        """Write a flat index for inner products, in the layout of faiss/impl/index_write.cpp; ids beside
+        it."""
         cls.need_target(place, target)
         n, d = target.n, target.width
         header = b"IxFI" + _FAISS_HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)

@@ -1,4 +1,4 @@
-"""A table of LanceDB as an index: of a folder on this machine."""
+"""A table of LanceDB, in a folder of this machine, as an index."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from relcore.stores.index import (
 
 
 class LanceRows:
-    """An open table. The library, which believes what the folder says, is imported in the confined process
-    only: a process that forks must not have its threads.
+    """An open table, in the confined process, because the library trusts the folder's content, and because
+    its threads must not run in a process that forks.
     """
 
     def __init__(self, folder: Path, where: str, table: str, column: str) -> None:
@@ -67,7 +67,7 @@ class LanceRows:
         return vars(block_of(self._where, batch, start, self._vectors, self._ids, self._width))
 
     def holding(self, ids: list[str]) -> list[dict[str, Any]] | None:
-        """The rows of these ids, by the table's own index if it has one; None without a column of ids."""
+        """The rows of these ids, by the table's index on ids if it has one; None without a column of ids."""
         if not self._ids:
             return None
         names = [item for item in ids if item.isascii() and item.isdigit()] or ["NULL"]
@@ -80,7 +80,8 @@ class LanceRows:
         return [vars(block_of(self._where, batch, 0, *asked)) for batch in batches]
 
     def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        """By the index of the table and its distance; without an index by cosine, exactly."""
+        """The ids of the k nearest rows by the table's index and distance; without an index by exact
+        cosine."""
         found = []
         with _clear_errors(self._where):
             for query in queries:
@@ -96,12 +97,12 @@ class LanceRows:
 
 
 class LanceIndex(VectorIndex):
-    """One table; with ``#TABLE/COLUMN`` one of several columns of vectors."""
+    """A table of LanceDB; ``#TABLE/COLUMN`` chooses among several columns of vectors."""
 
     def __init__(self, place: StorePlace) -> None:
         self.name, _, column = place.table.partition("/")
         folder = place.path
-        if not folder.is_dir():  # the library would make it
+        if not folder.is_dir():  # the library would create it
             raise SpaceError(f"{folder}: expected a folder of LanceDB, got none there; check the path")
         asked = {"where": place.text, "table": self.name, "column": column}
         self._rows = confined.Opened(LanceRows, folder, (__name__, *ARROW), **asked)
@@ -147,7 +148,7 @@ class LanceIndex(VectorIndex):
     def write(
         cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
-        """Rows are added in one step, behind those that are there; a new table appears when it is whole."""
+        """Append rows to an existing table in one step; a new table appears only when it is complete."""
         table, folder = None, place.path
         with _clear_errors(place.text):
             if folder.is_dir():
@@ -161,7 +162,7 @@ class LanceIndex(VectorIndex):
 
 
 def _table(base: Any, place: StorePlace, target: Target) -> Any:
-    """The open table that rows are added to; None where there is none of this name yet."""
+    """The open table to which rows are added; None if there is no table of this name yet."""
     exists = place.table in _tables(base)
     need_new(place.text, exists, target)
     if not exists:
@@ -175,7 +176,7 @@ def _table(base: Any, place: StorePlace, target: Target) -> Any:
 def _reader(
     place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress, schema: Any = None
 ) -> Any:
-    """The rows as a stream of Arrow's batches."""
+    """The rows as a stream of Arrow batches."""
     tables = tables_of(place.text, blocks, schema)
     first = next(tables)
 
@@ -192,7 +193,7 @@ def _reader(
 def _connected(folder: Path) -> Any:
     with extra("lancedb"):
         import lancedb
-    return lancedb.connect(str(folder.absolute()))  # else it takes "s3:/bucket" for an address
+    return lancedb.connect(str(folder.absolute()))  # absolute: "s3:/bucket" would be taken for an address
 
 
 def _tables(base: Any) -> list[str]:
@@ -202,7 +203,7 @@ def _tables(base: Any) -> list[str]:
 
 @contextmanager
 def _clear_errors(where: str) -> Iterator[None]:
-    """Whatever the library raises, as one sentence with the place."""
+    """Turn any error of the library into a SpaceError with the place."""
     try:
         yield
     except SpaceError:
