@@ -22,14 +22,14 @@ from relcore.figures.style import Theme, cell_color
 
 @dataclass(frozen=True)
 class Line:
-    """One line, or one group of points, in one colour.
+    """A line, or a group of points, in one colour.
 
     Attributes
     ----------
     x, y : m numbers each
         NaN in y leaves a gap.
     low, high : m numbers each, optional
-        The band around the line, or the bar through each point.
+        The band around the line, or the error bar of each point.
     labels : m strings, optional
         Hover text of each point.
     color : int, optional
@@ -72,25 +72,25 @@ class Line:
 
 @dataclass(frozen=True)
 class Lines:
-    """A chart of lines over one x, or of points.
+    """A chart of lines over a common x, or of points.
 
     Attributes
     ----------
     x_title, y_title : str
-        With units.
+        Titles of the axes, with units.
     kind : "lines" or "points"
     baselines : tuple of (name, value)
         Dashed horizontal lines: chance, not stitched, ….
     marks : tuple of (name, x)
         Dashed vertical lines.
     note : str
-        A line or two above the chart.
+        One or two lines above the chart.
     alt : str
-        For screen readers; default made from the numbers.
+        Text for screen readers; by default made from the numbers.
     x_names : tuple of str
         Names of x = 0, 1, 2, …, if x is a category.
     filled : bool
-        Colour the area beneath each line.
+        Whether to colour the area beneath each line.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Lines:
         return not self.log_x and all((line.x % 1 == 0).all() for line in self.lines if len(line))
 
     def table(self) -> pd.DataFrame:
-        """Columns name, x, y, low, high, label; baselines are rows without an x, marks without a y."""
+        """The plotted numbers: name, x, y, low, high, label; baselines have no x, marks no y."""
         parts = []
         for line in filter(len, self.lines):
             ends = {"low": line.low, "high": line.high} if line.has_band else {"low": np.nan, "high": np.nan}
@@ -173,7 +173,7 @@ Label = str | float
 
 @dataclass(frozen=True, eq=False)
 class Diagram:
-    """Named points in the plane, and lines between points.
+    """A diagram of named points in the plane, with lines.
 
     Attributes
     ----------
@@ -183,10 +183,10 @@ class Diagram:
     alt : str
         The figure in words.
     upright : bool
-        The names stand on the vertical axis, as those of a tree's leaves; else at their points, and both axes
-        have one scale.
+        Whether names stand on the vertical axis, as for leaves of a tree; else at their points, with equal
+        scales of both axes.
     colors : n numbers, optional
-        Which colour of the palette each point has; by default in their order.
+        Number of each point's colour in the palette; by default in order.
     """
 
     names: tuple[str, ...]
@@ -208,13 +208,13 @@ class Diagram:
         return self.alt
 
     def table(self) -> pd.DataFrame:
-        """Columns name, x, y."""
+        """The points as a table: name, x, y."""
         return pd.DataFrame({"name": self.names, "x": self.points[:, 0], "y": self.points[:, 1]})
 
 
 @dataclass(frozen=True, eq=False)
 class MovingPoints:
-    """The same points on several maps: an animation on screen, side by side on paper.
+    """The same points on several maps: animated on screen, side by side on paper.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ class MovingPoints:
     places : array (t, n, 2)
     names : n of str
     groups : array (n,) of int
-        The number of each point's group, from 0; a larger number than there are groups, or −1, is none.
+        Number of each point's group, from 0; −1, or a number beyond `group_names`, means none.
     group_names : of str
     about : str
         What the points are, for the text alternative.
@@ -242,7 +242,7 @@ class MovingPoints:
 
     @property
     def edges(self) -> tuple[np.ndarray, float]:
-        """The centre (2,) and half the width of a square that contains nearly all points."""
+        """Centre (2,) and half width of a square that contains nearly all points."""
         low, high = np.percentile(self.places.reshape(-1, 2), (0.5, 99.5), axis=0)
         return (low + high) / 2, 0.56 * float((high - low).max()) or 1.0
 
@@ -252,7 +252,7 @@ class MovingPoints:
         return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
 
     def named(self) -> tuple[list[str], np.ndarray]:
-        """Names of the groups that have points, and the median place of each on each map (t, g, 2)."""
+        """Names of the groups with points, and the median place of each on each map (t, g, 2)."""
         there = [number for number in range(len(self.group_names)) if (self.groups == number).any()]
         middles = [np.median(self.places[:, self.groups == number], axis=1) for number in there]
         shape = (len(self.titles), len(there), 2)
@@ -261,7 +261,7 @@ class MovingPoints:
         ) if there else np.empty(shape)
 
     def table(self) -> pd.DataFrame:
-        """Columns map, name, group, x, y: one line per point and map."""
+        """One row per point and map: map, name, group, x, y."""
         t, n = self.places.shape[:2]
         groups = [self.group_names[i] if 0 <= i < len(self.group_names) else "" for i in self.groups]
         columns = {"map": np.repeat(self.titles, n), "name": self.names * t, "group": groups * t}
@@ -273,22 +273,22 @@ CellTexts = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class MatrixPanel:
-    """One heat map.
+    """A heat map.
 
     Attributes
     ----------
     rows, columns : r and c names or numbers
         Distinct; numbers are spaced evenly, in this order.
     values : array (r, c)
-        NaN for none.
+        NaN for no value.
     texts : r × c of str, optional
-        Shown if there is room, after a line feed in small print; default the numbers.
+        Shown if there is room, small print after a line feed; by default the numbers.
     hover : r × c of str, optional
-        Below row and column in the hover text; default the number.
+        Hover text below row and column; by default the number.
     note : str
         A line beneath the title.
     marked, framed : tuple of (row, column)
-        Cells with a dotted frame, such as a diagonal, or a solid one, such as the best.
+        Cells with a dotted frame, such as a diagonal, and with a solid one, such as the best.
 
     Examples
     --------
@@ -327,19 +327,19 @@ class MatrixPanel:
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """Panels that share one colour scale.
+    """Heat maps with a common colour scale.
 
     Attributes
     ----------
     panels : at least one MatrixPanel
     scale : two values
-        Of the palest and the deepest colour, in any order; values beyond take the colour of the end.
+        Values of the palest and the deepest colour, in any order; values beyond get the colour of the end.
     alt : str
         The figure in words.
     log : bool
-        Logarithmic colours, for positive values.
+        Whether colours are logarithmic, for positive values.
     across : int, optional
-        Panels side by side, at most.
+        Largest number of panels side by side.
 
     Examples
     --------
@@ -368,7 +368,7 @@ class Matrices:
             raise ValueError(f"scale: expected two {kind} values, got {self.scale!r}")
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """The places of values on the scale, 0 (palest) to 1 (deepest); NaN stays."""
+        """Places of values on the scale, 0 (palest) to 1 (deepest); NaN stays."""
         measured = np.log10 if self.log else np.asarray
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = measured(np.array(self.scale, dtype=float))
@@ -389,7 +389,7 @@ class Matrices:
         return self.shares(values).tolist(), [general(value) for value in values]
 
     def grid(self, most: int = 3) -> tuple[int, int]:
-        """Rows and columns of panels, as even as possible."""
+        """Numbers of rows and columns of panels, as even as possible."""
         n = len(self.panels)
         most = min(self.across or most, n)
         rows = -(-n // most)
@@ -397,7 +397,7 @@ class Matrices:
 
     @cached_property
     def same_rows(self) -> bool:
-        """Whether all panels have the same rows, which are then named once."""
+        """Whether all panels have the same rows, whose names are then written once."""
         return len({panel.rows for panel in self.panels}) == 1
 
     @cached_property
@@ -406,11 +406,11 @@ class Matrices:
         return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
 
     def numbered(self, panel: MatrixPanel, room: float) -> bool:
-        """Whether columns are labelled by numbers because their names are longer than `room` letters."""
+        """Whether columns get numbers as labels because their names exceed `room` letters."""
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 
     def table(self) -> pd.DataFrame:
-        """Columns panel, row, column, value."""
+        """The cells as a table: panel, row, column, value."""
         names = ["panel", self.row_title or "row", self.column_title or "column", self.value_title]
         cells = [
             (panel.title, row, column, panel.values[i, j])
@@ -427,7 +427,7 @@ def name_of(label: Label) -> str:
 
 
 def thinned(n: int, room: float) -> int:
-    """The step between labels so that at most `room` of n are written."""
+    """The smallest step between labels with at most `room` of n labels."""
     return max(1, int(np.ceil(n / max(room, 1))))
 
 
@@ -436,14 +436,14 @@ def thinned(n: int, room: float) -> int:
 
 @dataclass(frozen=True)
 class PictureRow:
-    """The pictures that one encoder with one decoder makes of all originals.
+    """Reconstructions of all originals by one encoder with one decoder.
 
     Attributes
     ----------
     family, name : str
-        The block, and the row's name, the same in every block.
+        Name of the block, and of the row, which is the same in every block.
     stitched : bool
-        The second row of a pair.
+        Whether this is the second row of a pair.
     pictures : array (m, height, width), 0 … 1
     error : float
         MSE × 10³ over all test pictures.
@@ -472,7 +472,7 @@ class PictureGrid:
     figure: ClassVar[str] = "pictures_figure"
 
     def table(self) -> pd.DataFrame:
-        """One line per picture: family, name, stitched, picture (from 1), mse × 10³, mean_mse (of all)."""
+        """One row per picture: family, name, stitched, picture (from 1), mse × 10³, mean_mse (of all)."""
         parts = []
         for row in self.rows:
             facts = {"family": row.family, "name": row.name, "stitched": row.stitched}
@@ -493,12 +493,12 @@ def error_text(error: float) -> str:
 
 
 # Tables of scores, drawn as bars. Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative"),
-# ``score``, ``null_low`` and ``null_high`` (95 % band of the chance level, or NaN); optionally ``low`` and
-# ``high``, the score's sampling interval.
+# ``score``, ``null_low``, ``null_high`` (95 % band of the chance level, or NaN); optionally ``low``, ``high``
+# (sampling interval).
 
 
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each score: its 95 % sampling interval, its chance level with the band, recall, and n."""
+    """The printed table of scores: 95 % sampling interval, chance level with its band, recall, and n."""
 
     def texts(name: str, form: str = "{:z.3f}") -> pd.Series:
         values = table[name] if name in table else pd.Series(np.nan, table.index)
@@ -518,7 +518,7 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """The table with a column ``x``, the place of each bar (metrics at 0, 1, …), and the width of a bar."""
+    """The table with the place of each bar in a column ``x`` (metrics at 0, 1, …), and the width of a bar."""
     forms, metrics = table.form.unique().tolist(), table.metric.unique().tolist()
     width = 0.8 / len(forms)
     order = table.form.map(forms.index) - (len(forms) - 1) / 2
@@ -533,9 +533,9 @@ def score_range(table: pd.DataFrame) -> tuple[float, float]:
 
 
 def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Share of each array's values in common bins: columns name, left, right, count, percent.
+    """Histograms with common bins: columns name, left, right, count, percent.
 
-    20 to 80 bins, by Freedman and Diaconis. Raises a ValueError for no, empty, NaN or infinite values.
+    20 to 80 bins, by Freedman and Diaconis. Raises a ValueError for no arrays, empty ones, NaN or infinity.
     """
     arrays = _finite(values_by_name, "histogram")
     pooled = np.concatenate(list(arrays.values()))
@@ -551,7 +551,7 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> Lines:
-    """Distributions as filled outlines in common bins."""
+    """A chart of histograms with common bins, as filled outlines."""
     lines, names = [], []
     for name, part in histogram_table(values_by_name).groupby("name", sort=False):
         edges = np.repeat([*part.left, part.right.iloc[-1]], 2)
@@ -562,7 +562,8 @@ def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> L
 
 
 def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Singular values, largest first: columns name, component, singular_value, relative (to the largest)."""
+    """A table of singular values, largest first: name, component, singular_value, relative (to the
+    largest)."""
     parts = []
     for name, values in _finite(singular_values_by_name, "spectrum").items():
         values = np.sort(values)[::-1]
@@ -573,7 +574,7 @@ def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.Data
 
 
 def spectrum_lines(singular_values_by_name: Mapping[str, np.ndarray]) -> Lines:
-    """Singular values as shares of the largest, with the condition number in the legend."""
+    """A chart of singular values relative to the largest, with condition numbers in the legend."""
     lines = []
     for name, part in spectrum_table(singular_values_by_name).groupby("name", sort=False):
         smallest, shown = part.relative.iloc[-1], part[part.relative > 0]
@@ -601,7 +602,7 @@ def curve_of(training: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 def training_table(curves: Curves) -> pd.DataFrame:
-    """Columns name, epoch (from 1), loss, accuracy (NaN for none); raises a SpaceError without epochs."""
+    """A table of training: name, epoch (from 1), loss, accuracy (or NaN); a SpaceError without epochs."""
     parts = []
     for name, curve in curves.items():
         part = pd.DataFrame({c: pd.Series(list(curve.get(c, ())), dtype=float) for c in _MEASURES})
@@ -614,7 +615,7 @@ def training_table(curves: Curves) -> pd.DataFrame:
 
 
 def training_lines(curves: Curves) -> Lines:
-    """Training loss and held-out accuracy of each encoder by epoch."""
+    """A chart of training loss and held-out accuracy of each encoder by epoch."""
     lines = [
         Line(f"{name}, {title}", part.epoch, part[column])
         for name, part in training_table(curves).groupby("name", sort=False)

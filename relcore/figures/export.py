@@ -1,4 +1,4 @@
-"""Export: every figure as a file of any kind that contains the recipe to make it again.
+"""Export: every figure as a file that contains the recipe to draw it again.
 
 The recipe is in PDF (Keywords), PNG (a text chunk), SVG (metadata) and HTML (a JSON script).
 """
@@ -67,7 +67,7 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     Raises
     ------
     SpaceError
-        No file or one above 256 MB, no recipe in it, or a damaged one.
+        A missing file or one above 256 MB; a missing or damaged recipe.
     """
     name, data = "the file", file
     if not isinstance(file, bytes):
@@ -94,7 +94,7 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
 
 
 def recipe_script(recipe: str | None) -> str:
-    """The HTML element that holds a recipe in JSON; none of its texts can end the element."""
+    """The HTML element with a recipe in JSON, escaped so that no text can end the element."""
     safe = None if recipe is None else recipe.replace("<", "\\u003c")
     return f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
 
@@ -119,7 +119,7 @@ def _recipe_text(data: bytes) -> str | bytes | None:
 
 
 def _png_texts(data: bytes) -> Iterator[bytes]:
-    """The texts of a PNG under Relscope's key; pixels are not decoded."""
+    """The texts of a PNG under Relscope's key, without decoding pixels."""
     at, key = len(_PNG), KEY.encode() + b"\0"
     while at + 8 <= len(data):
         end = at + 8 + int.from_bytes(data[at : at + 4])
@@ -155,12 +155,12 @@ KINDS = tuple(MEDIA_TYPES)
 
 @dataclass(frozen=True)
 class Exportable:
-    """A figure in all its file formats, each made on demand.
+    """A figure in all file formats, each made on demand.
 
     Attributes
     ----------
     name : str
-        The stem of the file's name.
+        The file name without suffix.
     interactive : theme → plotly Figure, or None
         None if there is a `page`.
     publication : Style → matplotlib Figure
@@ -190,14 +190,13 @@ class Exportable:
     ) -> bytes:
         """The file as "html", "pdf", "svg", "png", "csv", "tex" (booktabs) or "json" (the recipe).
 
-        `style` is of pdf, svg and png, `theme` of html (default the style's). The recipe names files without
-        their
-        folders, unless `full_paths`; see `relcore.base.portable`.
+        `style` applies to pdf, svg and png, `theme` to html (default: that of the style). The recipe names
+        files without folders, unless `full_paths`; see `relcore.base.portable`.
 
         Raises
         ------
         SpaceError
-            Another kind; no recipe for "json", or one that is not JSON; no table for "tex".
+            An unknown kind; for "json" no recipe, or one that is not JSON; for "tex" no table.
         """
         recipe = self.recipe if full_paths else without_paths(self.recipe)
         if kind == "csv":
@@ -213,7 +212,7 @@ class Exportable:
             )
         if kind not in KINDS:
             raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
-        try:  # in ASCII, which every kind of file can hold unchanged
+        try:  # in ASCII, which all formats store unchanged
             text = None if recipe is None else json.dumps(dict(recipe), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise SpaceError(
@@ -246,10 +245,10 @@ class Exportable:
             full_html=False,
             auto_play=False,
             include_plotlyjs=True,  # inlined, so that the page works without a network
-            div_id=f"relscope-{self._slug}",  # else a random one, and other bytes each time
+            div_id=f"relscope-{self._slug}",  # the default is random, so bytes would differ
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
         )
-        # Plotly compiles code for WebGL.
+        # Plotly compiles code for WebGL, which the policy must allow.
         scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", plot, re.DOTALL)
         policy = content_policy(scripts, " 'unsafe-eval'")
         return (
@@ -275,7 +274,7 @@ class Exportable:
 def content_policy(scripts: Iterable[str], also: str = "") -> str:
     """The content security policy of a page: run only these scripts, by digest, and contact no server.
 
-    A second wall: a user's text that ended a script or an attribute would still not run.
+    A second defence: a user's text that ended a script or an attribute would still not run.
     """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
@@ -286,9 +285,9 @@ def content_policy(scripts: Iterable[str], also: str = "") -> str:
 
 
 def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """The functions of this name in `screen` and in `paper`, applied to these data; imported when called.
+    """The functions of this name in `screen` and `paper`, applied to these data; imported when called.
 
-    `encodable`, as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
+    The data are made `encodable`, because Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
     """
 
     def draw(medium: str, look: Any) -> Any:

@@ -1,7 +1,7 @@
 """Publication figures: Matplotlib, at the column widths of a paper, with vector axes and embedded fonts.
 
-Text is DejaVu Sans, which ships with Matplotlib: embedded as Type 42 in PDF, as outlines in SVG, where
-Matplotlib embeds no font.
+Text is DejaVu Sans, which ships with Matplotlib: embedded as Type 42 in PDF, drawn as outlines in SVG, in
+which Matplotlib cannot embed fonts.
 """
 
 from __future__ import annotations
@@ -69,21 +69,20 @@ def write(
 ) -> bytes:
     """The bytes of a figure as "pdf", "svg" or "png"; equal figures give equal bytes.
 
-    `metadata` has the keys that Matplotlib knows for the kind.
+    `metadata` has Matplotlib's keys for this kind.
     """
     undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
     with settings(style), BytesIO() as file:
         figure.savefig(file, format=kind, dpi=style.dpi, metadata={**undated, **(metadata or {})})
         written = file.getvalue()
-    # Matplotlib writes texts of an SVG into comments, where control characters break the XML.
+    # Matplotlib copies texts into comments of an SVG, where control characters break the XML.
     return harmless(written.decode()).encode() if kind == "svg" else written
 
 
 @contextmanager
 def settings(style: Style) -> Iterator[None]:
-    """Matplotlib's settings within the block; they are restored afterwards.
-
-    Under a lock, since `matplotlib.rc_context` alone would leak into other users' threads.
+    """A context with Matplotlib's settings, under a lock, because `matplotlib.rc_context` alone would affect
+    the threads of other users.
     """
     theme, size = style.theme, style.font_size
     surface = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), theme.surface)
@@ -96,7 +95,7 @@ def settings(style: Style) -> Iterator[None]:
                 "font.size": size,
                 "legend.fontsize": size,
                 "axes.labelsize": size,
-                "text.parse_math": False,  # a word may hold a dollar sign
+                "text.parse_math": False,  # words may contain dollar signs
                 "text.color": theme.text,
                 "axes.labelcolor": theme.muted,
                 "axes.edgecolor": theme.border,
@@ -119,7 +118,7 @@ def _blank_figure(style: Style, height: float) -> Figure:
 
 
 def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **options: Any) -> Axes:
-    """New axes at a place in inches."""
+    """New axes at a position in inches."""
     width, height = figure.get_size_inches()
     return figure.add_axes((x / width, y / height, wide / width, high / height), **options)
 
@@ -149,10 +148,8 @@ def _cut_to(text: Text, room: float) -> None:
 
 
 def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
-    """Draw short ticks in the theme's colours, with labels `smaller` by some points.
-
-    Set here because ticks are made when first drawn, possibly under other settings.
-    """
+    """Set short ticks in the theme's colours, with labels `smaller` by some points; global settings do not
+    work, because ticks are made when they are first drawn."""
     look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted}
     axes.tick_params(which="both", length=2, width=0.6, color=style.theme.border, **look)
 
@@ -201,7 +198,7 @@ def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
             handles.append(Patch(color=color, lw=0, label=str(form)))
         if len(null):
             handles.append(Patch(**grey, label="chance level, 95 % band"))
-        letters = style.width / len(metrics) / (0.6 * style.font_size * POINT)  # that a metric has room for
+        letters = style.width / len(metrics) / (0.6 * style.font_size * POINT)  # room for a metric's name
         names = [name if len(name) < letters else name.replace(", ", "\n") for name in map(str, metrics)]
         axes.set_xticks(range(len(names)), names)
         axes.margins(x=0.02)
@@ -230,7 +227,7 @@ def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style)
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)
     margins = np.zeros(4)
-    for _ in range(4):  # labels change with the room: a margin only grows
+    for _ in range(4):  # labels change with the space; a margin only grows
         box, tight = axes.get_window_extent(), axes.get_tightbbox()
         needed = np.array([box.x0 - tight.x0, box.y0 - tight.y0, tight.x1 - box.x1, tight.y1 - box.y1])
         margins = np.maximum(margins, needed / figure.dpi + pad + [0, below + pad, 0, 0])
@@ -254,7 +251,7 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
             axes.set_xlim(left=0)
         else:
             for rank, i in enumerate(np.argsort(diagram.points[:, 0], kind="stable")):
-                above = rank % 2 == 0  # in turn, so that names of near points do not overlap
+                above = rank % 2 == 0  # alternate, so that names of nearby points do not overlap
                 look = {"ha": "center", "va": "bottom" if above else "top", "color": theme.text}
                 place = {"xytext": (0, 4 if above else -4), "textcoords": "offset points"}
                 axes.annotate(diagram.names[i], diagram.points[i], parse_math=False, **place, **look)
@@ -269,7 +266,7 @@ _MOST_MAPS = 12  # on one page
 
 
 def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
-    """The maps side by side; twelve of them, evenly chosen, if there are more."""
+    """The maps side by side; of more than twelve, twelve at even intervals."""
     theme, t = style.theme, len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
     (names, middles), (middle, reach) = moving.named(), moving.edges
@@ -338,7 +335,7 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
         if lines.y_range:
             axes.set_ylim(*lines.y_range)
         if lines.note:
-            # Where it wraps lines, Matplotlib takes text between dollar signs for mathematics.
+            # When it wraps lines, Matplotlib reads text between dollar signs as mathematics.
             look = {"fontsize": style.font_size - 1, "color": theme.text, "wrap": "$" not in lines.note}
             axes.set_title(lines.note, loc="left", **look)
         return _fit_around(figure, axes, handles, style)
@@ -489,7 +486,7 @@ def _lift(text: Text, points: float) -> None:
 
 # Pictures and their reconstructions.
 
-_CELL = 40  # pixels of a picture's longer side, about; enlarged by a whole factor
+_CELL = 40  # approximate pixels of a picture's longer side after scaling by a whole factor
 _GAP, _GROUP_GAP = 3, 12
 
 
@@ -568,7 +565,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             axes = _add_axes(figure, left, under + 1.4 * line, reach, 0.55 * line)
             colors, options = ListedColormap(scale.colors), {"ticks": [at for at, _ in ticks]}
             bar = _color_bar(axes, colors, style, orientation="horizontal", **options)
-            bar.solids.set_edgecolor("face")  # else white lines between the steps
+            bar.solids.set_edgecolor("face")  # prevents white lines between the steps
             bar.ax.set_xticklabels([text for _, text in ticks])
             _cut_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), reach)
         return figure
@@ -578,9 +575,9 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> N
     theme, points = style.theme, scene.panes[i].coordinates
     solid, colors = points.shape[1] == 3, row_colors(scene, theme, i)
     if solid:
-        axes.computed_zorder = False  # else a star inside a cloud would be painted over
+        axes.computed_zorder = False  # otherwise points would cover a star inside a cloud
     depth = {"depthshade": False} if solid else {}
-    # Rows of no category first, the rest shuffled: else the last category would hide others.
+    # Rows without a category first, the others shuffled, so that no category hides another.
     order = np.random.default_rng(0).permutation(len(scene))
     order = order[np.argsort(np.asarray(scene.coloring(i).categories)[order] >= 0, kind="stable")]
     order = order[scene.shown[order]]
@@ -606,7 +603,7 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> N
             axes.annotate(number, place, **beside, **look)
     if not solid:
         _write_names(axes, i, scene, style, wide)
-        if not scene.shown.all():  # the others stay where they were
+        if not scene.shown.all():  # hiding rows does not change the axes
             axes.update_datalim(points)
         axes.set(xticks=[], yticks=[])
         axes.margins(0.06)
@@ -646,7 +643,7 @@ def _angles(turn: Sequence[float]) -> tuple[float, float, float]:
     right, _, viewer = np.reshape(turn, (3, 3))
     elevation = np.arcsin(np.clip(viewer[2], -1, 1))
     azimuth = np.arctan2(viewer[1], viewer[0]) if np.hypot(viewer[0], viewer[1]) > 1e-6 else -np.pi / 2
-    level = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])  # what is right without a roll
+    level = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])  # the direction to the right without a roll
     roll = np.arctan2(right @ np.cross(viewer, level), right @ level)
     return tuple(np.degrees([elevation, azimuth, -roll]).tolist())
 
@@ -667,9 +664,8 @@ def _title_pane(
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    """The legend entries of each colouring: "other", the classes that occur, and the anchors.
-
-    Of a scale only the rows of none, as it has a colour bar.
+    """The legend entries of each colouring: "other", the classes that occur, and the anchors; for a scale,
+    which has a colour bar, only rows without a value.
     """
     dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
     for side, coloring in zip(scene.sides, scene.colorings(), strict=True):

@@ -1,4 +1,4 @@
-"""Scene: the content of the linked panes, with the same sizes, names and legends on screen and paper."""
+"""Scene: the content of the linked panes, with equal sizes, names and legends on screen and paper."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from relcore.figures.style import Theme
 # Viridis without its ends, which vanish on a dark and on a white page.
 RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
 STEPS = 64  # colours of a scale
-PARTS = 8  # of a colour bar, each of which can be hidden or selected
-EDGES = (1, 99)  # percentiles at the ends of a scale, against outliers
-# logarithmic from this ratio of the upper end to the median of positive numbers
+PARTS = 8  # of a colour bar; each can be hidden or selected
+EDGES = (1, 99)  # percentiles at the ends of a scale, to limit outliers
+# a scale is logarithmic from this ratio of the upper end to the median of positive numbers
 _LOGARITHMIC = 10
 _TICKS = 5
-NONE = ""  # what `hidden` calls the rows of no class
+NONE = ""  # stands in `hidden` for rows without a class
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ColorScale:
         return tuple("#" + color.tobytes().hex() for color in mixed.T.astype(np.uint8))
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """The places of numbers on the scale, 0 … 1; NaN stays; .5 if both ends are equal."""
+        """Places of numbers on the scale, 0 … 1; NaN stays; .5 if both ends are equal."""
         values = np.asarray(values, dtype=np.float64)
         if self.low == self.high:
             return np.where(np.isfinite(values), 0.5, np.nan)
@@ -111,18 +111,18 @@ def _powers(low: float, high: float) -> list[float]:
 
 @dataclass(frozen=True, eq=False)
 class Coloring:
-    """One way to colour the rows of a scene.
+    """A colouring of the rows of a scene.
 
     Attributes
     ----------
     categories : array (n,) of int
-        Index into `names`, or step of the `scale`; -1 for none, drawn in grey.
+        Index into `names`, or step of the `scale`; −1 for none, drawn in grey.
     names : sequence of str
         The legend; empty for a scale.
     colors : sequence of str
-        One per category or step; default the palette's.
+        One per category or step; by default those of the palette.
     title : str
-        A column's name.
+        Name of the column.
     values : array (n,), optional
         The numbers on the scale.
     hidden : tuple of str
@@ -141,7 +141,7 @@ class Coloring:
         return list(self.colors) or theme.category_colors(len(self.names))
 
     def tokens(self) -> list[str]:
-        """The name of each class in `hidden`; the last one is for rows without a class."""
+        """The names of classes as `hidden` uses them, the last for rows without a class."""
         parts = [f"{part}/{PARTS}" for part in range(1, PARTS + 1)]
         return [*(parts if self.scale else map(str, self.names)), NONE]
 
@@ -173,7 +173,7 @@ class StarLook:
 
 @dataclass(frozen=True)
 class Pane:
-    """One map of the rows: `coordinates` (n, 2) or (n, 3); `note` is the small print."""
+    """A map of the rows: `coordinates` (n, 2) or (n, 3); `note` is its small print."""
 
     title: str
     coordinates: np.ndarray
@@ -267,30 +267,30 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Scene:
-    """One to four panes over the same n rows.
+    """One to four panes with the same n rows.
 
     Attributes
     ----------
     panes : tuple of Pane
-        With different titles, and all rows in the same order.
+        Panes with different titles and the same order of rows.
     categories, category_names, category_colors, scale, values, color_title, hidden
-        The `Coloring` of all panes but `second_panes`.
+        The `Coloring` of all panes except `second_panes`.
     anchors : array (k,) of int
         Rows drawn as stars, numbered in this order.
     caption : str
         One sentence on the content; also in the alt text.
     texts, notes : arrays (n,) of str, optional
-        For hover: the item behind each row, and small print.
+        Hover texts: the item of each row, and small print.
     prominence : array (n,) of int, optional
-        All rows, those first whose names matter most on a screen.
+        All row numbers by falling importance of their names on a screen.
     second : Coloring, optional
-        Of the panes `second_panes`, the right or the lower ones.
+        The colouring of `second_panes`, the right or the lower ones.
     clusters : Clusters, optional
-        For maps whose colours have no names.
+        Clusters for maps whose colours have no names.
     named : bool
-        Write the names of classes and clusters on the maps.
+        Whether to write the names of classes and clusters on the maps.
     turn : tuple of 9 floats, optional
-        The view of 3D maps, the rows of a rotation: right, up, to the viewer; None is the renderer's own.
+        The view of 3D maps, a rotation with the rows right, up, to the viewer; None: the renderer's default.
     facets, filter : tuples of Facet and Condition
         Columns to filter by, and what is kept; other rows are grey.
     """
@@ -329,7 +329,7 @@ class Scene:
         return replace(raw, categories=np.where(self.kept, raw.categories, -1))
 
     def colorings(self) -> tuple[Coloring, ...]:
-        """The colouring of all panes, or those of the first and the second row."""
+        """The distinct colourings: one for all panes, or the first and the second."""
         return (self._first, self.second) if self.second else (self._first,)
 
     @property
@@ -347,7 +347,7 @@ class Scene:
 
     @cached_property
     def shown(self) -> np.ndarray:
-        """Whether each row is drawn, (n,) bool: no colouring hides it."""
+        """Whether each row is drawn, (n,) bool, because no colouring hides it."""
         return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
 
     @cached_property
@@ -361,7 +361,7 @@ class Scene:
         return f"{self.caption} {counts}: {', '.join(pane.title for pane in self.panes)}.".strip()
 
     def table(self) -> pd.DataFrame:
-        """A row per drawn point: id, category or number, anchor number (0: none), and all coordinates."""
+        """One row per drawn point: id, category or number, anchor number (0: none), and all coordinates."""
         numbers = np.zeros(len(self), dtype=np.int64)
         numbers[self.anchors] = np.arange(1, len(self.anchors) + 1)
         columns = {"id": encodable(self.ids), **_color_column(self._first, "category"), "anchor": numbers}
@@ -383,7 +383,7 @@ def _color_column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
 # Marks: the legend, points and stars.
 
 NUMBERED = 40  # more anchor numbers would hide the points
-NAMED = 24  # names in a legend, at most
+NAMED = 24  # largest number of names in a legend
 OTHER = "other"
 
 
@@ -413,8 +413,7 @@ def star_opacity(n_anchors: int) -> float:
 
 
 def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
-    """The rows of the drawn anchors, and their numbers ``"1"``, ``"2"``, …; "" if there are too many to
-    read."""
+    """The rows of the drawn anchors, and their numbers ``"1"``, ``"2"``, …, or "" if there are too many."""
     if not len(scene.anchors) or not scene.stars.shown:
         return np.empty(0, dtype=np.int64), []
     places = np.flatnonzero(scene.shown[scene.anchors])
@@ -422,16 +421,15 @@ def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
     return scene.anchors[places], [str(place + 1) if numbered else "" for place in places]
 
 
-# Names of classes and clusters on the maps, at their middles.
+# Names of classes and clusters on the maps, at their medians.
 
-_LETTERS = 30  # of a name
-_LINES = (0.0, 1.1, -1.1, 2.2, -2.2)  # by how many lines a name may be above its middle
+_LETTERS = 30  # longest name
+_LINES = (0.0, 1.1, -1.1, 2.2, -2.2)  # possible heights of a name above its median, in lines
 
 
 @dataclass(frozen=True)
 class MapName:
-    """A name at a row, `lines` above it, moved right by `shift` (a share of the width) to stay on the
-    pane."""
+    """A name `lines` above a row, shifted right by `shift` (a share of the width) to stay on the pane."""
 
     row: int
     text: str
@@ -448,8 +446,8 @@ def map_names(
     Parameters
     ----------
     places : array (n, 2)
-        Where the rows are, in shares of the pane's width and height.
-    letter : width and height of a letter in the same shares
+        Positions of the rows, in shares of the pane's width and height.
+    letter : width and height of a letter, in the same shares
     """
     boxes: list[tuple[float, ...]] = []
     names = []
@@ -493,8 +491,8 @@ def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, in
 
 
 def _shortened(name: str) -> str:
-    """The name cut to `_LETTERS` letters; paths and addresses are cut in the middle, because they differ
-    at their ends."""
+    """The name cut to `_LETTERS` letters, paths and addresses in the middle, because they differ at the
+    end."""
     if len(name) <= _LETTERS:
         return name
     end = 0 if " " in name else _LETTERS // 2
@@ -506,8 +504,8 @@ def _touch(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 
 def places_of(coordinates: np.ndarray, turn: tuple[float, ...] | None, aspect: float) -> np.ndarray:
-    """The approximate places of rows on a pane `aspect` times as wide as high, (n, 2) in shares of width
-    and height.
+    """Approximate positions of rows on a pane `aspect` times as wide as high, (n, 2) in shares of width and
+    height.
 
     Both axes have the same scale, as in the figures.
     """

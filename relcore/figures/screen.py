@@ -1,7 +1,6 @@
-"""Figures on screen: Plotly, for the app and for HTML that works offline.
+"""Figures on screen by Plotly, for the app and for HTML that works offline.
 
-Every figure carries its alt text in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly
-reads texts as HTML.
+The alt text is in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly reads HTML.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Style, Theme, ra
 
 DASHES = ("dash", "dot", "dashdot", "longdash")
 _HOVER = "%{hovertext}<extra></extra>"
-_ABOVE_EDGE = {"y": 0.01, "yanchor": "bottom"}  # where a legend stands
+_ABOVE_EDGE = {"y": 0.01, "yanchor": "bottom"}  # position of a legend
 _ON_PAPER = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
 _MARGIN = {"l": 64, "r": 16, "t": 16, "b": 96}
-_WIDE = 110  # letters of a note's line
-_FEW = 40  # points of a line that are marked one by one
+_WIDE = 110  # letters per line of a note
+_FEW = 40  # a line of at most this many points gets markers
 
 
 def plain_text(text: object) -> str:
-    """The text as Plotly shows it literally: no HTML, no mathematics between dollar signs, no ``%{x}``."""
+    """The text escaped for Plotly: no HTML, no mathematics between dollar signs, no ``%{x}``."""
     return escape(visible(text), quote=False).replace("$", "&#36;").replace("{", "&#123;")
 
 
@@ -167,13 +166,13 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         look |= {"font": {"size": 13, "color": theme.text}, "showarrow": False}
         figure.add_annotation(text="<br>".join(map(plain_text, note)), x=0, y=1, **_ON_PAPER, **look)
     figure.update_xaxes(**_titled(lines.x_title), type="log" if lines.log_x else "linear")
-    if lines.log_x and any(map(len, lines.lines)):  # Plotly marks 2 and 5 without their power
+    if lines.log_x and any(map(len, lines.lines)):  # Plotly would label 2 and 5 without their power
         xs = np.concatenate([line.x for line in lines.lines])
         powers = 10.0 ** np.arange(np.floor(np.log10(xs.min())), np.log10(xs.max()) + 1)
         ticks = np.outer(powers, [1, 2, 5] if len(powers) < 5 else [1]).ravel()
         figure.update_xaxes(tickvals=ticks, ticktext=list(map(general, ticks)), minor={"showgrid": False})
     xs = {x for line in lines.lines for x in line.x}
-    if lines.counts and len(xs) <= 15:  # between few numbers Plotly marks halves, too
+    if lines.counts and len(xs) <= 15:  # for few whole numbers Plotly would also label halves
         figure.update_xaxes(tickformat="d", dtick=1 if max(xs) - min(xs) <= 10 else None)
     if lines.x_names:
         names = [plain_text(name) for name in lines.x_names]
@@ -274,7 +273,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         figure.update_yaxes(tickvals=y, ticktext=ticks, showgrid=False, automargin=True)
         return figure
     middles, reach = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
-    reach = 0.68 * np.maximum(reach, 0.35 * max(reach.max(), 1e-9))  # names need room beside their points
+    reach = 0.68 * np.maximum(reach, 0.35 * max(reach.max(), 1e-9))  # with room for names beside points
     for update, middle, most in zip((figure.update_xaxes, figure.update_yaxes), middles, reach, strict=True):
         update(range=[middle - most, middle + most], showticklabels=False, showgrid=False)
     figure.update_yaxes(scaleanchor="x")
@@ -282,8 +281,8 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
 
 
 def _sides(x: np.ndarray) -> list[str]:
-    """Alternating label positions, above and below, from left to right, so that names of near points do
-    not overlap."""
+    """Label positions, alternately above and below from left to right, so that nearby names do not
+    overlap."""
     ranks = np.argsort(np.argsort(x, kind="stable"))
     return ["top center" if rank % 2 == 0 else "bottom center" for rank in ranks]
 
@@ -334,7 +333,7 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
                     ],
                     "pad": {"t": 18},
                     "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
-                    "font": {"size": 1, "color": theme.surface},  # the names of the steps would overlap
+                    "font": {"size": 1, "color": theme.surface},  # hidden, because step names would overlap
                     "ticklen": 0,
                     **look,
                 }
@@ -345,7 +344,7 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
 
 # Heat maps side by side.
 
-_SIGN = 7.2  # pixels that a letter of size 13 takes
+_SIGN = 7.2  # width of a letter of size 13 in pixels
 _BAR, _BETWEEN = 84, 26  # pixels: the scale at the right, and between panels
 _LONGEST = 24
 _TOOLS = ["select2d", "lasso2d", "zoom", "pan", "autoscale", "resetscale", "zoomin", "zoomout"]
@@ -360,8 +359,9 @@ def matrices_figure(
 ) -> go.Figure:
     """All panels in a grid, with column names above and row names at the left.
 
-    Plotly lets no cell of a heat map be picked, so each has an invisible point whose ``customdata`` is panel,
-    row, column; `picked` frames such a cell. `width` in pixels, about, decides which numbers have room.
+    Cells of Plotly's heat maps cannot be picked, so each has an invisible point with ``customdata`` panel,
+    row, column; `picked` frames such a cell. The approximate `width` in pixels decides which numbers are
+    shown.
     """
     fitting = int(np.clip((width - 200) // max(220, 44 * min(data.most[1], 12)), 1, 3))
     lines, across = data.grid(fitting)
@@ -391,7 +391,7 @@ def matrices_figure(
         clickmode="event+select",
         dragmode=False,
     )
-    shapes = []  # Plotly takes a list of them in a fraction of the time of one after the other
+    shapes = []  # adding a list to Plotly is much faster than adding one by one
     for number, panel in enumerate(data.panels):
         line, column = divmod(number, across)
         top = 1 - (line * (cell * most + room.head) + room.head) / total
@@ -420,19 +420,19 @@ class _Room:
         self.signs = self.cell / _SIGN
         words = [name for p in panels if not data.numbered(p, self.signs) for name in p.columns]
         longest = max((len(word) for word in words if isinstance(word, str)), default=0)
-        turned = longest > 2 and (longest + 1) * _SIGN > self.cell  # they then stand higher than a line
+        turned = longest > 2 and (longest + 1) * _SIGN > self.cell  # vertical names need more height
         self.names_above = 26 + (18 if data.column_title else 0)
         self.names_above += 0.57 * min(longest, _LONGEST) * _SIGN if turned else 0.0
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
         self.head += 18 if any(panel.note for panel in panels) else 0
         self.cell_height = float(np.clip(400 / rows / (1.6 if len(panels) > 3 else 1), 12, 58))
-        # In shares of the width without the first names, for which Plotly makes room.
+        # As shares of the width without the first names, for which Plotly reserves space.
         self.gap = (_BETWEEN + (0 if data.same_rows else left)) / max(1, width - left - _BAR)
         self.wide = (1 - self.gap * (across - 1)) / across
 
     def domain(self, column: int) -> tuple[float, float]:
         left = column * (self.wide + self.gap)
-        return left, min(1.0, left + self.wide)  # Plotly refuses what rounding puts above 1
+        return left, min(1.0, left + self.wide)  # Plotly rejects values that rounding puts above 1
 
 
 def _matrix_axes(
@@ -449,7 +449,7 @@ def _matrix_axes(
         names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
     elif not any(isinstance(name, str) for name in panel.columns):
         every = thinned(n_columns, room.panel / (_SIGN * (longest + 1)))
-    if not by_number and every == 1:  # words, of which none can be left out
+    if not by_number and every == 1:  # words, all of which must be shown
         turned = (longest + 1) * _SIGN > room.cell and longest > 2
     x = {"range": [-0.5, n_columns - 0.5], "side": "top", "domain": room.domain(column), "automargin": False}
     x |= {"tickvals": list(range(0, n_columns, every)), "ticktext": names[::every]}
@@ -497,7 +497,7 @@ def _draw_panel(
 
 
 def _cell_texts(panel: MatrixPanel, cell: tuple[float, float]) -> dict[str, Any]:
-    """The texts of cells if all fit; the small print only together with the first lines."""
+    """The texts of cells if all fit; small print only together with the first lines."""
     (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
@@ -542,8 +542,8 @@ def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
 
 
 def _cut(names: Sequence[Any]) -> list[str]:
-    """Names cut to `_LONGEST` characters so that different names stay different: at the end if possible,
-    else in the middle, else at the beginning."""
+    """Names cut to `_LONGEST` characters that stay distinct: cut at the end, else in the middle, else at the
+    beginning."""
     whole, n = [name_of(name) for name in names], _LONGEST
     for head in (n - 1, n // 2, 0):
         short = [
@@ -555,7 +555,7 @@ def _cut(names: Sequence[Any]) -> list[str]:
 
 
 def pictures_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:
-    """The printed grid of pictures as an image, in the theme's colours."""
+    """The grid of pictures as one image, in the theme's colours."""
     from relcore.figures import paper
 
     style = Style(theme=theme, panel_letters=False)

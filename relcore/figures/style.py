@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Categories, distinguishable for colour-blind eyes: six colours of Okabe and Ito (2008, "Color Universal
-# Design"), without yellow (too pale on white) and black (the text). Then Paul Tol's ("Colour Schemes", SRON
-# technical note 09-002), each farthest from those before it; other ones on dark, where indigo vanishes.
+# Colours of categories for colour-blind readers: six of Okabe and Ito (2008, "Color Universal Design"),
+# without yellow (too pale on white) and black (text), then those of Paul Tol ("Colour Schemes", SRON
+# technical note 09-002), each farthest from those before it; others in the dark theme, where indigo is hard
+# to see.
 
-SEQUENTIAL = "viridis"  # known by these names to Plotly and Matplotlib alike
+SEQUENTIAL = "viridis"  # Plotly and Matplotlib share these names
 DIVERGING = "PuOr"
 
 _OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -21,27 +22,27 @@ _ON_DARK += ("#44BB99", "#EE8866", "#BBCC33", "#4477AA", "#AA4499", "#228833", "
 
 
 def mixed(color: str, other: str, share: float = 0.55) -> str:
-    """Two hexadecimal colours mixed, `share` of the first."""
+    """The mixture of two hexadecimal colours, `share` of the first."""
     pairs = [(int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours and font around the data, for Plotly, Matplotlib and the app's style sheet.
+    """Colours and font of everything but the data, for Plotly, Matplotlib and the app's style sheet.
 
     Attributes
     ----------
     page, surface : str
-        Behind everything; behind a figure.
+        Backgrounds of the page and of a figure.
     text, muted : str
         Titles and numbers; notes and axis titles.
     grid, border : str
         Lines inside a plot; the frame of a pane.
     neutral, null : str
-        Points of no category; the band of the chance level.
+        Points without a category; the band of the chance level.
     accent, on_accent : str
-        Buttons, links and emphasis; text on it.
+        Buttons, links and emphasis; text on them.
     font : str
         A CSS font stack that needs no network.
     """
@@ -104,20 +105,20 @@ COLUMN, PAGE = 3.25, 6.75  # inches: one column of two, and the width of the tex
 
 @dataclass(frozen=True)
 class Style:
-    """How a figure is printed.
+    """The settings of a printed figure.
 
     Attributes
     ----------
     width : float
-        Inches: `COLUMN`, `PAGE`, or 2 to 12.
+        Width in inches: `COLUMN`, `PAGE`, or 2 to 12.
     dpi : int
-        Of PNG and of rastered points in PDF and SVG, 72 to 1200.
+        Resolution of PNG and of rastered points in PDF and SVG, 72 to 1200.
     panel_letters : bool
-        Bold a, b, c, d before the titles of several panes.
+        Whether several panes have bold a, b, c, d before their titles.
     font_size : float
-        Points.
+        Font size in points.
     raster_above : int
-        Panes with more points hold them as a picture; all else stays vector.
+        Panes with more points than this raster them; everything else stays vector.
     """
 
     width: float = PAGE
@@ -136,7 +137,7 @@ class Style:
 PAPER = Style()
 
 
-# Colours of heat maps: a ramp of one hue, and ink on it.
+# Colours of heat maps: a ramp of one hue, and the text on it.
 
 _INKS = ("#0b0c12", "#ffffff")
 _RAMPS = {
@@ -151,14 +152,14 @@ def ramp_of(theme: Theme) -> tuple[str, ...]:
 
 
 def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
-    """The colour at a place on the ramp, 0 (palest) to 1 (deepest), as red, green and blue, each 0 … 1."""
+    """The colour at a place on the ramp, 0 (palest) … 1 (deepest), as red, green and blue, each 0 … 1."""
     ramp = [_shares(color) for color in ramp_of(theme)]
     places = np.linspace(0, 1, len(ramp))
     return tuple(float(np.interp(share, places, channel)) for channel in zip(*ramp, strict=True))
 
 
 def text_on(color: tuple[float, float, float]) -> str:
-    """Black or white, whichever has more contrast on a colour (red, green, blue, each 0 … 1; WCAG 2)."""
+    """Black or white, whichever has more contrast with a colour (red, green, blue, each 0 … 1; WCAG 2)."""
     own = _luminance(color) + 0.05
 
     def contrast(ink: str) -> float:
