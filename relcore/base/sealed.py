@@ -32,8 +32,8 @@ def sealed(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
 
     text = json.dumps(to_json(replace(header, checksum=_ZEROS)), ensure_ascii=False, sort_keys=True)
     content = save(tensors, metadata={key: text})
-    zeros, told = (rf"\"checksum\": \"{digits}".encode() for digits in (_ZEROS, _checksum(content)))
-    return content.replace(zeros, told, 1)
+    zeros, checksum = (rf"\"checksum\": \"{digits}".encode() for digits in (_ZEROS, _checksum(content)))
+    return content.replace(zeros, checksum, 1)
 
 
 def checked_tensors(
@@ -65,8 +65,8 @@ def checked_tensors(
     if text is None:
         raise damaged(path.name, f"{what} with its card", f"a safetensors file without {key!r}")
     header = _header(path.name, text, key, kind, layout)
-    told = header.checksum.encode()
-    if told and _checksum(content.replace(told, _ZEROS.encode(), 1)) != header.checksum:
+    checksum = header.checksum.encode()
+    if checksum and _checksum(content.replace(checksum, _ZEROS.encode(), 1)) != header.checksum:
         raise damaged(path.name, "the content that was written", "another one, by its checksum")
     return header, {
         name: np.frombuffer(part["data"], _DTYPES[part["dtype"]]).reshape(part["shape"])

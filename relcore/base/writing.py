@@ -53,9 +53,9 @@ def disk_errors(path: Path | str) -> Iterator[None]:
         reason = error.strerror or str(error)
         number = error.errno or next(map(int, re.findall(r"\(os error (\d+)\)", reason)), 0)  # Rust's form
         remedy = _REMEDY.get(number, "check the disk")
-        told = NotWritten(f"{str(path)[:200]}: expected to write it, got: {reason}; {remedy}")
-        told.strerror = reason
-        raise told from error
+        not_written = NotWritten(f"{str(path)[:200]}: expected to write it, got: {reason}; {remedy}")
+        not_written.strerror = reason
+        raise not_written from error
 
 
 @contextmanager

@@ -190,8 +190,8 @@ def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
             part = table[table.form == form]
             axes.bar(part.x, part.score, room * 0.72, color=color, lw=0)
             if {"low", "high"} <= set(table.columns):
-                reach = [part.score - part.low, part.high - part.score]
-                axes.errorbar(part.x, part.score, reach, fmt="none", ecolor=theme.text, elinewidth=0.7)
+                errors = [part.score - part.low, part.high - part.score]
+                axes.errorbar(part.x, part.score, errors, fmt="none", ecolor=theme.text, elinewidth=0.7)
             tops = part.filter(["score", "null_high", "high"]).max(axis=1)
             for x, top, score in zip(part.x, tops, part.score, strict=True):
                 axes.annotate(in_cell(score), (x, top), **small)
@@ -269,7 +269,7 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
     """The maps side by side; of more than twelve, twelve at even intervals."""
     theme, t = style.theme, len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
-    (names, middles), (middle, reach) = moving.named(), moving.edges
+    (names, middles), (middle, half_width) = moving.named(), moving.edges
     rows = -(-len(shown) // (2 if style.width < 5 else 4))
     columns = -(-len(shown) // rows)
     side, above = style.width / columns, 1.8 * style.line
@@ -280,7 +280,10 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
             y = figure.get_figheight() - (row + 1) * (side + above)
             axes = _add_axes(figure, column * side + 0.03, y + 0.03, side - 0.06, side - 0.06)
             axes.scatter(*moving.places[i].T, s=2.5, c=moving.colors(theme), lw=0, rasterized=True)
-            axes.set(xlim=middle[0] + np.array([-reach, reach]), ylim=middle[1] + np.array([-reach, reach]))
+            axes.set(
+                xlim=middle[0] + np.array([-half_width, half_width]),
+                ylim=middle[1] + np.array([-half_width, half_width]),
+            )
             axes.set(xticks=[], yticks=[])
             title = axes.set_title(moving.titles[i], parse_math=False, fontsize=style.font_size, pad=3)
             _cut_to(title, side - 0.1)
@@ -383,8 +386,10 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
                 _cut_to(figure.text(x, y + (line if panel.note else 0), letter + panel.title, **bold), wide)
             if panel.note:
                 _cut_to(figure.text(x, y, panel.note, **note), wide)
-        reach, (places, labels) = min(total - above, max(high, 1.2)), data.ticks()
-        axes = _add_axes(figure, width - right + 0.6 * line, total - above - reach + 0.02, 0.5 * line, reach)
+        height, (places, labels) = min(total - above, max(high, 1.2)), data.ticks()
+        axes = _add_axes(
+            figure, width - right + 0.6 * line, total - above - height + 0.02, 0.5 * line, height
+        )
         ramp = LinearSegmentedColormap.from_list("heat map", ramp_of(style.theme))
         bar = _color_bar(axes, ramp, style, ticks=places)
         bar.ax.set_yticklabels(labels)
@@ -560,14 +565,14 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             letter = "abcd"[i] if style.panel_letters and len(scene.panes) > 1 else ""
             _title_pane(figure, pane, letter, (left, bottom + high, wide), style)
         for place, (title, scale) in enumerate(scales):
-            reach, ticks = min(0.84 / len(scales), 0.5) * style.width, scale.ticks()
-            left = (place + 0.5) / len(scales) * style.width - reach / 2
-            axes = _add_axes(figure, left, under + 1.4 * line, reach, 0.55 * line)
+            width, ticks = min(0.84 / len(scales), 0.5) * style.width, scale.ticks()
+            left = (place + 0.5) / len(scales) * style.width - width / 2
+            axes = _add_axes(figure, left, under + 1.4 * line, width, 0.55 * line)
             colors, options = ListedColormap(scale.colors), {"ticks": [at for at, _ in ticks]}
             bar = _color_bar(axes, colors, style, orientation="horizontal", **options)
             bar.solids.set_edgecolor("face")  # prevents white lines between the steps
             bar.ax.set_xticklabels([text for _, text in ticks])
-            _cut_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), reach)
+            _cut_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), width)
         return figure
 
 

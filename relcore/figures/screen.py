@@ -272,9 +272,13 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         ticks = [f"{name}  " for name in _cut(names)]
         figure.update_yaxes(tickvals=y, ticktext=ticks, showgrid=False, automargin=True)
         return figure
-    middles, reach = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
-    reach = 0.68 * np.maximum(reach, 0.35 * max(reach.max(), 1e-9))  # with room for names beside points
-    for update, middle, most in zip((figure.update_xaxes, figure.update_yaxes), middles, reach, strict=True):
+    middles, half_width = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
+    half_width = 0.68 * np.maximum(
+        half_width, 0.35 * max(half_width.max(), 1e-9)
+    )  # with room for names beside points
+    for update, middle, most in zip(
+        (figure.update_xaxes, figure.update_yaxes), middles, half_width, strict=True
+    ):
         update(range=[middle - most, middle + most], showticklabels=False, showgrid=False)
     figure.update_yaxes(scaleanchor="x")
     return figure
@@ -309,10 +313,10 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
         go.Frame(name=str(number), data=[go.Scatter(**part) for part in parts], traces=[0, 1])
         for number, parts in enumerate(frames)
     ]
-    middle, reach = moving.edges
+    middle, half_width = moving.edges
     hidden = {"showticklabels": False, "showgrid": False, "zeroline": False, "showline": False}
-    figure.update_xaxes(range=[middle[0] - reach, middle[0] + reach], **hidden)
-    figure.update_yaxes(range=[middle[1] - reach, middle[1] + reach], scaleanchor="x", **hidden)
+    figure.update_xaxes(range=[middle[0] - half_width, middle[0] + half_width], **hidden)
+    figure.update_yaxes(range=[middle[1] - half_width, middle[1] + half_width], scaleanchor="x", **hidden)
     figure.update_layout(margin={"l": 8, "r": 8, "t": 8, "b": 96})
     if len(titles) > 1:
         still = _MOVES | {"frame": {"duration": 700, "redraw": False}}

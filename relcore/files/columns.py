@@ -119,11 +119,11 @@ class Columns:
     def notes(self) -> dict[str, list[str]]:
         """The notes on the file for people, as the column "note" of `Format.blocks`."""
         outside = [column for column in self.columns if column.reason.startswith(OUTSIDE)]
-        found = [self.note] * bool(self.note)
+        notes = [self.note] * bool(self.note)
         if outside:
             names = quote([column.name for column in outside[:8]])
-            found.append(f"{names} left out, {outside[0].reason}")
-        return {"note": found} if found else {}
+            notes.append(f"{names} left out, {outside[0].reason}")
+        return {"note": notes} if notes else {}
 
     def check(self, name: str) -> None:
         """Raise a SpaceError for an unclear column, or if there are no dimensions."""
@@ -235,16 +235,16 @@ def _chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int
 
 
 def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
-    name, held = column.name, column.holds
-    if held == "vectors" and len(vectors) == 1:
+    name, kind = column.name, column.holds
+    if kind == "vectors" and len(vectors) == 1:
         return Column(name, "dimension", VECTORS)
-    if held in ("numbers", "flags", "mixed", "nothing") and vectors:
+    if kind in ("numbers", "flags", "mixed", "nothing") and vectors:
         return Column(name, "left out", f"no vectors; those are in {vectors[0]!r}")
-    if held == "numbers" and not _NO_DIMENSION.fullmatch(name.lower()):
+    if kind == "numbers" and not _NO_DIMENSION.fullmatch(name.lower()):
         return Column(name, "dimension", "numbers")
-    if held == "other" or (held == "nothing" and not name):
+    if kind == "other" or (kind == "nothing" and not name):
         return Column(name, "left out", column.note or EMPTY)
-    if held == "mixed" and name.lower() not in _WORDS:
+    if kind == "mixed" and name.lower() not in _WORDS:
         return Column(name, "unclear", column.note, column.where)
     reasons = {
         "vectors": f"expected one column of vectors, got {quote(vectors)}",
@@ -252,7 +252,7 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
         "flags": "expected numbers or text, got true and false",
         "nothing": "expected numbers or text, got empty cells",
     }
-    return Column(name, "unclear", reasons.get(held, TEXT_OR))
+    return Column(name, "unclear", reasons.get(kind, TEXT_OR))
 
 
 def _numbered_run(columns: Sequence[Column]) -> list[int]:

@@ -87,15 +87,15 @@ def parts_of(folder: Path) -> list[Path]:
     state, names = read_file(folder / STATE, "the state of a dataset"), []
     with suppress(TypeError, KeyError):
         names = [item["filename"] for item in state["_data_files"]]
-    there = {path.name: path for path in _files(folder) if path.suffix == ".arrow"}
-    missing = [name for name in names if not isinstance(name, str) or name not in there]
+    parts = {path.name: path for path in _files(folder) if path.suffix == ".arrow"}
+    missing = [name for name in names if not isinstance(name, str) or name not in parts]
     if not names or missing:
         got = f"{quote(missing[:3])}, which are not there" if missing else "another list of files"
         raise SpaceError(
             f"{folder.name}/{STATE}: expected the .arrow files of datasets.save_to_disk beside it, got {got};"
             " save it again"
         )
-    return [there[name] for name in names]
+    return [parts[name] for name in names]
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -264,12 +264,12 @@ def load_space(
     choices = Choices(*roles, tuple(ignore), encoding)
     source = _source(access.expanded(path), limit, choices, matrix, metadata, max_bytes)
     read, name = source.read(map_from, store), name or source.name
-    kept, notes = _named_rows(source, *read, ids, metadata, choices, duplicates)
+    arguments, notes = _named_rows(source, *read, ids, metadata, choices, duplicates)
     if invalid == "drop" or duplicates == "first":
-        kept = _without_bad_rows(kept, name, invalid, duplicates, notes)
+        arguments = _without_bad_rows(arguments, name, invalid, duplicates, notes)
     for note in notes:
         warnings.warn(note, stacklevel=2)
-    space = LatentSpace(**kept, name=name)
+    space = LatentSpace(**arguments, name=name)
     space.note = "; ".join(notes)
     return space
 
@@ -389,12 +389,12 @@ def _named_rows(
         labels = sidecar_lines(path, "labels", n, limit)
     if (counts := columns.get("counts")) is not None:
         counts = checked_counts(source.as_many("counts", counts, n), path.name)
-    kept = {"vectors": vectors, "ids": own_ids, "labels": labels, "counts": counts}
+    arguments = {"vectors": vectors, "ids": own_ids, "labels": labels, "counts": counts}
     if by_number:
-        kept["ids"] = RowNumbers(n)
-        same = own_ids == kept["ids"] or list(own_ids) == list(kept["ids"])
-        kept["payload"] = None if same else own_ids
-    return kept, notes
+        arguments["ids"] = RowNumbers(n)
+        same = own_ids == arguments["ids"] or list(own_ids) == list(arguments["ids"])
+        arguments["payload"] = None if same else own_ids
+    return arguments, notes
 
 
 def _read(
@@ -535,18 +535,20 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
 def sidecar_lines(path: Path, what: str, n: int, limit: int | None) -> list[str] | None:
     """The n lines of `<stem>.ids.txt` or `<stem>.labels.txt` without empty ones at the end; None if no
     file."""
-    beside = path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
-    if beside == path or not beside.is_file() or not access.beside(path, beside):
+    sidecar = path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
+    if sidecar == path or not sidecar.is_file() or not access.beside(path, sidecar):
         return None
-    size = beside.stat().st_size
+    size = sidecar.stat().st_size
     if 4 * size > usable_bytes():
-        raise SpaceError(f"{beside.name}: expected {what} that fit into memory, got {readable(size)}; cut it")
-    lines = lines_of(beside.read_bytes(), beside.name, what)
+        raise SpaceError(
+            f"{sidecar.name}: expected {what} that fit into memory, got {readable(size)}; cut it"
+        )
+    lines = lines_of(sidecar.read_bytes(), sidecar.name, what)
     while len(lines) > n and (limit is not None or not lines[-1]):
         lines.pop()
     if len(lines) != n:
         raise SpaceError(
-            f"{beside.name}: expected {n:,} {what}, one per row of {path.name}, got {len(lines):,}; write"
+            f"{sidecar.name}: expected {n:,} {what}, one per row of {path.name}, got {len(lines):,}; write"
             f" {what} and vectors from the same rows"
         )
     return lines
@@ -559,17 +561,17 @@ def token_ids(path: Path, n: int) -> list[str] | None:
     SpaceError for a vocabulary that cannot be read, or has more tokens than rows.
     """
     places = map(path.with_name, ("tokenizer.json", "vocab.json", "vocab.txt"))
-    beside = next((item for item in places if item.is_file() and access.beside(path, item)), None)
-    if beside is None:
+    vocabulary = next((item for item in places if item.is_file() and access.beside(path, item)), None)
+    if vocabulary is None:
         return None
-    tokens = _numbered(beside)
+    tokens = _numbered(vocabulary)
     if not all(type(number) is int and isinstance(token, str) for number, token in tokens.items()):
         raise SpaceError(
-            f"{beside.name}: expected tokens with their whole numbers, got others; copy it again"
+            f"{vocabulary.name}: expected tokens with their whole numbers, got others; copy it again"
         )
     if tokens and (min(tokens) < 0 or max(tokens) >= n):
         raise SpaceError(
-            f"{beside.name}: expected at most {n:,} tokens, one per row of {path.name}, got number"
+            f"{vocabulary.name}: expected at most {n:,} tokens, one per row of {path.name}, got number"
             f" {max(tokens):,}; it belongs to another model: remove it, or copy the right one there"
         )
     named = (tokens.get(row, "") for row in range(n))

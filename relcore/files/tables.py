@@ -409,10 +409,10 @@ class ObjectLines(_TextRows):
         block = max(1 << 20, path.stat().st_size + 1)  # an object must fit into one block
         options = arrow_json.ReadOptions(use_threads=False, block_size=block)
         rows = arrow_json.read_json(path, options)
-        written = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
-        if written != rows.schema:
+        schema = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
+        if schema != rows.schema:
             del rows
-            rows = arrow_json.read_json(path, options, arrow_json.ParseOptions(explicit_schema=written))
+            rows = arrow_json.read_json(path, options, arrow_json.ParseOptions(explicit_schema=schema))
         self._keep(rows)
 
 
@@ -595,8 +595,8 @@ class DelimitedTable(_TextRows):
         texts = compute.utf8_trim_whitespace(cells)
         if self._decimal == ",":
             texts = compute.replace_substring_regex(texts, f"^{_COMMA}$", r"\1.\2")
-        gone = compute.is_in(texts, pa.array(MISSING))
-        texts = compute.if_else(gone, pa.scalar(None, pa.string()), texts)
+        is_missing = compute.is_in(texts, pa.array(MISSING))
+        texts = compute.if_else(is_missing, pa.scalar(None, pa.string()), texts)
         n = len(texts) - texts.null_count
         if not n:  # NaN counts as a number, an empty cell does not
             is_empty = not compute.any(compute.not_equal(compute.utf8_trim_whitespace(cells), "")).as_py()
@@ -727,10 +727,10 @@ class ArrowTable(_TypedTable):
         # rows=0: batches of any size. Offsets and indices are validated first.
         places = (*places, *texts)
         for batch in self._all():
-            wanted = batch.select([self.names[place] for place in places])
-            wanted.validate(full=True)
-            step = rows or max(1, len(wanted))
-            parts = (wanted.slice(start, step) for start in range(0, len(wanted), step))
+            selected = batch.select([self.names[place] for place in places])
+            selected.validate(full=True)
+            step = rows or max(1, len(selected))
+            parts = (selected.slice(start, step) for start in range(0, len(selected), step))
             yield from self._of_names(places, parts)
 
     def regions(self, columns: Columns, n: int) -> Regions | None:

@@ -517,7 +517,7 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
 _FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score below a direct map's, a condition number
 
 
-def _notes(found: Inversion) -> list[str]:
+def _notes(inversion: Inversion) -> list[str]:
     """Notes on lost directions, and on a pruned inverse that scores far below a direct map of the same
     rows.
 
@@ -525,23 +525,25 @@ def _notes(found: Inversion) -> list[str]:
     of the 29 cases with the second note, ridge or whitened scored 1.4 to 2.6 times as high; it appeared in
     none of 69 cases where pruned is within 15 % of them, and in all 6 where it reaches less than half.
     """
-    spec, notes, width = found.spec, [], found.shape[1]
-    pruned, left_out = spec.method == "pruned", found.kept < 0.98 * found.n_anchors
-    if found.rank < width:
+    spec, notes, width = inversion.spec, [], inversion.shape[1]
+    pruned, left_out = spec.method == "pruned", inversion.kept < 0.98 * inversion.n_anchors
+    if inversion.rank < width:
         why = "the anchors span no more."
-        if found.kept < width:
+        if inversion.kept < width:
             why = "fewer anchors than dimensions are kept. Choose more anchors"
             why += f"{', or lower δ' * (pruned and left_out)}."
-        notes.append(f"Only {found.rank:,} of {width:,} directions can be recovered, because {why}")
-    direct = {name: found.scores[name] for name in ("Procrustes", "least squares") if name in found.scores}
-    name, own = max(direct, key=direct.get), found.scores[spec.title]
+        notes.append(f"Only {inversion.rank:,} of {width:,} directions can be recovered, because {why}")
+    direct = {
+        name: inversion.scores[name] for name in ("Procrustes", "least squares") if name in inversion.scores
+    }
+    name, own = max(direct, key=direct.get), inversion.scores[spec.title]
     if pruned and own < _FAR_BELOW * direct[name]:
-        did = f"keeps {short(found.kept, 1)}" if left_out else "leaves out none"
+        did = f"keeps {short(inversion.kept, 1)}" if left_out else "leaves out none"
         amplified = ", and inverting them amplifies what differs between the spaces"
         notes.append(
             f"The pruned inverse reaches {short(own)} where {name} reaches {short(direct[name])} on the same"
-            f" rows. δ = {general(spec.delta)} {did} of {counted(found.n_anchors, 'anchor')}"
-            f"{amplified * (found.condition > _AMPLIFIES)}. Choose ridge or whitened, or Auto."
+            f" rows. δ = {general(spec.delta)} {did} of {counted(inversion.n_anchors, 'anchor')}"
+            f"{amplified * (inversion.condition > _AMPLIFIES)}. Choose ridge or whitened, or Auto."
         )
     return notes
 
@@ -868,7 +870,7 @@ ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74"
 
 
 def inversion_scene(
-    pair: Match, found: Inversion, color_by: str = "error", view: ViewSpec | None = None
+    pair: Match, inversion: Inversion, color_by: str = "error", view: ViewSpec | None = None
 ) -> Scene:
     """A scene of original and recovered rows in the target space, both in the PCA of the originals.
     `color_by`: "pivots" and "labels" use the colours of `view`, "error" shows 1 − cosine in fixed steps.
@@ -879,8 +881,8 @@ def inversion_scene(
         Colours that the pair does not have.
     """
     need_one_of("color_by", color_by, COLORS)
-    coordinates = found.paired.coordinates(found.found)
-    inverse = found.errors[found.spec.title]
+    coordinates = inversion.paired.coordinates(inversion.found)
+    inverse = inversion.errors[inversion.spec.title]
     if color_by == "error":
         categories, names = np.digitize(inverse, EDGES), tuple(f"error {name}" for name in ERROR_NAMES)
     else:
@@ -890,19 +892,20 @@ def inversion_scene(
             else replace(view or ViewSpec(), everything=True, color_by="pivots")
         )
         drawn = make_view(pair.source, view)
-        categories, names = drawn.categories[found.rows], drawn.category_names
-    source, target = side_names(pair, found.spec.route)
-    origin = f"through {counted(found.n_anchors, 'anchor')}" if source == target else f"from {source}"
+        categories, names = drawn.categories[inversion.rows], drawn.category_names
+    source, target = side_names(pair, inversion.spec.route)
+    origin = f"through {counted(inversion.n_anchors, 'anchor')}" if source == target else f"from {source}"
     panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
     caption = (
-        f"{counted(len(found.rows), 'row')}, anchors among them; both panes by the PCA of the original."
-        f" Recovered through {counted(found.n_anchors, 'anchor')}, {found.spec.title},"
-        f" {found.spec.settings()}: mean cosine to the true rows {short(found.scores[found.spec.title])} over"
-        f" {counted(found.n_scored, 'held-out row')}. Coloured by"
+        f"{counted(len(inversion.rows), 'row')}, anchors among them; both panes by the PCA of the original."
+        f" Recovered through {counted(inversion.n_anchors, 'anchor')}, {inversion.spec.title},"
+        f" {inversion.spec.settings()}: mean cosine to the true rows"
+        f" {short(inversion.scores[inversion.spec.title])} over"
+        f" {counted(inversion.n_scored, 'held-out row')}. Coloured by"
         f" {'error, 1 − cosine' if color_by == 'error' else color_by}."
     )
     colors = ERROR_COLORS if color_by == "error" else ()
-    return Scene(panes, pair.ids[found.rows], categories, names, caption=caption, category_colors=colors)
+    return Scene(panes, pair.ids[inversion.rows], categories, names, caption=caption, category_colors=colors)
 
 
 @dataclass(frozen=True)

@@ -225,8 +225,8 @@ def optimise_anchors(
     X, Y, own, seeded = (
         torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in (source, target, anchors, seeds)
     )
-    drawn = np.random.default_rng(random_state).normal(size=(len(anchors) - len(seeds), target.shape[1]))
-    known, base = Y[seeded], torch.from_numpy(unit_rows(drawn)).to(device)
+    initial = np.random.default_rng(random_state).normal(size=(len(anchors) - len(seeds), target.shape[1]))
+    known, base = Y[seeded], torch.from_numpy(unit_rows(initial)).to(device)
     tangent = torch.zeros_like(base).requires_grad_()
     optimiser = torch.optim.Adam([tangent], lr=learning_rate)
     kind = device.partition(":")[0]
@@ -346,10 +346,10 @@ def fit_held_out(
         *_, (rotation, *_) = self_learn(
             fold, Y, begun, known, [stage], k=k, random_state=random_state, keep=keep
         )
-        found = match_csls(unit_rows(X[test] @ rotation), Y, k)
-        similarities.append(found.similarity)
+        matching = match_csls(unit_rows(X[test] @ rotation), Y, k)
+        similarities.append(matching.similarity)
         partner = np.full(len(X), -1)
-        partner[test] = found.partner
+        partner[test] = matching.partner
         right = [(partner[rows] == others)[partner[rows] >= 0] for rows, others in (links, seeds)]
         again.append(np.mean([part.mean() for part in right if len(part)] or np.nan))
         others = _without_partners(fold, X[test], rng)
@@ -364,9 +364,9 @@ def fit_held_out(
 def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> float:
     """The p-value of Mantel's test, 0.001 … 1: the share of permutations of the rows of Y (n, e) in which its
     similarities agree as well with those of X (n, d)."""
-    rng, apart = np.random.default_rng((random_state, 4)), np.triu_indices(len(X), 1)
+    rng, upper = np.random.default_rng((random_state, 4)), np.triu_indices(len(X), 1)
     orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(999))]
-    agreement = np.array([(X @ X.T)[apart] @ (Y[order] @ Y[order].T)[apart] for order in orders])
+    agreement = np.array([(X @ X.T)[upper] @ (Y[order] @ Y[order].T)[upper] for order in orders])
     return float(np.mean(agreement >= agreement[0]))
 
 

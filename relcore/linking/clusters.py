@@ -45,7 +45,7 @@ def assign(
     """
     diagonal, B = np.arange(len(A)), np.repeat(others, restarts, axis=0)
     order = np.stack([rng.permutation(len(A)) for _ in B])
-    apart = A[diagonal, diagonal][:, None] + A[diagonal, diagonal] - 2 * A
+    spread = A[diagonal, diagonal][:, None] + A[diagonal, diagonal] - 2 * A
     values, moving = np.empty(len(B)), np.arange(len(B))
     while len(moving):
         permuted = B[moving[:, None, None], order[moving][:, :, None], order[moving][:, None, :]]
@@ -53,7 +53,7 @@ def assign(
         own, of_b = (part[:, diagonal, diagonal] for part in (products, permuted))
         values[moving] = own.sum(axis=1)
         gain = 2 * (products + products.transpose(0, 2, 1) - own[:, :, None] - own[:, None, :])
-        gain += apart * (of_b[:, :, None] + of_b[:, None, :] - 2 * permuted)
+        gain += spread * (of_b[:, :, None] + of_b[:, None, :] - 2 * permuted)
         gain = gain.reshape(len(moving), -1)
         best = gain.argmax(axis=1)
         better = gain[np.arange(len(moving)), best] > 1e-9
@@ -72,19 +72,19 @@ def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> t
     """
     centroids = [[_centroids(rows, rng) for _ in range(CLUSTERINGS)] for rows in (X, Y)]
     kernels = [np.stack(list(map(_kernel, each))) for each in centroids]
-    found = [
+    matches = [
         (order, value, i, j)
         for i, first in enumerate(kernels[0])
         for j, (order, value) in enumerate(zip(*assign(first, kernels[1], rng), strict=True))
     ]
-    found = sorted(found, key=lambda each: -each[1])[: round(_BEST * len(found))]
-    sources = unit_rows(np.concatenate([centroids[0][i] for *_, i, _ in found]))
-    targets = unit_rows(np.concatenate([centroids[1][j][order] for order, *_, j in found]))
+    matches = sorted(matches, key=lambda each: -each[1])[: round(_BEST * len(matches))]
+    sources = unit_rows(np.concatenate([centroids[0][i] for *_, i, _ in matches]))
+    targets = unit_rows(np.concatenate([centroids[1][j][order] for order, *_, j in matches]))
     stays = np.full(len(sources), True)
     for _ in range(_TRIMMED):
         rotation = rotation_between(sources[stays], targets[stays])
-        fit = np.vecdot(unit_rows(sources @ rotation), targets).reshape(len(found), -1).mean(axis=1)
-        stays = np.repeat(fit >= np.median(fit), sources.shape[0] // len(found))
+        fit = np.vecdot(unit_rows(sources @ rotation), targets).reshape(len(matches), -1).mean(axis=1)
+        stays = np.repeat(fit >= np.median(fit), sources.shape[0] // len(matches))
     return sources[stays], targets[stays]
 
 
@@ -182,7 +182,7 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
     rng = np.random.default_rng((random_state, 5))
     held_out, *halves_x = _split(X, rng)
     halves = list(zip(halves_x, _split(Y, rng)[1:], strict=True))
-    chance, agreement, left = _chance(X, rng), float("nan"), HALF_ROUNDS
+    chance, agreement, rounds_left = _chance(X, rng), float("nan"), HALF_ROUNDS
     fits: list[list[np.ndarray]] = [[], []]
     for _ in range(STARTS):
         for half, own in zip(halves, fits, strict=True):
@@ -192,11 +192,11 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
             own.append(mapping)
         agreement, places = _best(held_out, *fits)
         both = [own[place] for own, place in zip(fits, places, strict=True)]
-        while agreement > _PROMISING and left > 0:
+        while agreement > _PROMISING and rounds_left > 0:
             for _ in range(_LOOKED_AT):
                 both = [next(damped_rounds(*half, fit, rng)) for half, fit in zip(halves, both, strict=True)]
                 yield ClusterFit(both[0], agreement, chance, both[0], held_out)
-            left, before, agreement = left - _LOOKED_AT, agreement, _agreement(held_out, *both)
+            rounds_left, before, agreement = rounds_left - _LOOKED_AT, agreement, _agreement(held_out, *both)
             if agreement - before < _STALLED:
                 break
         for own, place, fit in zip(fits, places, both, strict=True):
@@ -213,8 +213,8 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
 
 def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """At most a tenth of the rows as held-out rows, and two halves of the others."""
-    order, held = rng.permutation(len(rows)), min(_HELD_OUT, len(rows) // 10)
-    return [rows[part] for part in (order[:held], order[held::2], order[held + 1 :: 2])]
+    order, n_held_out = rng.permutation(len(rows)), min(_HELD_OUT, len(rows) // 10)
+    return [rows[part] for part in (order[:n_held_out], order[n_held_out::2], order[n_held_out + 1 :: 2])]
 
 
 def _best(

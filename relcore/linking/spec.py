@@ -321,10 +321,12 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 def rows_it_takes(*spaces: LatentSpace) -> str:
     """Sentences on the number of rows that linking without pairs needs, and on those of these spaces."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
-    told = f"That takes about {ENOUGH:,} rows of each space and models of the same kind; these have {rows}."
+    requirement = (
+        f"That takes about {ENOUGH:,} rows of each space and models of the same kind; these have {rows}."
+    )
     if min(map(len, spaces)) >= ENOUGH:
-        return told
-    return f"{told} With fewer, most rows must have a partner. A few known pairs are the safer start."
+        return requirement
+    return f"{requirement} With fewer, most rows must have a partner. A few known pairs are the safer start."
 
 
 @dataclass(frozen=True, kw_only=True)

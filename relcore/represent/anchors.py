@@ -356,12 +356,12 @@ class Audit:
     def _behind(self) -> np.ndarray:
         """The share of mismatches that agree more than each pair, (k,), 0 … 1. Each row's mean agreement with
         mismatches is subtracted first, because some rows agree with all others."""
-        apart = ~np.eye(len(self.agreement), dtype=bool)
-        others = np.where(apart, self.agreement, 0)
-        n = len(others) - 1 - apart
+        off_diagonal = ~np.eye(len(self.agreement), dtype=bool)
+        others = np.where(off_diagonal, self.agreement, 0)
+        n = len(others) - 1 - off_diagonal
         rows, columns = (others.sum(axis=1)[:, None] - others) / n, (others.sum(axis=0) - others) / n
         beyond = self.agreement - rows - columns
-        mismatched = np.sort(beyond[apart])
+        mismatched = np.sort(beyond[off_diagonal])
         return 1 - np.searchsorted(mismatched, beyond.diagonal()) / len(mismatched)
 
     @cached_property

@@ -278,14 +278,14 @@ def standing_apart(n: int, longest: np.ndarray, squares: np.ndarray, fourth: flo
     squares of all rows."""
     order = np.argsort(-squares)[: min(_MOST_ROWS, max(1, n // 50)) + 1]
     longest, squares = longest[order], squares[order]
-    apart = squares >= 0.1 * squares.max()
+    longer = squares >= 0.1 * squares.max()
     if (
-        apart.all()
-        or squares[apart].min() < 4 * squares[~apart].max()
-        or 2 * np.sum(squares[apart] ** 2) <= fourth
+        longer.all()
+        or squares[longer].min() < 4 * squares[~longer].max()
+        or 2 * np.sum(squares[longer] ** 2) <= fourth
     ):
         return np.empty(0, dtype=np.int64)
-    return longest[apart]
+    return longest[longer]
 
 
 def decided_note(value: float, without: float, n_rows: int, names: Callable[[], Sequence[str]]) -> str:

@@ -104,9 +104,9 @@ class Metric(ABC):
         SpaceError
             The two cannot be compared.
         """
-        asked = {"k": settings.k, "convention": "mutual", "n_queries": settings.n_queries}
+        options = {"k": settings.k, "convention": "mutual", "n_queries": settings.n_queries}
         split = self.held_out(first, settings)
-        score = self.score(AlignedPair.of(first.vectors, second.vectors, split, **asked))
+        score = self.score(AlignedPair.of(first.vectors, second.vectors, split, **options))
         if score is None:
             raise SpaceError(f"expected spaces of one width, got {first.dimension} and {second.dimension}")
         return score
@@ -211,11 +211,11 @@ class ClassAgreement(Metric):
         hits, null = _hits(votes), None
         if len(votes.queries) > 1:
             rng = np.random.default_rng(0)
-            drawn = np.empty(number_of_draws(len(votes.queries)))
-            for draw in range(len(drawn)):  # each query gets the neighbours of another one
-                drawn[draw] = _hits(votes, without_fixed_points(len(votes.queries), rng)).mean()
-            drawn += (hits.mean() - drawn.mean()) / votes.n  # in a permutation of n rows one stays in place
-            null = ChanceLevel.from_draws(drawn)
+            draws = np.empty(number_of_draws(len(votes.queries)))
+            for draw in range(len(draws)):  # each query gets the neighbours of another one
+                draws[draw] = _hits(votes, without_fixed_points(len(votes.queries), rng)).mean()
+            draws += (hits.mean() - draws.mean()) / votes.n  # in a permutation of n rows one stays in place
+            null = ChanceLevel.from_draws(draws)
         score = Score(
             hits.mean(),
             metric="class agreement",
@@ -277,8 +277,8 @@ class LinearCKA(Metric):
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference:
         """The change of CKA on samples of the held-out rows; its interval is from `cka_influence`."""
         split = before.split
-        drawn = Split.held_out(split.ids[split.test], random_state=split.random_state)
-        rows, few = drawn.queries(_DIFFERENCE_ROWS), drawn.queries(_INFLUENCE_ROWS)
+        sampled = Split.held_out(split.ids[split.test], random_state=split.random_state)
+        rows, few = sampled.queries(_DIFFERENCE_ROWS), sampled.queries(_INFLUENCE_ROWS)
         scores = [pair.of_some_rows(cka_value, rows) for pair in (before, now)]
         pulls = [pair.of_some_rows(cka_influence, few) for pair in (before, now)]
         error = np.std(pulls[1] - pulls[0], ddof=1) / np.sqrt(len(split.test))
@@ -638,7 +638,7 @@ def score_forms(
         need_one_of("representation", form, REPRESENTATIONS)
     used = any(form != "absolute" for form in forms)
     anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
-    asked = ScoreRequest(
+    request = ScoreRequest(
         (),
         projection,
         k,
@@ -653,12 +653,12 @@ def score_forms(
         splits |= dict.fromkeys(group, split)
         own = anchors if group[0] != "absolute" else NO_ROWS
         roles = RowRoles(len(match), own, split.queries(n_queries), split.untested, rows.labelled)
-        parts.append((replace(asked, forms=group), roles))
+        parts.append((replace(request, forms=group), roles))
     pairs = {}
-    for seen in rows.seen(parts):
-        for form in seen.plan.forms:
+    for sums in rows.seen(parts):
+        for form in sums.plan.forms:
             made = partial(represent, match, form, anchor_ids, projection)
-            pairs[form] = AlignedPair.passed(rows, form, seen, splits[form], made)
+            pairs[form] = AlignedPair.passed(rows, form, sums, splits[form], made)
     scores = {form: scores_of(pairs[form], metrics) for form in forms}
     for form, pair in pairs.items() if keep is not None else ():
         pair.searched.slim()
@@ -694,17 +694,17 @@ def anchor_differences(
     if not queries_decide(len(split.test), len(queries)):
         rows = (represent(match, form, anchors, projection) for anchors in (before, now))
         return score_differences(*rows, split, k=k, convention=convention, n_queries=n_queries, labels=labels)
-    question = ScoreRequest((form,), projection, k, convention, sums=False, cosines=True)
+    request = ScoreRequest((form,), projection, k, convention, sums=False, cosines=True)
     pair = RowPair.of_match(match, labels, device)
 
     def passed(anchors: Sequence[str]) -> AlignedPair:
         used = () if form == "absolute" else shared_anchors(anchors, match.source, match.target)
         known = (kept or {}).get(tuple(anchors))
-        if known is not None and (narrowed := known.narrowed(question, split, queries)):
+        if known is not None and (narrowed := known.narrowed(request, split, queries)):
             return narrowed
         chosen = match.source.rows(used)
         roles = RowRoles(len(match), chosen, queries, split.untested, pair.labelled)
-        (seen,) = pair.seen([(question, roles)])
+        (seen,) = pair.seen([(request, roles)])
         return AlignedPair.passed(pair, form, seen, split)
 
     first = passed(before)

@@ -69,8 +69,8 @@ class FaissSearch:
 
         n, self._common = len(rows), common_direction(rows[:: max(1, len(rows) // _SAMPLED_ROWS)])
         index, n_training = self.factory(n)
-        kept = "Flat" if rows.nbytes <= KEPT_BYTES else "SQfp16"
-        self._index = faiss.index_factory(rows.shape[1], f"{index},{kept}")
+        storage = "Flat" if rows.nbytes <= KEPT_BYTES else "SQfp16"
+        self._index = faiss.index_factory(rows.shape[1], f"{index},{storage}")
         self._index.train(self._moved(rows[np.sort(np.random.default_rng(0).permutation(n)[:n_training])]))
         for block in row_blocks(n, BASE_ROWS):
             self._index.add(self._moved(rows[block]))
@@ -265,20 +265,20 @@ class NeighbourLists:
         queries, rows, _ = self._rows[search.name]
         index, name = self.kind(rows), f"setting {self._place(search)}"
         if self.kind.approximate:
-            if (kept := self.parts.get(name)) is None:
+            if (setting := self.parts.get(name)) is None:
                 some = queries[self._drawn(search, _TUNING, stream=0)]
                 exact = ExactSearch(rows, keep=False).nearest(some, min(search.k, len(rows)))
                 index.tune(some, exact, self.target_recall)
-                kept = np.array(index.setting)
-                self.parts.put(name, kept)
-            index.setting = self._settings[self._place(search)] = int(kept)
+                setting = np.array(index.setting)
+                self.parts.put(name, setting)
+            index.setting = self._settings[self._place(search)] = int(setting)
         return index
 
     @cached_property
     def _settings(self) -> dict[tuple, int]:
         """The settings by place; those stored earlier if no block had to be searched again."""
-        kept = {place: self.parts.get(f"setting {place}") for place in map(self._place, self.searches)}
-        return {place: int(setting) for place, setting in kept.items() if setting is not None}
+        stored = {place: self.parts.get(f"setting {place}") for place in map(self._place, self.searches)}
+        return {place: int(setting) for place, setting in stored.items() if setting is not None}
 
     def _nearest(self, index: Any, search: Search, numbers: np.ndarray) -> np.ndarray:
         """Lists (m, k) of the queries with these numbers (m,)."""
@@ -292,21 +292,21 @@ class NeighbourLists:
         change of their mean Jaccard overlap by the approximation, with 95 % intervals.
         """
         every = [search for search in self.searches if not search.labelled]
-        drawn, n = self._drawn(every[0], _MEASURED, stream=1), len(lists["own"])
+        queries, n = self._drawn(every[0], _MEASURED, stream=1), len(lists["own"])
         exact, settings = {}, {}
         for search in every:
             rows = self._rows[search.name][1]
-            exact[search.name] = self._nearest(ExactSearch(rows, keep=False), search, drawn)
+            exact[search.name] = self._nearest(ExactSearch(rows, keep=False), search, queries)
             setting = self._settings.get(self._place(search), self.kind.settings(len(rows))[0])
             settings[self.kind.described(setting, len(rows))] = None
-        shares = np.mean([recalls(lists[name][drawn], true) for name, true in exact.items()], axis=0)
+        shares = np.mean([recalls(lists[name][queries], true) for name, true in exact.items()], axis=0)
         mean = float(shares.mean())
         low, high = sampling_interval(shares, n) or (mean, mean)
         k, other = exact["own"].shape[1], "other" if "other" in exact else "forward"
         now, before = (
             jaccard_rows(own, others[:, :k])
             for own, others in (
-                (lists["own"][drawn], lists[other][drawn]),
+                (lists["own"][queries], lists[other][queries]),
                 (exact["own"], exact[other]),
             )
         )

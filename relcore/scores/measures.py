@@ -316,11 +316,11 @@ def pwcca(
     (U, _), (V, _) = _components(X), _components(Y)
     if V.shape[1] < U.shape[1]:
         U, V, X = V, U, Y
-    held = U.T @ X
+    projected = U.T @ X
 
     def value(order: np.ndarray | slice) -> float:
         axes, correlations, _ = thin_svd(U.T @ V[order])
-        return float(np.average(correlations, weights=np.abs(axes.T @ held).sum(axis=1)))
+        return float(np.average(correlations, weights=np.abs(axes.T @ projected).sum(axis=1)))
 
     return permuted(value, len(U), U.size * V.shape[1], metric="pwcca", note=_few_rows(U, V))
 
@@ -363,9 +363,9 @@ def gulp(
     sides, own = [], []
     for side in (X, Y):
         U, variances = _components(about_mean(side))  # the variances add up to 1
-        kept = variances / (variances + ridge)
-        sides.append(U * np.sqrt(kept))
-        own.append(float(kept @ kept))
+        shrinkage = variances / (variances + ridge)
+        sides.append(U * np.sqrt(shrinkage))
+        own.append(float(shrinkage @ shrinkage))
     U, V = sides
 
     def value(order: np.ndarray | slice) -> float:
@@ -679,8 +679,8 @@ def cknna(
     >>> round(cknna(X, 3 * X @ rotation), 3)
     1.0
     """
-    found = _found(source, target, k, ids, most_rows)
-    n, X, Y = len(found.own), found.source.astype(np.float64), found.target.astype(np.float64)
+    neighbours = _found(source, target, k, ids, most_rows)
+    n, X, Y = len(neighbours.own), neighbours.source.astype(np.float64), neighbours.target.astype(np.float64)
 
     def align(lists: np.ndarray, others: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
         """n (n − 3) times the HSIC of the cosines of `first` and of `second` at the entries in both lists."""
@@ -695,7 +695,7 @@ def cknna(
         shared = one[twins] @ two[order[at]][twins]
         return shared + one.sum() * two.sum() / ((n - 1) * (n - 2)) - 2 * crossed / (n - 2)
 
-    own = align(found.own, found.own, X, X), align(found.other, found.other, Y, Y)
+    own = align(neighbours.own, neighbours.own, X, X), align(neighbours.other, neighbours.other, Y, Y)
     if min(own) <= 0:
         raise SpaceError(f"CKNNA: expected rows that are neighbours of each other, got too few with k = {k}")
     scale = np.sqrt(own[0] * own[1])
@@ -703,7 +703,7 @@ def cknna(
     def value(lists: np.ndarray, others: np.ndarray, order: np.ndarray) -> float:
         return float(align(lists, others, X, Y[order]) / scale)
 
-    return _of_lists(found, "cknna", value)
+    return _of_lists(neighbours, "cknna", value)
 
 
 @notes_sample
@@ -737,8 +737,8 @@ def second_order_cosine(
     >>> round(second_order_cosine(X, 3 * X @ rotation), 3)
     1.0
     """
-    found = _found(source, target, k, ids, most_rows)
-    first, second = found.source @ found.source.T, found.target @ found.target.T
+    neighbours = _found(source, target, k, ids, most_rows)
+    first, second = neighbours.source @ neighbours.source.T, neighbours.target @ neighbours.target.T
     rows = np.arange(len(first))[:, None]
 
     def value(own: np.ndarray, other: np.ndarray, order: np.ndarray) -> float:
@@ -749,7 +749,7 @@ def second_order_cosine(
         lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(two, axis=1)
         return float((np.vecdot(one, two) / np.maximum(lengths, np.finfo(np.float32).tiny)).mean())
 
-    return _of_lists(found, "second-order cosine", value)
+    return _of_lists(neighbours, "second-order cosine", value)
 
 
 def _found(
@@ -760,19 +760,19 @@ def _found(
 
 
 def _of_lists(
-    found: Neighbours, metric: str, value: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
+    neighbours: Neighbours, metric: str, value: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 ) -> Score:
     """The score ``value(own, other, order)`` of both lists, where `order` permutes the second space's rows;
     without a chance level if rows are repeated, as it would be too low.
     """
-    n, k = found.own.shape
+    n, k = neighbours.own.shape
 
     def permuted(order: np.ndarray) -> float:
-        return value(found.own, np.argsort(order)[found.other[order]], order)
+        return value(neighbours.own, np.argsort(order)[neighbours.other[order]], order)
 
-    null = None if found.repeated else by_permutation(permuted, n, 40 * n * k * k)
-    score = value(found.own, found.other, np.arange(n))
-    return Score(score, metric=metric, convention="mutual", k=k, n=n, null=null, note=found.note)
+    null = None if neighbours.repeated else by_permutation(permuted, n, 40 * n * k * k)
+    score = value(neighbours.own, neighbours.other, np.arange(n))
+    return Score(score, metric=metric, convention="mutual", k=k, n=n, null=null, note=neighbours.note)
 
 
 class _OfNeighbours(SampledMetric):

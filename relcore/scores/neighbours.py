@@ -106,8 +106,8 @@ class Neighbours:
         nearest = lists[every, (lists != some[:, None]).argmax(axis=1)]
         equal = nearest != some
         for rows in (self.source, self.target):
-            apart = np.linalg.norm(unit_rows(rows[some]) - unit_rows(rows[nearest]), axis=1)
-            equal &= apart < _NEAR
+            distances = np.linalg.norm(unit_rows(rows[some]) - unit_rows(rows[nearest]), axis=1)
+            equal &= distances < _NEAR
         other = self.source if self.convention == "paper" else self.target  # the space that `own` lacks
         units, share = unit_rows(other[some]), float(equal.mean())
         by_chance = np.mean(units @ units.T > 1 - _NEAR) - 1 / len(some)
@@ -212,19 +212,19 @@ class Neighbours:
         """The lists `other` after a permutation π of the rows of one space: row π(i) gets the name of row i.
         This needs no new search.
         """
-        order, (rows, places, asked, non_queries) = rng.permutation(len(self.queries)), self._listed
+        order, (rows, places, query_numbers, non_queries) = rng.permutation(len(self.queries)), self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
-        renamed[~non_queries] = self.queries[np.argsort(order)][asked]
+        renamed[~non_queries] = self.queries[np.argsort(order)][query_numbers]
         if non_queries.any():  # listed rows that are not queries get the names of other such rows
             n_others, queries = len(self.target) - len(order), np.sort(self.queries)
             if n_others <= _PERMUTED_ROWS:
-                drawn = np.empty(n_others, dtype=np.int64)
-                drawn[rng.permutation(n_others)] = np.arange(n_others)
-                drawn = drawn[rows[non_queries] - np.searchsorted(queries, rows[non_queries])]
+                names = np.empty(n_others, dtype=np.int64)
+                names[rng.permutation(n_others)] = np.arange(n_others)
+                names = names[rows[non_queries] - np.searchsorted(queries, rows[non_queries])]
             else:  # a permutation of many rows takes long, so only names of the listed rows are drawn
-                drawn = rng.choice(n_others, np.count_nonzero(non_queries), replace=False)
-            renamed[non_queries] = drawn + np.searchsorted(
-                queries - np.arange(len(order)), drawn, side="right"
+                names = rng.choice(n_others, np.count_nonzero(non_queries), replace=False)
+            renamed[non_queries] = names + np.searchsorted(
+                queries - np.arange(len(order)), names, side="right"
             )
         return renamed[places[order]]
 
@@ -234,8 +234,8 @@ class Neighbours:
         row that is a query, and which rows are not queries (r,)."""
         rows, places = np.unique(self.other, return_inverse=True)
         non_queries, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
-        asked = order[np.searchsorted(self.queries[order], rows[~non_queries])]
-        return rows, places.reshape(self.other.shape), asked, non_queries
+        query_numbers = order[np.searchsorted(self.queries[order], rows[~non_queries])]
+        return rows, places.reshape(self.other.shape), query_numbers, non_queries
 
 
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
@@ -334,8 +334,8 @@ def jaccard(
     >>> jaccard(X, np.random.default_rng(1).permutation(X)) < 0.1
     True
     """
-    found = _found(source, target, k, convention, n_queries, queries, random_state, device)
-    return found.jaccard() if convention == "mutual" else _noted(found.jaccard(), found)
+    neighbours = _found(source, target, k, convention, n_queries, queries, random_state, device)
+    return neighbours.jaccard() if convention == "mutual" else _noted(neighbours.jaccard(), neighbours)
 
 
 def mrr(
@@ -368,8 +368,8 @@ def mrr(
     >>> mrr(X, X[:, ::-1]).note[:63]
     'Neighbours agree much more within the spaces (overlap 1.000) th'
     """
-    found = _found(source, target, k, convention, n_queries, queries, random_state, device)
-    return _noted(found.mrr(), found)
+    neighbours = _found(source, target, k, convention, n_queries, queries, random_state, device)
+    return _noted(neighbours.mrr(), neighbours)
 
 
 def _found(source: MatrixLike, target: MatrixLike, k: int, convention: str, *settings: Any) -> Neighbours:
@@ -379,13 +379,13 @@ def _found(source: MatrixLike, target: MatrixLike, k: int, convention: str, *set
     return find_neighbours(*sides, k, convention, **dict(zip(names, settings, strict=True)))
 
 
-def _noted(score: Score, found: Neighbours) -> Score:
+def _noted(score: Score, neighbours: Neighbours) -> Score:
     """The score of a search across spaces, with a note if the overlap within the spaces is twice as high,
     beyond chance: with common axes, noise would lower that overlap at least as much.
     """
-    some = found.queries[:: -(-len(found.queries) // _NOTED_ROWS)]
-    sides, k, device = (found.source, found.target), found.own.shape[1], found.device
-    if len(some) < 2 or k >= len(found.target):
+    some = neighbours.queries[:: -(-len(neighbours.queries) // _NOTED_ROWS)]
+    sides, k, device = (neighbours.source, neighbours.target), neighbours.own.shape[1], neighbours.device
+    if len(some) < 2 or k >= len(neighbours.target):
         return score
     across = _searched(sides, some, k, "paper", device).jaccard()
     if (beyond := across - across.null.mean) >= 0.5:
@@ -451,7 +451,7 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Difference:
     return difference(change.mean(), np.sqrt(max(independent + covariance + shared, independent)))
 
 
-def effects_of_rows(found: Neighbours) -> sparse.csr_array:
+def effects_of_rows(neighbours: Neighbours) -> sparse.csr_array:
     """The change of each query's overlap if each of the other rows were missing, (m, n).
 
     In a list that loses a row, the next nearest takes its place, so one search for k + 1 neighbours serves
@@ -459,10 +459,12 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
     """
     from scipy import sparse
 
-    m, k = found.own.shape
+    m, k = neighbours.own.shape
     lines = np.repeat(np.arange(m), k)
-    sides = found.source, found.target
-    longer = _searched(sides, found.queries, k + 1, found.convention, found.device)  # nearest first
+    sides = neighbours.source, neighbours.target
+    longer = _searched(
+        sides, neighbours.queries, k + 1, neighbours.convention, neighbours.device
+    )  # nearest first
     (own, next_own), (other, next_other) = (
         (lists[:, :k], lists[:, k:]) for lists in (longer.own, longer.other)
     )
@@ -476,12 +478,12 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
         return now / (2 * k - now) - shared / (2 * k - shared)
 
     of_both = change(shared - 1 + gains_own + gains_other + gains_both)
-    moved = sparse.csr_array((m, len(found.target)))
+    moved = sparse.csr_array((m, len(neighbours.target)))
     for lists, in_both, gains, once in (
         (own, own_shared, gains_own, True),
         (other, other_shared, gains_other, False),
     ):
-        here = np.where(in_both, of_both * once, change(shared + gains))
-        here[lists == found.queries[:, None]] = 0
-        moved = moved + sparse.csr_array((here.ravel(), (lines, lists.ravel())), shape=moved.shape)
+        effects = np.where(in_both, of_both * once, change(shared + gains))
+        effects[lists == neighbours.queries[:, None]] = 0
+        moved = moved + sparse.csr_array((effects.ravel(), (lines, lists.ravel())), shape=moved.shape)
     return moved

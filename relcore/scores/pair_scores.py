@@ -146,21 +146,21 @@ def best_by_chance(
         For a sample of these rows: a matrix of similarities, permuted along both axes, or rows, permuted
         along the first.
     """
-    kept = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}
-    if len(kept) < 2:
+    scored = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}
+    if len(scored) < 2:
         return None
     (fixed, first), (moved, second) = (
-        np.unique(side, return_inverse=True) for side in zip(*kept, strict=True)
+        np.unique(side, return_inverse=True) for side in zip(*scored, strict=True)
     )
     flat = np.stack(forms).astype(np.float32)
-    drawn = _drawn(flat[fixed], flat[moved], both_axes)[:, first, second]
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-    widths = np.array([score.null.high - score.null.low for score in kept.values()])
-    means = np.array([score.null.mean for score in kept.values()])
-    placed = means + (drawn - drawn.mean(axis=0)) * np.divide(
+    permuted = _drawn(flat[fixed], flat[moved], both_axes)[:, first, second]
+    low, high = np.quantile(permuted, [0.025, 0.975], axis=0)
+    widths = np.array([score.null.high - score.null.low for score in scored.values()])
+    means = np.array([score.null.mean for score in scored.values()])
+    rescaled = means + (permuted - permuted.mean(axis=0)) * np.divide(
         widths, high - low, out=np.zeros_like(widths), where=high > low
     )
-    return ChanceLevel.from_draws(placed.max(axis=1))
+    return ChanceLevel.from_draws(rescaled.max(axis=1))
 
 
 def _drawn(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
@@ -172,11 +172,13 @@ def _drawn(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
         for forms in (fixed, moved)
     )
     flat = fixed.reshape(len(fixed), -1)
-    drawn = np.empty((PERMUTATIONS, len(fixed), t))
+    inner_products = np.empty((PERMUTATIONS, len(fixed), t))
     at_once = max(1, _AT_ONCE // moved.size)
     for start in range(0, PERMUTATIONS, at_once):
         orders = [rng.permutation(m) for _ in range(min(at_once, PERMUTATIONS - start))]
         permuted = [moved[:, order][:, :, order] if both_axes else moved[:, order] for order in orders]
         products = flat @ np.stack(permuted).reshape(len(orders) * t, -1).T
-        drawn[start : start + len(orders)] = products.reshape(len(fixed), len(orders), t).transpose(1, 0, 2)
-    return drawn
+        inner_products[start : start + len(orders)] = products.reshape(len(fixed), len(orders), t).transpose(
+            1, 0, 2
+        )
+    return inner_products

@@ -331,9 +331,9 @@ Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row
 
 
 def frames_of(
-    question: ScoreRequest, roles: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray], side: int
+    request: ScoreRequest, roles: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray], side: int
 ) -> CoordinatesByName:
-    forms, spec, sample = set(question.forms), question.projection, gathered["centre"]
+    forms, spec, sample = set(request.forms), request.projection, gathered["centre"]
     centre = mean = mean_row(sample, sums.total / sums.n)
     if len(roles.left_out):  # an anchor may be so long that the mean is far from all other rows
         rest = sums.total - gathered["left out"].sum(axis=0, dtype=np.float64)
@@ -385,13 +385,13 @@ def _procrustes(
 _CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # the latter if no sums are taken about the centre
 
 
-def needed_rows(question: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
+def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
     """Name → numbers of the rows that a plan reads in advance: some thousand in all, and the queries."""
-    n, n_centre = len(roles), _CENTRE_ROWS if question.sums else _FEW_CENTRE_ROWS
+    n, n_centre = len(roles), _CENTRE_ROWS if request.sums else _FEW_CENTRE_ROWS
     rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
     for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
         rows[name] = to_full_index(places, roles.left_out)
-    if SIMILARITIES[question.projection.similarity].load().learns and "relative" in question.forms:
+    if SIMILARITIES[request.projection.similarity].load().learns and "relative" in request.forms:
         rows["clustered"] = clustered_rows(roles.n, len(roles.anchors))
     return rows
 
@@ -426,7 +426,7 @@ class Plan:
     samples : some rows of either space, for the chance level of linear CKA
     """
 
-    question: ScoreRequest
+    request: ScoreRequest
     roles: RowRoles
     widths: tuple[int, int]
     frames: tuple[CoordinatesByName, CoordinatesByName]
@@ -436,27 +436,27 @@ class Plan:
 
     @classmethod
     def of(
-        cls, question: ScoreRequest, roles: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take
+        cls, request: ScoreRequest, roles: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take
     ) -> Plan:
-        needed = needed_rows(question, roles)
+        needed = needed_rows(request, roles)
         gathered = {name: (take(0, rows), take(1, rows)) for name, rows in needed.items()}
         sides = [{name: both[side] for name, both in gathered.items()} for side in (0, 1)]
-        frames = tuple(frames_of(question, roles, sums[side], sides[side], side) for side in (0, 1))
+        frames = tuple(frames_of(request, roles, sums[side], sides[side], side) for side in (0, 1))
         forms = {}
-        for name in question.forms:
+        for name in request.forms:
             if name == "absolute":
                 forms[name] = Representation("raw"), Representation("raw")
             elif name == "procrustes":
                 mean = mean_row(gathered["centre"][1], sums[1].total / sums[1].n)
                 forms[name] = _procrustes(frames, mean, gathered["anchors"])
             else:
-                forms[name] = tuple(_relative(side, name, question.projection.ridge) for side in frames)
+                forms[name] = tuple(_relative(side, name, request.projection.ridge) for side in frames)
         widths = tuple(len(side.total) for side in sums)
         for name, both in forms.items():
             blocks = (BlockRows(NumpyDevice(), frames[side], side, sides[side]["centre"]) for side in (0, 1))
             sizes = (power_near(block.squares(form)) for form, block in zip(both, blocks, strict=True))
             forms[name] = tuple(replace(form, size=size) for form, size in zip(both, sizes, strict=True))
-        plan = cls(question, roles, widths, frames, forms, {}, gathered["sample"])
+        plan = cls(request, roles, widths, frames, forms, {}, gathered["sample"])
         if len(roles.queries):
             plan.searches.update({name: plan._searches(name, gathered) for name in forms})
         return plan
@@ -480,9 +480,9 @@ class Plan:
         return None if source.basis is None else source.basis.T @ target.basis
 
     def searched(self, name: str) -> list[Search]:
-        question, same_width = self.question, self.same_width(name)
+        request, same_width = self.request, self.same_width(name)
         return searches_of(
-            question.convention, question.k, same_width, self.roles.labelled, question.extra_neighbours
+            request.convention, request.k, same_width, self.roles.labelled, request.extra_neighbours
         )
 
     def _searches(self, name: str, gathered: Mapping) -> tuple[Searches | None, Searches | None]:
@@ -521,7 +521,7 @@ class Sums:
 
     def __init__(self, plan: Plan, device: Device | None = None) -> None:
         self.plan, self.device = plan, device or NumpyDevice()
-        put, question = self.device.put, plan.question
+        put, request = self.device.put, plan.request
         self._frames = [
             {name: to_device(self.device, frame) for name, frame in side.items()} for side in plan.frames
         ]
@@ -540,9 +540,9 @@ class Sums:
                         top = top_rows(self.device, n_queries, search.k + search.alone, seed)
                         self.tops[f"{name}/{search.name}"] = top
         for name in plan.forms:
-            if question.sums:
+            if request.sums:
                 self.tops |= {f"{name}/longest/{side}": top_rows(self.device, 1, LONGEST) for side in (0, 1)}
-            if question.cosines and plan.same_width(name):
+            if request.cosines and plan.same_width(name):
                 between = plan.between(name)
                 self._crossing[name] = None if between is None else put(between.astype(np.float32))
         self._cosines: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in self._crossing}
@@ -571,7 +571,7 @@ class Sums:
                 BlockRows(self.device, self._frames[side], side, X, block, kept)
                 for side, X in enumerate((source, target))
             ]
-            if self.plan.question.sums:
+            if self.plan.request.sums:
                 for frame in {form.frame: None for forms in self._forms.values() for form in forms}:
                     centred = [block.centred(frame) for block in blocks]
                     for side, X in enumerate(centred):
@@ -589,7 +589,7 @@ class Sums:
         rows: np.ndarray,
         labelled: np.ndarray | None,
     ) -> None:
-        sums = self.plan.question.sums
+        sums = self.plan.request.sums
         if sums:
             for side in (0, 1):
                 self._add_lengths(name, side, blocks[side], forms[side], rows)
@@ -635,16 +635,16 @@ class Sums:
         queries, common = self._searched[name, side]
         q = len(self.plan.roles.queries)
         size = self.device.rows_at_once(self.device.search_rows, 8 * len(queries))
-        for here in row_blocks(len(rows), size):
-            block = unit[here] if common is None else self.device.centred(unit[here], common, "apart")
+        for part in row_blocks(len(rows), size):
+            block = unit[part] if common is None else self.device.centred(unit[part], common, "apart")
             scores = self.device.product(queries, block.T, "scores")
             if common is not None:
                 scores -= self.device.paired(block, block) / 2
-            numbers = self.device.put(rows[here])
+            numbers = self.device.put(rows[part])
             for place, search in enumerate(self.plan.searches[name][side].each):
                 mine, of_mine = scores[place * q : (place + 1) * q], numbers
                 if search.labelled:
-                    chosen = self.device.put(np.flatnonzero(labelled[here]))
+                    chosen = self.device.put(np.flatnonzero(labelled[part]))
                     mine, of_mine = mine[:, chosen], numbers[chosen]
                 self.tops[f"{name}/{search.name}"].add(mine, of_mine)
 
@@ -713,10 +713,10 @@ class Sums:
         sums, plan = copy(self), self.plan
         places, extra_neighbours = (
             np.searchsorted(plan.roles.queries, queries),
-            plan.question.extra_neighbours,
+            plan.request.extra_neighbours,
         )
         roles = replace(plan.roles, left_out=np.union1d(plan.roles.left_out, removed), queries=queries)
-        sums.plan = replace(plan, question=replace(plan.question, extra_neighbours=0), roles=roles)
+        sums.plan = replace(plan, request=replace(plan.request, extra_neighbours=0), roles=roles)
         lists = {name: top for name, top in self.tops.items() if "/longest/" not in name}
         sums.tops = {name: top.without(removed, places, extra_neighbours) for name, top in lists.items()}
         return sums
@@ -724,7 +724,7 @@ class Sums:
     def nearest(self, form: str, search: Search) -> np.ndarray | None:
         """The row numbers (q, k) of the nearest rows of a search, including the query."""
         rows = self.tops[f"{form}/{search.name}"].rows
-        return rows[:, : rows.shape[1] - self.plan.question.extra_neighbours]
+        return rows[:, : rows.shape[1] - self.plan.request.extra_neighbours]
 
     def total(self, name: str) -> np.ndarray:
         return self.device.get(self._sums[name])
@@ -903,15 +903,15 @@ class RowPair:
         most, batches = max(len(roles.queries) for _, roles in parts), []
         for start in range(0, max(most, 1), _QUERIES):
             plans = []
-            for question, roles in parts:
+            for request, roles in parts:
                 queries = roles.queries[start : start + _QUERIES]
-                asked = replace(question, sums=not start and question.sums)
-                plans.append(self.plan(asked, replace(roles, queries=queries)))
+                part_request = replace(request, sums=not start and request.sums)
+                plans.append(self.plan(part_request, replace(roles, queries=queries)))
             batches.append(self.one_pass(plans))
         return [first.joined(others) if others else first for first, *others in zip(*batches, strict=True)]
 
-    def plan(self, question: ScoreRequest, roles: RowRoles) -> Plan:
-        return Plan.of(question, roles, self.sums, self.take)
+    def plan(self, request: ScoreRequest, roles: RowRoles) -> Plan:
+        return Plan.of(request, roles, self.sums, self.take)
 
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
         """The sums of one pass over all rows; if a GPU runs out of memory, the CPU repeats it with a
@@ -1050,7 +1050,7 @@ class AlignedPair:
     ) -> AlignedPair:
         """The pair in one representation, after the pass whose sums are `seen`."""
         plan = seen.plan
-        pair = cls(rows, replace(plan.question, forms=(form,)), plan.roles, split, made)
+        pair = cls(rows, replace(plan.request, forms=(form,)), plan.roles, split, made)
         pair.searched = pair.summed = seen
         return pair
 
@@ -1183,9 +1183,9 @@ class AlignedPair:
             names, rows = ("forward", "backward"), self.split.test
             some = [self.lists.get(f"{name} labelled", self.lists.get(name)) for name in names]
             some = [
-                found if len(found) < len(rows) else found[labelled] for found in some if found is not None
+                lists if len(lists) < len(rows) else lists[labelled] for lists in some if lists is not None
             ]
-            return tuple(rows[found[:, :k]] for found in some)
+            return tuple(rows[lists[:, :k]] for lists in some)
         searches = self.searched.plan.searched(self.form)
         # The search among labelled rows follows the search among all rows.
         last = {search.base: search for search in searches if search.base != search.queries}
@@ -1198,9 +1198,9 @@ class AlignedPair:
         """
         plan, roles = self.searched.plan, self.searched.plan.roles
         removed = np.setdiff1d(split.untested, roles.left_out)
-        known = replace(plan.question, forms=request.forms, sums=request.sums, extra_neighbours=0)
+        known = replace(plan.request, forms=request.forms, sums=request.sums, extra_neighbours=0)
         inside = len(split.test) + len(removed) == len(self.split.test)
-        fits = known == request and len(removed) <= plan.question.extra_neighbours and inside
+        fits = known == request and len(removed) <= plan.request.extra_neighbours and inside
         if not (fits and np.isin(queries, roles.queries).all()):
             return None
         pair = self.passed(self.rows, self.form, self.searched.narrowed(removed, queries), split)

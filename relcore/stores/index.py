@@ -349,9 +349,9 @@ def find_rows(place: StorePlace, ids: Sequence[str]) -> LatentSpace:
     wanted, names, rows = set(ids), [], []
     with open_index(place) as index:
         for block in index.holding(ids):
-            there = [row for row, item in enumerate(block.ids) if item in wanted]
-            names += [block.ids[row] for row in there]
-            rows.append(block.vectors[there])
+            rows_found = [row for row, item in enumerate(block.ids) if item in wanted]
+            names += [block.ids[row] for row in rows_found]
+            rows.append(block.vectors[rows_found])
         if index.stamp:
             index.stamp.need_same()
         if not names:
@@ -585,11 +585,11 @@ def _ids_path(path: Path) -> Path:
 
 def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]]:
     """Blocks of the ids beside a file of n vectors, or row numbers if there is no such file."""
-    beside, blocks = _ids_path(path), [range(first, min(n, first + size)) for first in range(start, n, size)]
-    if not beside.is_file() or not access.beside(path, beside):
+    sidecar, blocks = _ids_path(path), [range(first, min(n, first + size)) for first in range(start, n, size)]
+    if not sidecar.is_file() or not access.beside(path, sidecar):
         yield from (list(map(str, rows)) for rows in blocks)
         return
-    with beside.open(encoding="utf-8-sig", newline=None) as lines:
+    with sidecar.open(encoding="utf-8-sig", newline=None) as lines:
         try:
             for _ in islice(lines, start):
                 pass
@@ -598,13 +598,13 @@ def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]
                 if len(ids) < len(rows) or (rows.stop == n and lines.read(1)):
                     got = f"{rows.start + len(ids):,}" if len(ids) < len(rows) else "more"
                     raise SpaceError(
-                        f"{beside.name}: expected {n:,} ids, one per row, got {got}; write both from the same"
-                        " rows"
+                        f"{sidecar.name}: expected {n:,} ids, one per row, got {got}; write both from the"
+                        " same rows"
                     )
                 yield ids
         except UnicodeDecodeError as error:
             raise SpaceError(
-                f"{beside.name}: expected UTF-8 text, got {error.reason}; save it as UTF-8"
+                f"{sidecar.name}: expected UTF-8 text, got {error.reason}; save it as UTF-8"
             ) from None
 
 
@@ -654,10 +654,10 @@ def parquet_holding(path: Path, ids: list[str], facts: dict[str, Any]) -> Iterat
     """Blocks with the rows of these ids: reads the column of ids, then the row groups that contain some."""
     table, wanted, names = ParquetTable(path), set(ids), facts["ids"]
     for group, first in enumerate(table.starts[:-1]):
-        row, held = first, map(str, range(first, table.starts[group + 1]))
+        row, group_ids = first, map(str, range(first, table.starts[group + 1]))
         if names:
-            held = checked_ids(table.group(names, group).to_pylist(), path.name)
-        if wanted.isdisjoint(held):
+            group_ids = checked_ids(table.group(names, group).to_pylist(), path.name)
+        if wanted.isdisjoint(group_ids):
             continue
         columns = [*filter(None, [names]), facts["vectors"]]
         for batch in table.file.iter_batches(BLOCK, [group], columns, use_threads=False):
@@ -753,8 +753,8 @@ class FaissFile(VectorIndex):
         """Blocks with the rows of these ids; the library reads the file, but only these vectors are
         copied."""
         numbers, wanted = self._rows.call("ids"), set(ids)
-        held = chain.from_iterable(_ids_beside(self.path, self.n, BLOCK, 0))
-        for row, item in enumerate(held if numbers is None else map(str, numbers.tolist())):
+        names = chain.from_iterable(_ids_beside(self.path, self.n, BLOCK, 0))
+        for row, item in enumerate(names if numbers is None else map(str, numbers.tolist())):
             if item in wanted:
                 yield StoredRows([item], self._rows.call("read", start=row, stop=row + 1)[1])
 

@@ -85,12 +85,16 @@ class LanceRows:
         found = []
         with _clear_errors(self._where):
             for query in queries:
-                asked = self._table.search(query, vector_column_name=self._vectors).limit(k)
-                asked = asked if self._table.list_indices() else asked.distance_type("cosine")
+                query_builder = self._table.search(query, vector_column_name=self._vectors).limit(k)
+                query_builder = (
+                    query_builder if self._table.list_indices() else query_builder.distance_type("cosine")
+                )
                 found.append(
                     [
                         str(key)
-                        for key in asked.select([self._ids, "_distance"]).to_arrow()[self._ids].to_pylist()
+                        for key in query_builder.select([self._ids, "_distance"])
+                        .to_arrow()[self._ids]
+                        .to_pylist()
                     ]
                 )
         return found

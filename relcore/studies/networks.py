@@ -489,8 +489,10 @@ def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
     rows = table.assign(
         x=table[similarity], y=table.accuracy, label=[model_label(row) for row in table.to_dict("records")]
     )
-    found = {name: correlation(table[similarity], table.accuracy, kind) for kind, name in NAMES.items()}
-    return _groups(rows, similarity, f"Over {counted(len(table), 'model')}", found)
+    correlations = {
+        name: correlation(table[similarity], table.accuracy, kind) for kind, name in NAMES.items()
+    }
+    return _groups(rows, similarity, f"Over {counted(len(table), 'model')}", correlations)
 
 
 def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
@@ -500,19 +502,19 @@ def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
         for row in table.to_dict("records")
     ]
     rows = table.assign(**columns, label=labels).explode(["x", "y", "label"])
-    found = {
+    correlations = {
         name: mean(table[f"{kind} over epochs, {similarity}"], bounded=True) for kind, name in NAMES.items()
     }
-    head = f"Over epochs, within each of {counted(found['Pearson'].n, 'run')}; means"
-    return _groups(rows, similarity, head, found)
+    head = f"Over epochs, within each of {counted(correlations['Pearson'].n, 'run')}; means"
+    return _groups(rows, similarity, head, correlations)
 
 
-def _groups(rows: pd.DataFrame, similarity: str, head: str, found: dict[str, Estimate]) -> Lines:
+def _groups(rows: pd.DataFrame, similarity: str, head: str, correlations: dict[str, Estimate]) -> Lines:
     lines = [
         Line(f"{kind.upper()}, {optimizer}", part.x, part.y, labels=list(part.label))
         for (kind, optimizer), part in rows.groupby(["architecture", "optimizer"])
     ]
-    texts = [f"{name} {estimate}" for name, estimate in found.items() if not np.isnan(estimate.value)]
+    texts = [f"{name} {estimate}" for name, estimate in correlations.items() if not np.isnan(estimate.value)]
     note = f"{head}:\n{', '.join(texts)}" if texts else ""
     return Lines(lines, f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
 
@@ -660,19 +662,19 @@ class RescaledLayers(Study):
         n = int(run["test rows"])
         levels = {"accuracy without rescaling": run["as it is"], "chance": run.chance}
         rows = [finding(name, Estimate(float(value), n=n)) for name, value in levels.items()]
-        for layer, line, lost in zip(run.layers, run.accuracy, lost_by_layer(run), strict=True):
-            rows.append(finding(f"{layer}, accuracy lost at about its mean length", lost, "paired answers"))
+        for layer, line, loss in zip(run.layers, run.accuracy, lost_by_layer(run), strict=True):
+            rows.append(finding(f"{layer}, accuracy lost at about its mean length", loss, "paired answers"))
             rows.append(finding(f"{layer}, least accuracy", Estimate(float(min(line)), n=n)))
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         run = table.iloc[0]
-        lost = lost_by_layer(run)
-        most = max(range(len(lost)), key=lambda layer: lost[layer].value)
+        losses = lost_by_layer(run)
+        most = max(range(len(losses)), key=lambda layer: losses[layer].value)
         return (
             f"Brought to about their mean length, the vectors of {run.layers[most]}, the layer that loses"
-            f" most of {len(lost)}, cost {lost[most]} of accuracy; the worst of all layers and lengths on the"
-            f" same rows costs {short(run['as it is'] - np.min(run.accuracy))}."
+            f" most of {len(losses)}, cost {losses[most]} of accuracy; the worst of all layers and lengths on"
+            f" the same rows costs {short(run['as it is'] - np.min(run.accuracy))}."
         )
 
 
@@ -900,9 +902,9 @@ def lost_by_layer(run: Mapping[str, Any]) -> list[Estimate]:
     n, estimates = int(run["test rows"]), []
     for own, accuracy, changed in zip(run["own lengths"], run["accuracy"], run["changed"], strict=True):
         at = _nearest(run["lengths"], own)
-        lost = run["as it is"] - accuracy[at]
-        reach = Z95 * np.sqrt((changed[at] * n + 1) / n - lost**2) / np.sqrt(n)
-        estimates.append(Estimate.around(lost, reach, n))
+        loss = run["as it is"] - accuracy[at]
+        half_width = Z95 * np.sqrt((changed[at] * n + 1) / n - loss**2) / np.sqrt(n)
+        estimates.append(Estimate.around(loss, half_width, n))
     return estimates
 
 

@@ -265,8 +265,8 @@ class Claim:
     @property
     def ours(self) -> bool:
         """Whether the claim depends on a threshold or margin that we chose."""
-        given = [side for side in self.sides() if not isinstance(side, str)]
-        return not self.paper and (any(given) or (self.times, self.plus) != (1, 0))
+        constants = [side for side in self.sides() if not isinstance(side, str)]
+        return not self.paper and (any(constants) or (self.times, self.plus) != (1, 0))
 
     def sides(self) -> tuple[str | float, str | float]:
         return self.more, self.than
@@ -385,12 +385,12 @@ _CITED = re.compile(r"(Fig|Table)s?\.? (\d+(?:(?:, | and )\d+)*)")
 @cache
 def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
     """The paper rows that a study measures: rows that open it, and rows with the same question."""
-    asked = STUDIES[kind].paper
-    found = () if asked.startswith("ours") else _CITED.findall(asked)
-    cited = {(what, int(number)) for what, numbers in found for number in re.findall(r"\d+", numbers)}
+    source = STUDIES[kind].paper
+    citations = () if source.startswith("ours") else _CITED.findall(source)
+    cited = {(what, int(number)) for what, numbers in citations for number in re.findall(r"\d+", numbers)}
 
     def asks(row: PaperRow) -> bool:
-        return row.paper.authors in asked and (row.kind.removesuffix("ure"), row.number) in cited
+        return row.paper.authors in source and (row.kind.removesuffix("ure"), row.number) in cited
 
     return tuple(row for row in load_rows() if row.tab == kind or asks(row))
 
@@ -514,8 +514,8 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
         parts = ((more_error, more_freedom), (than_error, than_freedom))
         shared = sum(one**4 / some for one, some in parts)  # Welch and Satterthwaite; 0 for a known error
         freedom = error**4 / shared if shared > 0 else inf
-    reach = quantile(freedom) * error
-    low, high = more - than - reach, more - than + reach
+    half_width = quantile(freedom) * error
+    low, high = more - than - half_width, more - than + half_width
     outcome = YES if low > 0 else NO if high < 0 else OPEN
     return Decided(claim, more, than, low, high, outcome, paired)
 

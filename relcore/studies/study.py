@@ -63,8 +63,8 @@ class Estimate:
     n: int = 0
 
     @classmethod
-    def around(cls, value: float, reach: float, n: int) -> Estimate:
-        return cls(float(value), float(value - reach), float(value + reach), n)
+    def around(cls, value: float, half_width: float, n: int) -> Estimate:
+        return cls(float(value), float(value - half_width), float(value + half_width), n)
 
     @property
     def has_interval(self) -> bool:
@@ -118,8 +118,8 @@ def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Esti
     if n < 2:
         return Estimate(float(values[0]) if n else np.nan, n=n)
     if bounded:
-        drawn = np.random.default_rng(0).choice(values, (2000, n)).mean(axis=1)
-        return Estimate(float(values.mean()), *np.quantile(drawn, [0.025, 0.975]).tolist(), n)
+        resampled = np.random.default_rng(0).choice(values, (2000, n)).mean(axis=1)
+        return Estimate(float(values.mean()), *np.quantile(resampled, [0.025, 0.975]).tolist(), n)
     from scipy.special import stdtrit  # imports faster than `scipy.stats.t.ppf`, its equal
 
     return Estimate.around(
@@ -130,9 +130,9 @@ def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Esti
 def mean_score(values: Iterable[float]) -> Estimate:
     """The `mean` of scores, with the interval cut to 0 … 1, or to −1 … 1 if a score is negative."""
     values = np.array(list(values), dtype=float)
-    found, least, most = mean(values), np.nanmin(values, initial=0), np.nanmax(values, initial=0)
-    cut = {"low": max(found.low, -1.0 if least < 0 else 0.0), "high": min(found.high, 1.0)}
-    return found if most > 1 else replace(found, **cut)
+    estimate, least, most = mean(values), np.nanmin(values, initial=0), np.nanmax(values, initial=0)
+    cut = {"low": max(estimate.low, -1.0 if least < 0 else 0.0), "high": min(estimate.high, 1.0)}
+    return estimate if most > 1 else replace(estimate, **cut)
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
@@ -169,9 +169,9 @@ def mean_at(table: pd.DataFrame, by: str, value: Any, column: str) -> Estimate:
     return mean_score(table.loc[table[by] == value, column]) if column in table else Estimate()
 
 
-def n_needed(found: Estimate, effect: float) -> int:
+def n_needed(estimate: Estimate, effect: float) -> int:
     """The number of values that would show an effect with a power of 80 %, estimated from this interval."""
-    return round(found.n * ((found.high - found.low) / 2 * (1 + 0.8416 / Z95) / effect) ** 2)
+    return round(estimate.n * ((estimate.high - estimate.low) / 2 * (1 + 0.8416 / Z95) / effect) ** 2)
 
 
 def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Estimate]:
@@ -601,11 +601,11 @@ class StudyRuns:
 
     def wait(self, queue: JobQueue, pause: float = 0.2, report: Progress | None = None) -> StudyProgress:
         while True:
-            standing = self.standing(queue)
+            progress = self.standing(queue)
             if report:
-                report(standing.done, standing.total, standing.message)
-            if not standing.under_way:
-                return standing
+                report(progress.done, progress.total, progress.message)
+            if not progress.under_way:
+                return progress
             time.sleep(pause)
 
     def finish(self, queue: JobQueue, report: Progress | None = None) -> pd.DataFrame:
@@ -614,10 +614,10 @@ class StudyRuns:
         """
         if self.missing(queue.store):
             self.start(queue)
-        standing = self.wait(queue, report=report)
-        if not standing.complete:
-            why = standing.failed[0] if standing.failed else "it was stopped"
-            raise SpaceError(f"{self.study.title}: {standing.done} of {len(self)} runs are done; {why}")
+        progress = self.wait(queue, report=report)
+        if not progress.complete:
+            why = progress.failed[0] if progress.failed else "it was stopped"
+            raise SpaceError(f"{self.study.title}: {progress.done} of {len(self)} runs are done; {why}")
         return self.table(queue.store)
 
     def table(self, store: Store) -> pd.DataFrame:
@@ -669,13 +669,13 @@ class StudyChart(Recipe):
             raise SpaceError(f"{study.title}: expected a run that has finished training, got none")
         chart = self.chart or next(iter(charts))
         need_one_of("chart", chart, charts)
-        drawn = charts[chart]
+        figure = charts[chart]
         conclusion = study.conclusion(settings, table)
-        if conclusion and isinstance(drawn, Lines):
-            drawn = replace(drawn, note=f"{conclusion}\n{drawn.note}".rstrip())
+        if conclusion and isinstance(figure, Lines):
+            figure = replace(figure, note=f"{conclusion}\n{figure.note}".rstrip())
         name = f"relscope-{study.kind}-{chart.replace(' ', '-')}"
         recipe = replace(self, chart=chart).to_json()
-        return chart_exportable(drawn, recipe, name, lambda: study.findings(settings, table))
+        return chart_exportable(figure, recipe, name, lambda: study.findings(settings, table))
 
 
 # The data of studies; no test row is an anchor.
@@ -817,8 +817,8 @@ def anchored_split(
     Uses at most `most_rows` rows, drawn by their ids. Raises a SpaceError if there are too few rows for the
     anchors.
     """
-    drawn = Split.draw(ids, test_ids=test_ids, labels=labels, random_state=random_state)
-    ids, train, test = drawn.ids, drawn.train, drawn.test
+    split = Split.draw(ids, test_ids=test_ids, labels=labels, random_state=random_state)
+    ids, train, test = split.ids, split.train, split.test
     if most_rows is not None and most_rows < len(ids):
         kept = np.argsort(row_keys(ids, "rows", random_state))[:most_rows]
         train, test = (part[np.isin(part, kept)] for part in (train, test))

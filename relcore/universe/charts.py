@@ -76,13 +76,13 @@ class UniverseChart(Recipe):
 def charts_of(universe: Universe) -> dict[str, str]:
     """Name → title of the charts that this universe has scores for."""
     n, performing = len(_scored(universe)), sum(one.performance is not None for one in universe.members)
-    there = {
+    drawable = {
         "map": n >= _FEWEST,
         "tree": n >= _FEWEST,
         "accuracy": True,
         "performance": performing >= _FEWEST,
     }
-    return {name: CHARTS[name].title for name, is_there in there.items() if is_there}
+    return {name: CHARTS[name].title for name, is_there in drawable.items() if is_there}
 
 
 def _scored(universe: Universe) -> list[int]:
@@ -91,11 +91,11 @@ def _scored(universe: Universe) -> list[int]:
 
 
 def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
-    kept = _scored(universe)
-    if len(kept) < _FEWEST:
-        raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(kept)}")
+    scored = _scored(universe)
+    if len(scored) < _FEWEST:
+        raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(scored)}")
     names = short_names(universe.names)[0]
-    return tuple(names[i] for i in kept), consistency(universe)[np.ix_(kept, kept)]
+    return tuple(names[i] for i in scored), consistency(universe)[np.ix_(scored, scored)]
 
 
 def map_of_spaces(universe: Universe) -> Diagram:
@@ -109,9 +109,9 @@ def map_of_spaces(universe: Universe) -> Diagram:
     largest = places[np.abs(places).argmax(axis=0), [0, 1]]
     places = places * np.where(largest < 0, -1, 1)  # a map and its mirror image are equally right
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
-    told = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
+    similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
     title = "distances: 1 − held-out accuracy"
-    return Diagram(names, places, f"Map of {len(names)} spaces. Most alike: {told}.", x_title=title)
+    return Diagram(names, places, f"Map of {len(names)} spaces. Most alike: {similarities}.", x_title=title)
 
 
 def tree_of_spaces(universe: Universe) -> Diagram:
@@ -119,15 +119,15 @@ def tree_of_spaces(universe: Universe) -> Diagram:
     from scipy.cluster.hierarchy import dendrogram
 
     names, alike = _alike(universe)
-    drawn = dendrogram(average_linkage(alike), no_plot=True)
+    tree = dendrogram(average_linkage(alike), no_plot=True)
     lines = tuple(
         np.column_stack([heights, (np.array(places) - 5) / 10])  # SciPy's leaves are at 5, 15, 25, …
-        for places, heights in zip(drawn["icoord"], drawn["dcoord"], strict=True)
+        for places, heights in zip(tree["icoord"], tree["dcoord"], strict=True)
     )
-    leaves = tuple(names[i] for i in drawn["leaves"])
+    leaves = tuple(names[i] for i in tree["leaves"])
     points = np.column_stack([np.zeros(len(names)), np.arange(len(names))])
     alt = f"Tree of {len(names)} spaces, similar ones side by side: {', '.join(leaves)}."
-    look = {"x_title": "1 − held-out accuracy", "upright": True, "colors": tuple(drawn["leaves"])}
+    look = {"x_title": "1 − held-out accuracy", "upright": True, "colors": tuple(tree["leaves"])}
     return Diagram(leaves, points, alt, lines, **look)
 
 
@@ -186,13 +186,13 @@ def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> Moving
     """Maps of the rows that all these spaces share, on the first two principal axes of the consensus, which
     is the first map."""
     ids = pd.Index(np.concatenate([universe.ids, universe.test_ids]))
-    kept = np.ones(len(ids), bool)
+    shared = np.ones(len(ids), bool)
     for space in spaces.values():
-        kept &= ids.isin(space.index[space.norms > 0])
-    if not kept.any():
+        shared &= ids.isin(space.index[space.norms > 0])
+    if not shared.any():
         raise SpaceError("universe: expected rows that all of these spaces have, got none; choose fewer")
     mean = np.concatenate([universe.consensus, universe.test_consensus])
-    rows, groups, names = _drawn(ids, kept, list(spaces.values()))
+    rows, groups, names = _drawn(ids, shared, list(spaces.values()))
     middle = universe.consensus.mean(axis=0)
     axes = thin_svd(universe.consensus - middle)[2][:2]
     axes *= np.where(axes.sum(axis=1, keepdims=True) < 0, -1, 1)
@@ -216,7 +216,7 @@ def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> Moving
 
 
 def _drawn(
-    ids: pd.Index, kept: np.ndarray, spaces: Sequence[LatentSpace]
+    ids: pd.Index, shared: np.ndarray, spaces: Sequence[LatentSpace]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The places of the ids to draw, the group of each, and the names of the groups, as in a map of the first
     space with labels."""
@@ -224,6 +224,6 @@ def _drawn(
         some = np.sort(np.random.default_rng(0).permutation(len(ids))[:_MOST_DRAWN])
         return some, np.full(len(some), -1), ()
     first = next((space for space in spaces if space.labels is not None), spaces[0])
-    first = first.take(first.rows(ids[kept]))
+    first = first.take(first.rows(ids[shared]))
     view = sample_view(make_view(first, replace(default_view(first), n_nearest=60)), _MOST_DRAWN)
-    return np.flatnonzero(kept)[view.rows], view.categories, tuple(map(str, view.category_names))
+    return np.flatnonzero(shared)[view.rows], view.categories, tuple(map(str, view.category_names))

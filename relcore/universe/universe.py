@@ -473,28 +473,30 @@ class UniverseSpec(Task[Universe]):
             ]
             for part in (train, test)
         )
-        present, held = rows[:, train] >= 0, rows[:, test] >= 0
+        present, test_present = rows[:, train] >= 0, rows[:, test] >= 0
         report(1, 4, "rotating")
         with one_thread_products():  # the matrices are so small that two threads take longer than one
             rotations = _rotations(fitted, present, self.rounds, [space.name for space in spaces])
-        places, asked = (
+        places, test_places = (
             [X @ rotation for X, rotation in zip(rows_of, rotations, strict=True)]
             for rows_of in (fitted, tested)
         )
         report(2, 4, "scoring held-out rows")
         ridge, gain, corrections = 0.0, None, [np.empty((0, 0), np.float32)] * len(spaces)
         if self.correct:
-            ridge, gain, corrections = _corrected(places, present, asked, held, ids[train], self.random_state)
-        if ridge:
-            places, asked = (
-                [X @ by for X, by in zip(some, corrections, strict=True)] for some in (places, asked)
+            ridge, gain, corrections = _corrected(
+                places, present, test_places, test_present, ids[train], self.random_state
             )
-        scores, best = _scores(asked, held)
+        if ridge:
+            places, test_places = (
+                [X @ by for X, by in zip(some, corrections, strict=True)] for some in (places, test_places)
+            )
+        scores, best = _scores(test_places, test_present)
         members, names = [], distinct_names(spaces)
         for i, space in enumerate(spaces):
-            others, among = _mean_place(asked, held, without=i)
-            both = held[i] & among
-            score = retrieval(asked[i][both], others[both])
+            others, among = _mean_place(test_places, test_present, without=i)
+            both = test_present[i] & among
+            score = retrieval(test_places[i][both], others[both])
             mean, scale = centres[i]
             facts = mean, scale, int(present[i].sum()), score, corrections[i]
             read = performance(space, rows[i], train, test)
@@ -507,7 +509,7 @@ class UniverseSpec(Task[Universe]):
             ids[train][kept],
             _mean_place(places, present)[0][kept],
             ids[test],
-            _mean_place(asked, held)[0],
+            _mean_place(test_places, test_present)[0],
             scores,
             best,
             ridge,
@@ -674,18 +676,18 @@ def consistency(universe: Universe) -> np.ndarray:
     return both
 
 
-def _scores(places: Sequence[np.ndarray], held: np.ndarray) -> tuple[Grid, ChanceLevel | None]:
+def _scores(places: Sequence[np.ndarray], present: np.ndarray) -> tuple[Grid, ChanceLevel | None]:
     """The scores of all ordered pairs, and the chance level of the largest `top1`, from permutations shared
     by all pairs."""
     n, units = len(places), [unit_rows(rows) for rows in places]
     scores: list[list[Score | None]] = [[None] * n for _ in range(n)]
     rng = np.random.default_rng(0)
-    keys = rng.random((_PERMUTATIONS, held.shape[1]), dtype=np.float32)
+    keys = rng.random((_PERMUTATIONS, present.shape[1]), dtype=np.float32)
     orders: dict[bytes, np.ndarray] = {}
     own: dict[tuple[int, bytes], np.ndarray] = {}
     best = np.zeros(_PERMUTATIONS)
     for i, j in permutations(range(n), 2):
-        both = held[i] & held[j]
+        both = present[i] & present[j]
         if (m := both.sum()) < FEWEST_ROWS:
             continue
         packed, target = np.packbits(both).tobytes(), units[j][both]
@@ -724,8 +726,8 @@ def performance(space: LatentSpace, own: np.ndarray, train: np.ndarray, test: np
 def _corrected(
     places: list[np.ndarray],
     present: np.ndarray,
-    asked: list[np.ndarray],
-    held: np.ndarray,
+    test_places: list[np.ndarray],
+    test_present: np.ndarray,
     ids: np.ndarray,
     random_state: int,
 ) -> tuple[float, float, list[np.ndarray]]:
@@ -763,5 +765,5 @@ def _corrected(
     if tried[ridge] - plain < _LEAST_GAIN:
         return 0.0, 0.0, none
     corrections = fitted(ridge, np.ones(len(ids), bool))
-    gain = accuracy(moved(asked, corrections), held) - accuracy(asked, held)
+    gain = accuracy(moved(test_places, corrections), test_present) - accuracy(test_places, test_present)
     return (ridge, gain, corrections) if gain > 0 else (0.0, gain, none)
