@@ -240,8 +240,7 @@ def load_space(
     invalid, duplicates : "error", or "drop" and "first"
         For rows that are not finite, and for repeated ids; a warning counts dropped rows.
     max_bytes : int, optional
-        Largest memory for the vectors as float32 and their ids; default 8 GiB, or 60 % of the free memory if
-        that is less.
+        Limit of memory for vectors (as float32) and ids; default 8 GiB, or 60 % of what is free if less.
     map_from, store : int; Store, optional
         File size in bytes from which vectors stay on disk; the store for their lengths, digests and decoded
         vectors, by default the environment's.
