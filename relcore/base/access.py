@@ -26,7 +26,7 @@ ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
 TOKEN, NO_TOKEN = "RELSCOPE_TOKEN", "RELSCOPE_NO_TOKEN"
 OPENED = "RELSCOPE_OPEN"  # JSON list of the specs given to `relscope app`, or of the folders given to mcp
-_LONGEST_NAME, _LONGEST_PATH = 255, 4095  # of Linux; others have the same or more, and then say so themselves
+_LONGEST_NAME, _LONGEST_PATH = 255, 4095  # the limits of Linux; those of other systems are not lower
 _SHORTEST_TOKEN = 8
 _KINDS = {
     stat.S_ISFIFO: "a named pipe",

@@ -13,7 +13,7 @@ Made = TypeVar("Made")
 
 
 def is_constant(array: np.ndarray) -> bool:
-    """Whether nobody can write to an array: neither it nor an array that it is a view of is writeable."""
+    """Whether an array cannot change: neither it nor an array of which it is a view is writeable."""
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
@@ -50,16 +50,16 @@ class MadeOnce(Generic[Made]):
         return known[1]
 
 
-_contents: dict[int, Hashable] = {}  # of arrays in memory, by identity
+_contents: dict[int, Hashable] = {}  # digests of arrays in memory, by identity
 
 
 def call_content(X: np.ndarray, content: Hashable) -> None:
-    """Say what the content of an array is that nobody can change: its digest."""
+    """Record the digest of the content of an array that cannot change."""
     if id(X) not in _contents:
         _contents[id(X)] = content
         weakref.finalize(X, _contents.pop, id(X), None)
 
 
 def content_of(X: np.ndarray) -> Hashable:
-    """The digest of an array if that is known, equal for equal arrays; else its identity."""
+    """The recorded digest of an array, equal for equal arrays; without one its identity."""
     return _contents.get(id(X), id(X))

@@ -136,7 +136,7 @@ def resolve(name: str | None = None) -> str:
 
 
 def torch_name(name: str | None = None) -> str:
-    """What torch calls the device of a name, for networks: "cpu", "cuda" or "cuda:1"."""
+    """Torch's name of a device, for networks: "cpu", "cuda" or "cuda:1"."""
     name = resolve(name)
     return "cpu" if name == "torch" else name
 

@@ -176,7 +176,7 @@ def look_of(dataset: Dataset) -> Look:
     return Look(mode, size, on_dark=True, extent=float(np.median(sides)) / max(size) if sides else 1.0)
 
 
-_LEAST_INK = 0.15  # of the paper's light that ink takes away
+_LEAST_INK = 0.15  # smallest share of the paper's brightness that ink removes
 
 
 def strokes_of(photo: Image) -> Image:

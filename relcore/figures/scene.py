@@ -224,7 +224,7 @@ class Facet:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a filter keeps of a column: some classes, `NONE` for rows without one, or numbers from `low` to
+    """A filter of rows by a column: some classes, `NONE` for rows without one, or numbers from `low` to
     `high`, whole bins of a `Facet`."""
 
     column: str

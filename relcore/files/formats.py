@@ -385,5 +385,5 @@ def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, Non
     for item in map(Path, paths):
         try:
             yield format_of(item).describe(item)
-        except Exception:  # whatever a library raises on it
+        except Exception:  # libraries may raise anything
             yield Description()

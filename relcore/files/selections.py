@@ -1,8 +1,8 @@
 """Selections that leave the app: rows by id, with the spaces they were selected in.
 
 A session file holds one under ``panes: selection``. `relscope app --print-selection` prints one line of JSON
-for each new one. A line of many rows names a file, which holds what would have been in the line. msgspec
-reads all three, since its strict reader takes a million ids in a fraction of a second.
+for each new selection; if it has many rows, the line names a file with the selection. msgspec reads all three
+forms, because its strict reader reads a million ids in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class SelectedRows:
     Attributes
     ----------
     name, digest : str
-        Of the space; the digest is "" where a session file does not know it.
+        Name and digest of the space; the digest is "" if a session file lacks it.
     rows : tuple of int or None
-        Row numbers, counted from 0, one per id; None where the space has no such id. Empty in a session file.
+        Row numbers from 0, one per id, None if the space lacks the id; empty in a session file.
     """
 
     name: str
@@ -50,13 +50,13 @@ class Selection:
     Attributes
     ----------
     ids : tuple of str
-        Empty where the user cleared the selection.
+        Empty if the user cleared the selection.
     spaces : tuple of SelectedRows
         Source and target.
     session : str
-        A key of the browser tab, which a reload changes; "" in a session file.
+        Key of the browser tab until it is reloaded; "" in a session file.
     time : str
-        When it was selected, UTC, as in 2026-11-22T13:05:09+00:00; "" in a session file.
+        Time of the selection in UTC, as in 2026-11-22T13:05:09+00:00; "" in a session file.
     """
 
     ids: tuple[str, ...]
@@ -70,7 +70,7 @@ class Selection:
         Raises
         ------
         SpaceError
-            The rows were selected in spaces of another content, or the space lacks some of the ids.
+            The rows were selected in other spaces, or the space lacks some of the ids.
         """
         digests = [known.digest for known in self.spaces if known.digest]
         if digests and space.digest not in digests:
@@ -84,7 +84,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class _Line:
-    """What a line or the file beside it holds: `ids`, or the path of the `file` that holds them."""
+    """The content of a line or of the file that it names: `ids`, or the path of the `file` with them."""
 
     n: int
     spaces: tuple[SelectedRows, ...]
@@ -113,9 +113,8 @@ class _SessionFile:
 
 
 def to_line(selection: Selection, file: Path | None = None) -> str:
-    """One line of JSON, in ASCII and without its line break; with `file`, its path instead of the ids and
-    rows.
-    """
+    """The selection as a line of ASCII JSON without line break; with `file`, its path replaces ids and
+    rows."""
     spaces = [
         {"name": space.name, "digest": space.digest} | ({} if file else {"rows": space.rows})
         for space in selection.spaces
@@ -126,13 +125,13 @@ def to_line(selection: Selection, file: Path | None = None) -> str:
 
 
 def from_session_file(content: bytes) -> tuple[str, ...] | None:
-    """The ids under ``panes: selection`` of a session file; () in those of versions that did not save it,
-    None if left out.
+    """The ids under ``panes: selection`` of a session file; () if its version did not save them, None if they
+    were too many.
 
     Raises
     ------
     SpaceError
-        No session file.
+        Not a session file.
     """
     return _decoded(_SessionFile, content, "session file").panes.selection
 
@@ -186,18 +185,17 @@ def read_selection(path: str | Path) -> Selection:
 
 
 def read_selections(lines: Iterable[str]) -> Iterator[Selection]:
-    """The selections of the lines that `relscope app --print-selection` prints, each as soon as its line has
-    come.
+    """The selections in lines of `relscope app --print-selection`, each yielded as soon as its line arrives.
 
     Parameters
     ----------
     lines : iterable of str
-        Usually ``sys.stdin``. Empty lines are left out.
+        Usually ``sys.stdin``; empty lines are skipped.
 
     Raises
     ------
     SpaceError
-        Something else in a line; a line names a file that is gone, because others were selected since.
+        An invalid line, or one whose file was removed after later selections.
 
     Examples
     --------

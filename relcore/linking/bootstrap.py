@@ -288,7 +288,7 @@ _HELD_OUT = 0.25
 _FEWEST = 8  # rows besides the seeds: two for each of the four held-out parts
 _FOLDED_ROWS = 400  # up to this number each row is held out once; of more, one quarter
 _MANY_SEEDS = 12  # with this number or more, a fifth of the seeds is held out, too
-_DRAWS = 2  # of each of the two kinds of rows without a partner
+_DRAWS = 2  # draws for each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
@@ -584,7 +584,7 @@ def bootstrap_anchors(
     k : int
         Neighbours of the CSLS.
     precision : float
-        Keep as many links as the estimated share of right ones is at least this, 0 … 1.
+        Keep the best links, as long as the estimated share of right ones is at least this, 0 … 1.
     truth : source id → target id, optional
         Used for `Round.found` only.
     after

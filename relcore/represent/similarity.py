@@ -118,7 +118,7 @@ class Estimator:
 
     def _sees(self, X: Any, width: int, width_out: int, names_out: np.ndarray | None = None) -> None:
         """Keep the widths of a fit, and the names of its columns if they have names."""
-        vars(self).pop("feature_names_in_", None)  # of an earlier fit
+        vars(self).pop("feature_names_in_", None)  # set by an earlier fit
         if (names := column_names(X)) is not None:
             self.feature_names_in_ = names
         self.n_features_in_, self._n_features_out, self._names_out = width, width_out, names_out

@@ -271,7 +271,7 @@ class InverseRelativeProjection(Estimator):
             raise SpaceError(f"delta: expected a distance 0 … 1, got {self.delta}")
         if not self.ridge > 0:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
-        self.__dict__.pop("rank_", None)  # of an earlier fit
+        self.__dict__.pop("rank_", None)  # cached by an earlier fit
         sides = "source_anchors", "target_anchors"
         source, target = self._paired(sides, source_anchors, target_anchors)
         if len(source) != len(target):

@@ -393,7 +393,7 @@ def score_pair(
     Raises
     ------
     SpaceError
-        Matrices of other rows than the split's.
+        A number of rows that differs from the split's.
     """
     return scores_of(AlignedPair.of(source, target, split, **settings), metrics)
 
@@ -474,7 +474,7 @@ def score_notes(
     return list(filter(None, notes))
 
 
-_MOVED = 0.25  # of the other rows' spread
+_MOVED = 0.25  # shift of the mean, divided by the spread of the other rows
 
 
 def long_rows(space: LatentSpace) -> str:

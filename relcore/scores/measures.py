@@ -22,8 +22,8 @@ from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
 from relcore.spaces.split import Split
 
-FEATURE_ROWS = 5000  # of measures whose cost is linear in the rows
-MATRIX_ROWS = 1000  # of measures that need a matrix of rows × rows
+FEATURE_ROWS = 5000  # limit for measures whose cost is linear in the rows
+MATRIX_ROWS = 1000  # limit for measures that need a matrix of rows × rows
 _CHEAP = 2e7  # products per permutation up to which 200 are drawn, not 50
 _most_permutations = ContextVar("most_permutations", default=QUANTILE_DRAWS)
 
@@ -568,7 +568,7 @@ class AngularCKA(SampledMetric):
 # Nearest neighbours: k-NN recall, cycle-kNN, CKNNA and second-order cosine similarity. Each space is searched
 # by itself, by cosine of the rows as they are; a row is not its own neighbour.
 
-COSINE_ROWS = 2000  # of second-order similarity, which keeps the cosines of all pairs of rows
+COSINE_ROWS = 2000  # limit for second-order similarity, which keeps the cosines of all pairs of rows
 
 
 @notes_sample
@@ -621,9 +621,9 @@ def cycle_knn(
     """Cycle-kNN, 0 … 1: the share of rows that are a neighbour in the first space of one of their neighbours
     in the second; 1: all come back to themselves.
 
-    Mean of [∃ j ∈ Nᵧ(i): i ∈ Nₓ(j)] (Huh et al. 2024, their code). Equal spaces are below 1 where a row is
-    nobody's neighbour. Chance level: rows of one space permuted; about 1 − (1 − k / n)ᵏ. Cost per row: n d
-    and 50 k², on at most `most_rows`.
+    Mean of [∃ j ∈ Nᵧ(i): i ∈ Nₓ(j)] (Huh et al. 2024, their code). Even equal spaces score below 1 if a row
+    is a neighbour of no other. Chance level: rows of one space permuted; about 1 − (1 − k / n)ᵏ. Cost per
+    row: n d and 50 k², on at most `most_rows`.
 
     Raises
     ------

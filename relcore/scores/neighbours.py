@@ -349,8 +349,8 @@ def mrr(
     random_state: int = 0,
     device: str = "auto",
 ) -> Score:
-    """Mean reciprocal rank, 0 … 1, of rows as neighbours of their own source vectors: for spaces with common
-    axes, such as relative rows or translated ones, in either convention.
+    """Mean reciprocal rank, 0 … 1, of each row among the neighbours of its source vector, for spaces with
+    common axes, such as relative or translated rows, in either convention.
 
     The source vector is a query among the target's rows; a row beyond rank k counts 0. "paper" searches from
     source to target; "mutual" is the mean of both directions. It is meaningless for spaces without common

@@ -382,7 +382,7 @@ def _procrustes(
     )
 
 
-_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # the latter if no sums are taken about the centre
+_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # for the centre of sums; for a centre without sums
 
 
 def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
@@ -837,7 +837,7 @@ class SeveralSums:
 
 # The passes themselves.
 
-_COPIES = 6  # of a row, in its coordinates and representations
+_COPIES = 6  # copies of a row, in its coordinates and representations
 _QUERIES = 2048  # per pass; more queries take several passes
 Done = Callable[[int, int], None]
 
@@ -1030,7 +1030,7 @@ class AlignedPair:
         Raises
         ------
         SpaceError
-            Matrices of other rows than the split's.
+            A number of rows that differs from the split's.
         """
         n = len(split.ids)
         if not len(source) == len(target) == n:

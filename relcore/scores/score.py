@@ -193,7 +193,7 @@ class Score(float):
         top1: float | None = None,
         drawn_from: int | None = None,
     ) -> Score:
-        if metric in RANGES:  # without the rounding that puts a score just outside the range of its metric
+        if metric in RANGES:  # rounding can put a score just outside the range of its metric
             low, high = (-1.0, 1.0) if convention == "debiased" else RANGES[metric]
             if not low - _ROUNDING <= value <= high + _ROUNDING:
                 raise SpaceError(

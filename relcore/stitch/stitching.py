@@ -610,7 +610,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
         for method, (_, row) in zip(result.spec.methods, lines, strict=True)
     )
     title = STITCH_METRICS[metric].title
-    scale = 0.0, 1.0  # of accuracy and F1 always, so that figures compare
+    scale = 0.0, 1.0  # always for accuracy and F1, so that figures can be compared
     if show == "gap":
         most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
         scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))

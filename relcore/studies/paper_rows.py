@@ -534,7 +534,7 @@ def _side(side: str | float, numbers: Sequence[Number]) -> tuple[float, float, f
 
 
 _WRITTEN = ("value", "deviation", "unit", "repeats", "n", "k", "baseline")
-_RUN_FACTS = ("data", "run", "date", "version", "commit", "seconds")  # of an Ours
+_RUN_FACTS = ("data", "run", "date", "version", "commit", "seconds")  # fields of `Ours`
 COLUMNS = (
     *("paper", "row", "source", "what", "metric", "value", "deviation", "unit", "low", "high", "repeats"),
     *("n", "k", "baseline", "baseline_is", "interval_is", *_RUN_FACTS, "verdict"),
