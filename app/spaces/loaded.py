@@ -9,7 +9,7 @@ import streamlit as st
 from app import compute, messages, session
 from app.encode import forms, jobs
 from app.plain_text import plain, plain_name
-from app.spaces import shards
+from app.spaces import check, shards
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -56,6 +56,7 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
         names = " and ".join(plain_name(space.name) for space in (pair.source, pair.target))
         zero = f"; {counted(pair.n_zero, 'zero vector')} left out" if pair.n_zero else ""
         st.caption(f"{names} share {counted(len(pair), 'row')}{only}{zero}.")
+    check.draw(workspace)
     shards.draw_sample_line(workspace)
     for note in notes:
         st.caption(f":material/info: {plain(note)}.")

@@ -1,0 +1,38 @@
+"""Data, check: a line for each opened file of more than 500 rows; limits above the result, a map and the ids."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from app.workspace import Workspace
+from tests.app.conftest import save_space
+from tests.relcore.passport.test_check import FIRST, SECOND
+
+
+def page(workspace):
+    from streamlit.testing.v1 import AppTest
+
+    def script(workspace):
+        from app import session
+        from app.spaces import check
+
+        session.edit("open", spaces=workspace.spaces, source=workspace.source, target=workspace.target)
+        check.draw(session.workspace())
+
+    return AppTest.from_function(script, args=(workspace,), default_timeout=60).run()
+
+
+def test_two_models_in_a_file_are_told_with_what_the_check_does_not_see(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.spaces.check.AT_ONCE_SECONDS", 100)  # no cluster
+    mixed = save_space(tmp_path / "mixed.npz", np.r_[FIRST(700), SECOND(100)])
+    few = save_space(tmp_path / "few.npz", FIRST(400))
+    at = page(Workspace((mixed, few), mixed, few))
+    assert not at.exception
+    [line] = [one.value for one in at.caption]
+    assert "holds vectors of two models" in line
+    at.toggle(key="check.more").set_value(True).run()
+    assert not at.exception
+    told = [one.value for one in at.caption]
+    assert any("Parts do not show another prompt" in one for one in told)
+    assert "check.csv" in [one.key for one in at.get("download_button")]
+    assert at.get("plotly_chart")
