@@ -363,7 +363,7 @@ def table(path: Path) -> list[str]:
     lines = [
         "# How often `check` is right",
         "",
-        f"Two models: slope below {MIXED}; suspicious: below {SUSPECTED}.",
+        f"`python -m benchmarks.check_rates`; the upper end of the slope's interval is compared. Two models: slope below {MIXED}; suspicious: below {SUSPECTED}.",
     ]
     if "controls" in part:
         some = part["controls"].dropna(subset=["kind"])

@@ -180,6 +180,6 @@ def map_of(space: LatentSpace, checked: Checked) -> Lines:
         for name, some in groups.items()
         if some.any()
     )
-    note = f"{len(drawn):,} of {len(space):,} rows. {checked.headline}"
+    note = f"{len(drawn):,} of {len(space):,} rows"
     alt = f"Scatter plot of {len(drawn):,} rows on their two longest axes. {checked.sentence}"
     return Lines(lines, "longest axis", "second axis", kind="points", note=note, alt=alt)

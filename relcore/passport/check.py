@@ -27,7 +27,7 @@ FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # of a collection, for its parts; of a tru
 _DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # numbers that are not 0; rank correlation; rows
 _UNIT, _ON_GRID, _MOST_STEPS = 1e-6, 0.02, 256
 _PADDED = 8  # zeros at the end: fewer are chance in rows of int8
-_SHOWN = 20  # rows of a report
+_SHOWN = 10  # rows of a report
 
 MARKS = {
     "float16": "numbers that float16 holds exactly",
@@ -142,7 +142,8 @@ class Checked(Reported):
         """The verdict, with the estimated number of rows."""
         told = f"The collection {VERDICTS[self.verdict]}"
         if self.verdict in ("two models", "suspicious"):
-            told += f"; about {self.count:,} of {self.n:,} rows ({percent(self.count / self.n)}) are of one"
+            share = percent(self.count / self.n)
+            told += f"; about {self.count:,} of {self.n:,} rows ({share}) are in the smaller part"
         return f"{told}."
 
     @property
@@ -187,7 +188,7 @@ class Checked(Reported):
                 [short(one, 1) if isinstance(one, float) else f"{one}" for one in row]
                 for row in first.to_numpy()
             ]
-            caption = f"The first {len(first)} of {self.n:,} rows, ranked; -o writes all"
+            caption = f"The first {len(first)} of {self.n:,} rows, ranked"
             tables.append(Table("ranking", first, [[*first.columns], *cells], caption=caption))
         notes = []
         if self.fitted < self.n and self.slope is not None:
