@@ -375,7 +375,7 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
         np.left_shift(bits, 13, out=bits)  # the wider integer repeats the sign bit, so it stays in front
         np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
         np.multiply(out, _TO_FLOAT32, out=out)  # the exponents of float32 begin 112 lower
-        if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # NaN and infinity look like numbers
+        if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # shifted NaN and infinity are finite
             return out
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported later
         out[...] = rows

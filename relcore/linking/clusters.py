@@ -253,8 +253,8 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
     candidates. The map from the pairs alone is the whitened relative representation, decoded in the target.
     The map with unpaired rows matches them by their whitened relative representations, rotates each onto the
     mean of its five best by CSLS, and repeats this in damped rounds, where a known pair counts ten times.
-    Cross-validation on the pairs chooses one of the two or their sum, by mean reciprocal rank among all rows;
-    with fewer than 100 pairs, unpaired rows are dropped only for a lead of more than a standard error.
+    Cross-validation on the pairs chooses one of the two or their sum, by mean reciprocal rank among all rows.
+    With fewer than 100 pairs, the others must lead the map with unpaired rows by more than a standard error.
     """
     rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
     flatter = _flattened(X)
@@ -267,7 +267,7 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
             mapped = unit_rows(X[held_out[0]] @ mapping)
             own = np.vecdot(mapped, Y[held_out[1]])
             ranks[place] += (1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1))).tolist()
-    lead = np.array(ranks) - ranks[-1]  # compared with the mapping with all rows
+    lead = np.array(ranks) - ranks[-1]  # compared with the mapping with unpaired rows
     error = lead.std(axis=1) / np.sqrt(pairs.shape[1]) * (pairs.shape[1] < _MANY)
     return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int((lead.mean(axis=1) - error).argmax())]
 
@@ -282,7 +282,7 @@ def _flattened(X: np.ndarray) -> np.ndarray:
 def _candidates(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, rng: np.random.Generator, rounds: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The mappings from the pairs alone, from pairs and rows, and with all rows."""
+    """The mappings from the pairs alone, by the sum of both, and with unpaired rows."""
     first, second = X[pairs[0]], Y[pairs[1]]
     bases = [_whitened(anchors) for anchors in (first, second)]
     alone = bases[0] @ bases[1].T

@@ -474,10 +474,9 @@ def kernel_cka(
     """CKA with Gaussian (RBF) kernels, 0 … 1; 1: the same distances between rows up to a factor.
 
     ⟨HKH, HLH⟩ / (‖HKH‖ ‖HLH‖) with H = I − 1/n and K = exp(−‖xᵢ − xⱼ‖² / 2σ²), σ the `bandwidth` times the
-    median distance of two rows of that space (Kornblith et al. 2019). The smaller the
-    bandwidth, the more it looks at near rows; like linear CKA without the debiased form it rises as n falls
-    towards d, as its chance level shows. Chance level: rows of one space permuted. Cost per row: n (d + 50),
-    on at most `most_rows`.
+    median distance of two rows of that space (Kornblith et al. 2019). A small bandwidth emphasises near rows.
+    As for linear CKA, few rows bias the score upwards, as its chance level shows. Chance level: rows of one
+    space permuted. Cost per row: n (d + 50), on at most `most_rows`.
 
     Raises
     ------
