@@ -95,8 +95,7 @@ class Encoder(ABC):
         """Load or fit, and return a deterministic function that encodes a list of items.
 
         The lists are blocks of items; for the kind "graph" one list of all nodes. If the function has an
-        attribute `ahead`, a thread calls that on the next list meanwhile, and the function gets the result
-        instead of the list.
+        attribute `ahead`, a thread applies that to the next list, and the function gets its result.
 
         Raises
         ------
@@ -132,9 +131,8 @@ class TrainedEncoder(Encoder):
 
 
 def encoder_class(name: str) -> type[Encoder]:
-    """The class of this name; for a class without a name, of the place that `Encoder.to_record` writes.
-
-    The place serves worker processes, in which names registered at run time are unknown.
+    """The class of this name, or of the place that `Encoder.to_record` writes for a class without a name, for
+    worker processes, which lack names registered at run time.
     """
     entry = ENCODERS.get(name) or next(
         (known for known in ENCODERS.values() if known.where in (name, name.removeprefix("relcore"))), None

@@ -18,9 +18,8 @@ SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 
 
 def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
-    """Raise a SpaceError unless the file's name has one of these suffixes and its folder exists; None means
-    no file. To be called before anything is computed.
-    """
+    """Raise a SpaceError unless the file's name has one of these suffixes and its folder exists; None
+    passes."""
     if path is None:
         return
     if isinstance(path, str):

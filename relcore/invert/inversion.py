@@ -469,7 +469,7 @@ class Recovery:
     groups : {"Best" | "Middle" | "Worst": array (m, 2)}
         Places in the inversion's `rows`: of a held-out row, and of the true row nearest to its recovered row.
     first : float
-        Share of `n` held-out rows whose recovered row is nearest to their own true row, among `among` rows.
+        Share of `n` held-out rows whose recovered row is nearest to their true row, among `among` rows.
     labelled : (share, chance) or None
         Share of the labelled rows whose recovered row is nearest to a row of their label, and the chance
         level; None if fewer than half have labels.

@@ -199,7 +199,7 @@ def need_finite(result: np.ndarray, name: str = "X") -> None:
 
 
 def mean_of(space: LatentSpace) -> np.ndarray:
-    """The `mean_row` of a space, (d,), read-only and cached, because it takes as long as a search."""
+    """The cached `mean_row` of a space, (d,), read-only."""
     if space not in _means:
         _means[space] = mean_row(space.vectors, Engine().mean(space.vectors))
         _means[space].flags.writeable = False
@@ -257,9 +257,8 @@ _KEPT_AXES = 2**19  # numbers in the largest set of anchors whose axes are cache
 
 @lru_cache(maxsize=16)
 def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
-    """The decomposition by the eigenvectors of the smaller of A Aᵀ and AᵀA, in a third of the time of an SVD.
-    Axes of small singular values are inexact, but every use multiplies them by these, so only a rounding
-    error remains."""
+    """The decomposition by eigenvectors of the smaller of A Aᵀ and AᵀA, in a third of the time of an SVD.
+    Axes of small singular values are inexact, but every use multiplies them by these."""
     A = np.frombuffer(content, dtype=np.float32).reshape(shape).astype(np.float64)
     wide = A if len(A) <= A.shape[1] else A.T
     known = Engine().eigh(wide @ wide.T)[1][:, ::-1]

@@ -525,8 +525,7 @@ class LocalCluster:
         """Start a process in its own process group, so that Ctrl-C in the terminal does not reach it;
         `close` ends it in order.
 
-        Its error stream is dropped, because Python processes print tracebacks if they are ended while they
-        start; errors of jobs are in their results.
+        Its error stream is dropped, because processes that are ended while they start print tracebacks.
         """
         if self._ends:
             raise OSError("the cluster was closed while it started")

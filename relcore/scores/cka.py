@@ -136,7 +136,7 @@ def _low_end(mean: float, variance: float, skewness: float) -> float:
 
 def third_moment(x: RowSums, y: RowSums) -> float:
     """The third moment E tr(S πTπᵀ)³ over all permutations, for traces of 1 (Kazi-Aoual et al. 1995): a
-    symmetric bilinear form of the sums of either space. A test compares it with brute force.
+    symmetric bilinear form of the sums of either space.
     """
     n = float(x.n)
     p, m = (n - 2) * 12, n**2 - 5 * n

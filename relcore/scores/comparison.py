@@ -67,7 +67,7 @@ class Metric(ABC):
     spaces are compared with each other; `settings` is then a `compare.scoring.AllPairs`.
 
     `reads` is what `score` uses of a pair: "lists", its neighbours; "sums", the sums of a pass over the rows;
-    or "rows", anything. With many rows, the first two never hold the rows in memory.
+    or "rows", anything. Only the last needs all rows in memory.
 
     `unchanged_by` names the changes of one space, some of `CHANGES`, that leave the score as it is; a test
     makes them. `paired` is False for a metric that does not depend on which rows are partners; such a metric
@@ -375,7 +375,7 @@ def metrics_of_a_pair(more: bool = False) -> dict[str, str]:
 def class_labels(match: Match) -> np.ndarray | None:
     """The classes of the rows, "" for a row without one; None unless most rows have one.
 
-    They are the source's, or the target's if the source has none. Most words, for example, have no category.
+    They are the source's, or the target's if the source has none.
     """
     labels = match.target.labels if match.source.labels is None else match.source.labels
     return labels if labels is not None and 2 * np.count_nonzero(labels != "") > len(labels) else None

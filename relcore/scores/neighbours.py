@@ -320,8 +320,8 @@ def jaccard(
     rotation changes nothing, and the widths may differ. "paper" (Moschella et al. 2023, Table 1; their code),
     the default of the app and the commands, is for relative rows, as it needs common axes: both
     neighbourhoods are searched among the *target's* rows, once with the row's target vector and once with its
-    source vector, and include the row; a note warns of spaces that agree only within themselves. The keywords
-    are those of `find_neighbours`.
+    source vector, and include the row; a note warns of spaces that agree only within themselves. Keywords as
+    in `find_neighbours`.
 
     Examples
     --------
@@ -355,7 +355,7 @@ def mrr(
     The source vector is a query among the target's rows; a row beyond rank k counts 0. "paper" searches from
     source to target; "mutual" is the mean of both directions. It is meaningless for spaces without common
     axes, such as two absolute ones: compare them with `jaccard`. The score's note warns of spaces that agree
-    only within themselves. The keywords are those of `find_neighbours`.
+    only within themselves. Keywords as in `find_neighbours`.
 
     Examples
     --------

@@ -111,8 +111,7 @@ class StitchRun:
     test_ids, truth : arrays (m,)
         The test rows, and the number of the class of each.
     majority : int
-        The most frequent class of all rows; always answering it is the chance level. (The most frequent class
-        of the training rows tends to be the one that is rare among the test rows.)
+        The most frequent class of all rows; always answering it is the chance level.
     answers : method → array (E, E, m) int16
         Class that the second encoder's head predicts for rows of the first; −1 if a pair has no answer.
     """

@@ -150,8 +150,8 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a write: the rows' properties, and whether rows may be added to existing ones. `resumed`:
-    a killed run began to write the same rows to this place, which had `before` rows then.
+    """The target of a write: the rows' properties, and whether rows may be added. `resumed`: a killed run
+    began to write the same rows to this place, which had `before` rows then.
     """
 
     n: int

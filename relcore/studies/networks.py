@@ -283,9 +283,9 @@ class SimilarityPerformance(Study):
     """Figs. 3 and 8: networks of many settings, compared after every epoch with the best epoch of a
     reference.
 
-    Similarity is the mean cosine between relative rows of the network and of the reference, with random
-    training items as anchors; "centred" subtracts each space's mean first, which the paper does not. Accuracy
-    is that of the test rows (digits) or, as in the paper, of the validation nodes (Cora).
+    Similarity is the mean cosine between relative rows of the network and the reference, with random training
+    items as anchors; "centred" (not in the paper) subtracts each space's mean first. Accuracy is that of the
+    test rows (digits) or, as in the paper, of the validation nodes (Cora).
     """
 
     options = (

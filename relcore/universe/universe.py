@@ -131,8 +131,8 @@ class Universe(Reported):
     ridge : float
         Strength of the penalty of the corrections; 0 without any.
     gain : float
-        Gain of the mean `top1` by a correction, on rows to which neither map nor correction was fitted. A
-        correction without a gain is left out, so this is a little optimistic. NaN if none was requested.
+        Gain of the mean `top1` by a correction on held-out rows, a little optimistic, because a correction
+        without a gain is left out. NaN if none was requested.
 
     Examples
     --------
