@@ -78,7 +78,8 @@ def main() -> int:
         rates(*options.paths, options.only, options.draws, *map(int, options.part.split("/")))
     elif options.what == "table":
         lines = [json.loads(line) for path in options.paths for line in path.read_text().splitlines()]
-        RATES.write_text(rates_table(pd.DataFrame(lines)), encoding="utf-8")
+        cells = pd.DataFrame(lines).drop_duplicates("cell")
+        RATES.write_text(rates_table(cells), encoding="utf-8")
     else:
         million(options.rows, options.folder)
     return 0
@@ -413,6 +414,7 @@ def rates_table(cells: pd.DataFrame) -> str:
     within = better["cascade"] >= better["bridge"] - 0.005
     clear, contradicted = (np.array(cells[name].tolist()).ravel() for name in ("clear", "contradicted"))
     covered, touched, width = (np.array(cells[name].tolist()) for name in ("covered", "touched", "width"))
+    covered = covered.astype(bool)
     some = touched < 0.5
     lines = [
         "# What a migration's verdict, cascade and price are worth\n",
@@ -430,14 +432,14 @@ def rates_table(cells: pd.DataFrame) -> str:
         f" half touches less than half of the corpus {covered[some].mean():.1%} of {some.sum():,}. Median width:"
         f" {np.median(width):.0%} of the rows, there {np.median(width[some]):.0%}.",
         f"- Where the new model is clearly worse ({len(worse):,} cells), the cascade loses"
-        f" {(worse['cascade'] - worse['keep']).mean():.3f} on average against keeping.\n",
+        f" {(worse['keep'] - worse['cascade']).mean():.3f} against keeping on average.\n",
         "| collection | cells, new model better | cascade ≥ bridge − .005 | covered | clear, contradicted |",
         "|---|--:|--:|--:|--:|",
     ]
     for name, part in cells.groupby("collection"):
         known = better[better.collection == name]
         good = (known.cascade >= known.bridge - 0.005).sum()
-        both = [np.array(part[column].tolist()) for column in ("covered", "clear", "contradicted")]
+        both = [np.array(part[column].tolist(), bool) for column in ("covered", "clear", "contradicted")]
         lines.append(
             f"| {name} | {len(known)} | {good} | {both[0].sum()} of {both[0].size} | {both[1].sum()}, {both[2].sum()} |"
         )
@@ -446,7 +448,8 @@ def rates_table(cells: pd.DataFrame) -> str:
         "| old → new | pairs | cells | keep | bridge | both models | cascade | re-embed | rows embedded |",
     ]
     lines.append("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    for (old, new, pairs), part in cells.groupby(["old", "new", "pairs"], sort=False):
+    for (old, new), pairs in product(CHANGES, NUMBERS_OF_PAIRS):
+        part = cells[(cells.old == old) & (cells.new == new) & (cells.pairs == pairs)]
         means = " | ".join(f"{part[option].mean():.3f}".lstrip("0") for option in OPTIONS)
         lines.append(f"| {old} → {new} | {pairs:,} | {len(part)} | {means} | {part.share.mean():.0%} |")
     return "\n".join([*lines, ""])
