@@ -90,7 +90,7 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
             st.text_input,
             "A sentence",
             key=key,
-            live="200ms",
+            live="50ms",
             placeholder="Type a sentence; every pair answers as you type",
             max_chars=2000,
         )
