@@ -18,6 +18,7 @@ from app.components.drawing_pad import camera, drawing_pad
 from app.encode.ready import encoders
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html, plain_name
+from app.server import first_imports
 from app.widgets import space_name
 from relcore.base.access import shared
 from relcore.base.errors import SpaceError
@@ -231,6 +232,7 @@ def draw(setup: StitchSetup | None) -> None:
 @st.fragment
 def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
     """Draw the answers, as a fragment: a keystroke redraws only this part."""
+    first_imports.spare_collector()  # else the modules of encoders are visited after each keystroke
     try:
         first = next(iter(encoders.values()))
         methods = {name: METHODS[name] for name in setup.spec.methods}

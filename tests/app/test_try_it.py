@@ -55,7 +55,10 @@ def test_a_typed_sentence_is_answered_by_every_pair_and_fits_nothing_again(sente
     monkeypatch.setattr(Stitching, "__init__", lambda *_, **__: pytest.fail("fitted again"))
     monkeypatch.setattr(TfidfSvd, "train", lambda *_, **__: pytest.fail("trained again"))
     assert session.at.text_input(key="stitch.try-text").value in load_parallel(["en"])["en"]
+    spared = []
+    monkeypatch.setattr(try_it.first_imports, "spare_collector", lambda: spared.append(1))
     session.change("text_input", "stitch.try-text", "Where is the station?")
+    assert spared  # a collection of all modules of encoders takes longer than the answer
     assert "of 2 stitched pairs say" in session.html
     assert "Its label is" not in session.html
     session.change("text_input", "stitch.try-text", "xyzzy")
