@@ -287,4 +287,5 @@ def clusters_of(
 
 @compute.cached(16)
 def _clusters(pair: Match, drawn: View, coordinates: np.ndarray, items: Items | None) -> Clusters | None:
-    return columns.named_clusters(pair.source, drawn.rows, coordinates, items.texts if items else None)
+    texts = items.texts if items else None
+    return columns.named_clusters(pair.source, drawn.rows, coordinates, texts, pair.target)

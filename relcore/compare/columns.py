@@ -327,6 +327,9 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
     return np.sort(np.concatenate([first, others[: n_queries - len(first)]]))
 
 
+# Clusters of texts are those of HDBSCAN (Campello, Moulavi and Sander, 2013) in the space itself, so that
+# both maps show the same ones. On 24 draws of Gaussian, uniform, heavy-tailed and anisotropic rows up to .43
+# of the rows were in clusters, of MiniLM's sentences .69, of three networks' digits .95 or more.
 # The terms that name a cluster add most to the Kullback–Leibler divergence of its words from all words
 # (Grootendorst's class-based TF-IDF, 2022, without stop words).
 
@@ -341,6 +344,15 @@ _FEWEST_TEXTS = 3  # of a cluster that have its term
 _FREQUENT = 0.25  # share of a cluster's words among which its name is
 _FREE = 0.05  # share of rows without a class from which on clusters are named
 _TERM = re.compile(r"[^\W\d_]{3,}")
+_COMPONENTS = 25  # principal components in which rows are clustered
+_SMALLEST = 0.02  # share of the rows that a cluster has, at least
+_CLUSTERED = 0.5  # share of the rows in clusters below which there are none
+
+
+def telling_ids(ids: np.ndarray) -> bool:
+    """Whether ids say something to people: half of them or more have three letters in a row."""
+    some = ids[:: max(1, len(ids) // _FITTED)]
+    return 2 * sum(bool(_TERM.search(identifier)) for identifier in some) >= len(some)
 
 
 def needs_clusters(view: View, second: View | None) -> bool:
@@ -357,9 +369,13 @@ def named_clusters(
     rows: np.ndarray,
     coordinates: np.ndarray,
     texts: Callable[[Sequence[str]], list[str]] | None = None,
+    other: LatentSpace | None = None,
 ) -> Clusters | None:
-    """Named groups of the drawn rows (m,); None if no names can be found. `coordinates` (m, 2 or 3) are
-    the map that is clustered, `texts` maps ids to texts."""
+    """Named groups of the drawn rows (m,); None if no names can be found.
+
+    With `texts`, which maps ids to texts, they are dense clusters of the space, or of the `other` one if the
+    first has none; without, regions of the map with these `coordinates` (m, 2 or 3).
+    """
     labels = space.labels[rows] if space.labels is not None else np.empty(0)
     if 2 * np.count_nonzero(labels != "") > len(labels):
         numbers, names = _numbered(labels)
@@ -371,12 +387,43 @@ def named_clusters(
         some = space.ids[rows][:_FITTED]
         if 2 * sum(bool(_TERM.fullmatch(identifier)) for identifier in some) <= len(some):
             return None  # most ids are no words but numbers, such as 17 or "digits/17"
-    numbers = _clusters(coordinates)
-    names = _central_words(space, rows, numbers) if texts is None else _terms(space.ids[rows], numbers, texts)
-    return Clusters(np.where(np.array([bool(name) for name in names])[numbers], numbers, -1), tuple(names))
+    if texts is None:
+        numbers = _regions(coordinates)
+        names = _central_words(space, rows, numbers)
+    else:
+        found = (dense_clusters(one.vectors[rows]) for one in (space, other) if one is not None)
+        numbers = next((numbers for numbers in found if numbers.max() >= 0), np.full(len(rows), -1))
+        inside = numbers >= 0
+        names = _terms(space.ids[rows][inside], numbers[inside], texts) if inside.any() else []
+    if not names:
+        return Clusters(numbers, ())
+    named = np.array([*map(bool, names), False])  # the last for rows in no cluster
+    return Clusters(np.where(named[numbers], numbers, -1), tuple(names))
 
 
-def _clusters(coordinates: np.ndarray) -> np.ndarray:
+def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
+    """The cluster of each row (n,), −1 for none, and for all rows where fewer than half would lie in one.
+
+    HDBSCAN of the directions after centring, in up to 25 principal components, on at most 2,000 rows; others
+    are in none.
+    """
+    from sklearn.cluster import HDBSCAN
+    from sklearn.decomposition import PCA
+
+    numbers, rng = np.full(len(vectors), -1), np.random.default_rng(random_state)
+    rows = np.sort(rng.permutation(len(vectors))[:_FITTED])
+    some = unit_rows(vectors[rows], mean_row(vectors[rows]))
+    width = min(_COMPONENTS, some.shape[1], len(rows) - 1)
+    reduced = unit_rows(PCA(width, random_state=random_state).fit_transform(some))
+    smallest = max(10, round(_SMALLEST * len(rows)))
+    found = HDBSCAN(min_cluster_size=smallest, min_samples=5, copy=True)
+    clusters = found.fit_predict(reduced)
+    if np.mean(clusters >= 0) >= _CLUSTERED:
+        numbers[rows] = clusters
+    return numbers
+
+
+def _regions(coordinates: np.ndarray) -> np.ndarray:
     # Scikit-learn's k-means waits for its threads longer than it computes.
     from scipy.cluster.vq import kmeans2, vq
 

@@ -18,7 +18,7 @@ from relcore.catalog.catalog import SpaceSpec, encode_again, load
 from relcore.catalog.recipe import ComparisonRecipe, load_pair
 from relcore.catalog.row_tables import row_texts
 from relcore.catalog.task import Recipe, load_all, recipe_of
-from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
+from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters, telling_ids
 from relcore.compare.facets import kept_rows, of_rows
 from relcore.compare.live import page_units
 from relcore.compare.scoring import (
@@ -154,7 +154,10 @@ def assemble_scene(
     caption = "; ".join([*notes, f"{counted(n, 'anchor')}{among}", *filter(None, [view.about])])
     title = view.scale.title if view.scale else ""
     number = {"scale": view.scale, "values": view.values, "color_title": title} if view.scale else {}
-    return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **number)
+    mute = not telling_ids(source.ids)
+    return Scene(
+        panes, ids, view.categories, view.category_names, places[drawn], caption, mute=mute, **number
+    )
 
 
 def second_view(
@@ -193,6 +196,9 @@ def dressed(
     if scene.filter:
         conditions = "; ".join(map(str, scene.filter))
         caption += f"; {counted(int(scene.kept.sum()), 'row')} in colour by the filter ({conditions})"
+    if clusters is not None and not clusters.names:
+        caption += "; no clusters: fewer than half of the rows would lie in dense groups"
+        clusters = None
     return replace(scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING)
 
 
@@ -230,7 +236,8 @@ def comparison_scene(
     if look.named and needs_clusters(view, second):
         if matched.source.labels is None:
             texts = row_texts((recipe.source, recipe.target), partial(load, again=True))
-        clusters = named_clusters(matched.source, view.rows, scene.panes[0].coordinates, texts)
+        coordinates = scene.panes[0].coordinates
+        clusters = named_clusters(matched.source, view.rows, coordinates, texts, matched.target)
     facets, _ = kept_rows(matched, look.filter, cells)
     return dressed(scene, look, second, clusters, of_rows(facets, view.rows))
 

@@ -291,6 +291,8 @@ class Scene:
         Whether to write the names of classes and clusters on the maps.
     turn : tuple of 9 floats, optional
         The view of 3D maps, a rotation with the rows right, up, to the viewer; None: the renderer's default.
+    mute : bool
+        The ids say nothing to people, as 1053 does, and are not written on the maps.
     facets, filter : tuples of Facet and Condition
         Columns to filter by, and what is kept; other rows are grey.
     """
@@ -315,6 +317,7 @@ class Scene:
     clusters: Clusters | None = None
     named: bool = False
     turn: tuple[float, ...] | None = None
+    mute: bool = False
     facets: tuple[Facet, ...] = ()
     filter: tuple[Condition, ...] = ()
 
@@ -469,7 +472,8 @@ def _names_wanted(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str,
     """Row, name and colour of each group, the largest classes first, then the largest clusters."""
     coloring, coordinates = scene.coloring(pane), np.asarray(scene.panes[pane].coordinates)
     categories, ramp = np.asarray(coloring.categories), bool(coloring.colors)
-    classes = np.where(scene.shown & (not ramp), categories, -1)
+    mute = scene.mute and set(coloring.names) <= set(scene.ids)  # the classes are named by ids
+    classes = np.where(scene.shown & (not ramp) & (not mute), categories, -1)
     names, colors = coloring.names, coloring.palette(theme)
     wanted = [(row, _shortened(str(names[g])), colors[g]) for g, row in _middles(coordinates, classes)]
     if scene.clusters is not None:

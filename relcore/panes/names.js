@@ -138,11 +138,11 @@ class Names {
       this.rings.children[i].setAttribute("cy", y);
       this.rings.children[i].classList.toggle("ls-dashed", owner.header.single?.includes(row) ?? false);
     });
-    for (const row of chosen) put(row, shortened(owner.idOf(row)), "chosen");
+    for (const row of owner.header.mute ? [] : chosen) put(row, shortened(owner.idOf(row)), "chosen");
     if (owner.named) {
       if (pane.regroup && !pane.glide) this.regroup(pane, owner);
       for (const { row, text, color, few } of this.groups) put(row, shortened(text), "group", color, few);
-      if (!chosen.length) this.placeRows(pane, owner, put, width, height);
+      if (!chosen.length && !owner.header.mute) this.placeRows(pane, owner, put, width, height);
     }
     while (this.texts.children.length > this.used) this.texts.lastChild.remove();
   }
@@ -154,7 +154,7 @@ class Names {
     const { told } = coloring;
     const [coordinates, dimensions] = pane.solid ? [pane.solid, 3] : [pane.units, 2];
     const found = (groupOf) => middles(coordinates, dimensions, (row) => (pane.hides(row) ? -1 : groupOf(row)));
-    const named = told.ramp ? [] : found((row) => (coloring.categories[row] === NONE ? -1 : coloring.categories[row]));
+    const named = told.ramp || told.mute ? [] : found((row) => (coloring.categories[row] === NONE ? -1 : coloring.categories[row]));
     this.groups = named.map(({ group, row, count }) => ({ row, text: told.labels[group], color: coloring.palette[group], few: count <= FEW }));
     if (!owner.clusters) return;
     const free = (row) => told.ramp || coloring.categories[row] === NONE;

@@ -39,7 +39,7 @@ EXACT = 60_000  # rows that travel as float32, at most
 POSITION_STEPS = 65_535
 
 
-def _coloring_header(coloring: Coloring, side: str) -> dict[str, Any]:
+def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any]:
     """The classes of a colouring with their colours; for a scale the parts of its colour bar."""
     scale, n = coloring.scale, len(coloring.categories)
     n_named = int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
@@ -50,7 +50,9 @@ def _coloring_header(coloring: Coloring, side: str) -> dict[str, Any]:
         "labels": [*(scale.parts() if scale else map(str, coloring.names)), OTHER],
         "stepsAClass": STEPS // PARTS if scale else 1,
         "ticks": scale.ticks() if scale else None,
-        "ramp": bool(coloring.colors),  # steps of a number, which have no place on the map
+        # steps of a number, and ids that say nothing, have no place on the map
+        "ramp": bool(coloring.colors),
+        "mute": mute,
         "colors": [coloring.palette(theme) for theme in (LIGHT, DARK)],
         "pointSize": point_size(n_named or n),
         "otherSize": point_size(n),
@@ -217,13 +219,14 @@ def payload_of(
             for i, (pane, notice) in enumerate(pairs)
         ],
         "colorings": [
-            _coloring_header(coloring, side)
+            _coloring_header(coloring, side, scene.mute and set(coloring.names) <= set(scene.ids))
             for coloring, side in zip(scene.colorings(), scene.sides, strict=True)
         ],
         "facets": [_facet_header(facet) for facet in scene.facets],
         "filter": [asdict(condition) for condition in scene.filter],
         "most": NAMED,
         "named": scene.named,
+        "mute": scene.mute,
         "turn": scene.turn,
         "clusters": scene.clusters and scene.clusters.names,
         "caption": scene.caption,
