@@ -173,9 +173,10 @@ def rows_table(
     if space.counts is not None:
         columns["count"] = space.counts[rows]
     for name in tables:
-        content = cells_in(match, rows, name, cells)
-        columns.setdefault(name, content)
-    return pd.DataFrame(columns)
+        column = cells(name)
+        column = column if column.index.is_unique else column[~column.index.duplicated()]
+        columns.setdefault(name, column.reindex(ids).to_numpy())
+    return pd.DataFrame(columns).infer_objects()
 
 
 def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
