@@ -34,7 +34,6 @@ from relcore.linking.bootstrap import Pairs
 from relcore.linking.link import SCORED, is_links, known_pairs, read_links
 from relcore.represent.anchors import select_anchors
 from relcore.runs.store import Store
-from relcore.sharded.space import is_sharded
 from relcore.spaces.ids import GuessedIds, scored_rows
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
@@ -311,6 +310,8 @@ def _are_sharded(options: argparse.Namespace, places: Sequence[str]) -> bool:
         map(os.path.isfile, places)
     ):  # not `Path.is_file`: a long name is an error there
         return options.shards
+    from relcore.sharded.space import is_sharded
+
     for place in places:
         index = parse_place(place)
         if index is not None and index.where != place:

@@ -28,7 +28,6 @@ from relcore.commands.arguments import (
     values_of,
 )
 from relcore.commands.output import Bar
-from relcore.commands.running import all_computed, over_shards
 from relcore.compare.reports import comparison_report
 from relcore.compare.scoring import ExactScores
 from relcore.engine.device import get_ready
@@ -40,7 +39,6 @@ from relcore.scores.comparison import (
     metrics_of_a_pair,
     score_forms,
 )
-from relcore.sharded.operations import ShardedScores, compare_shards
 from relcore.spaces.matching import match
 
 if TYPE_CHECKING:
@@ -100,6 +98,8 @@ def run(options: argparse.Namespace) -> Report:
             need_k(options.k, n, n - (options.convention == "mutual"), which)
     forms = REPRESENTATIONS if anchors else ("absolute",)
     if n_queries is None:
+        from relcore.commands.running import all_computed
+
         tasks = [ExactScores.on(form, anchors, **settings) for form in forms]
         tasks = [replace(task, metrics=metrics) for task in tasks] if metrics else tasks
         results = all_computed(tasks, specs, (pair.source, pair.target), options)
@@ -141,6 +141,9 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
+    from relcore.commands.running import over_shards
+    from relcore.sharded.operations import ShardedScores, compare_shards
+
     if options.neighbours != "exact":
         raise SpaceError(
             f"--neighbours: expected 'exact' for folders of shards, got {options.neighbours!r}; leave it out"
