@@ -211,7 +211,7 @@ class Hand {
   answered(answer) {
     const { serial, kind, scores } = answer instanceof ArrayBuffer ? (answer = decoded(answer, this.live?.panes.length)) : answer;
     if (kind === SCORE) {
-      if (this.held && serial === this.serial) this.score(scores);
+      if (this.held && this.resting && serial === this.scoring) this.score(scores);
       return;
     }
     if (serial === this.whole) {
@@ -268,16 +268,13 @@ class Hand {
     this.timer = setTimeout(() => this.rest(), RESTED);
   }
 
-  /* The hand rests: the scores, and all points. */
+  /* The hand rests: the scores, and all points, of very many rows after the scores. */
   rest() {
     if (!this.held || this.resting) return;
     if (this.waiting) return void (this.show(), this.restSoon());
     this.resting = true;
-    const sampled = [...this.saved.keys()].some((pane) => pane.sampled);
-    const { kind, row, to } = this.held;
-    if (this.channel && sampled) this.whole = this.send(kind, row, to);
-    if (this.channel) this.send(SCORE);
-    if (!sampled) for (const pane of this.saved.keys()) pane.settle();
+    if (this.channel) this.scoring = this.send(SCORE);
+    for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
   }
 
   score([share, rank, cka]) {
@@ -286,7 +283,9 @@ class Hand {
     this.strip.classList.remove("ls-old");
     this.held.share = share;
     this.owner.place.found?.(share);
-    this.tell("scores");
+    this.tell("scores", this.scoring);
+    const { kind, row, to } = this.held;
+    if ([...this.saved.keys()].some((pane) => pane.sampled)) this.whole = this.send(kind, row, to); // last, as it takes long to draw
   }
 
   /* The anchor stays where it is now, or is back where it was. */
