@@ -326,8 +326,8 @@ def _listed(spec: SpaceSpec, option: str, what: str) -> tuple[str, ...]:
 
 
 def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
-    """Raise a SpaceError unless whoever asks may open the space; to be called before anything answers from a
-    cache.
+    """Raise a SpaceError unless the present session may open the space; to be called before any cache is
+    used.
 
     A file must be open, see `access.allowed`. An encoding in the store of a shared app must be of this
     session's own making, or come from a dataset, through an encoder, that this session may read: naming a key
@@ -353,7 +353,7 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
 
 
 def _may_make(summary: Summary) -> bool:
-    """Whether whoever asks may read all that an entry of the store was made of."""
+    """Whether the present session may read everything from which a store entry was made."""
     try:
         spec = stored_encoding_spec(summary)
         if spec is None:
@@ -527,7 +527,7 @@ def _compact(value: Any) -> str:
 
 
 def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str, name: str) -> SpaceSpec:
-    """The spec of an encoding, with all that it takes to make it again where the store does not have it."""
+    """The spec of an encoding, with everything needed to compute it again if the store lacks it."""
     made_of = (
         ("dataset", _compact(dataset.to_json())),
         ("encoder", _compact(encoder.only(output).to_record())),

@@ -235,8 +235,8 @@ class _MomentSums:
 
 def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[Array, Array]:
     """`Engine.rotation`, by NumPy or torch."""
-    # Eigenvectors of AAᵀ take a third of the time of a decomposition of A. They square its condition number,
-    # so they serve while the square is far from the precision of float64.
+    # Eigenvectors of AAᵀ take a third of the time of a decomposition of A. AAᵀ has the squared condition
+    # number of A, so this is precise only if that is far below 1 / the precision of float64.
     wide = A if A.shape[0] <= A.shape[1] else A.T
     squares, vectors = xp.linalg.eigh(wide @ wide.T)
     if squares[0] > _CONDITIONED * squares[-1]:

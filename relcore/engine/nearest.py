@@ -137,8 +137,8 @@ def common_direction(sample: np.ndarray) -> np.ndarray | None:
 
 
 def order_seed(unit: np.ndarray) -> int:
-    """What seeds the order of equally near rows: the first unit rows (m, d) of a space, so that two spaces
-    have two orders.
+    """The seed of the order of equally near rows, a checksum of a space's first unit rows (m, d), so that it
+    differs between spaces.
     """
     return crc32(np.ascontiguousarray(unit[:_SEEDING_ROWS]).tobytes())
 
