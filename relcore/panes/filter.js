@@ -8,7 +8,7 @@ class Filter {
   constructor(changed) {
     Object.assign(this, { changed, facets: [], met: new Map(), out: null, told: "" });
     this.say = element("span", "ls-kept", { role: "status", "aria-live": "polite" });
-    this.clear = element("button", "ls-link", { type: "button" }, "Clear");
+    this.clear = element("button", "ls-link", { type: "button", "aria-label": "Clear the filters" }, "Clear");
     this.clear.addEventListener("click", () => (this.met.clear(), this.apply(true)));
     this.list = element("div", "ls-facets");
     this.root = element("section", "ls-filter", { hidden: "", "aria-label": "Filter" }, element("div", "ls-filter-head", {}, element("strong", "", {}, "Filter"), this.say, this.clear), this.list);
