@@ -548,7 +548,7 @@ FORMER_STUDIES = {
 # Studies of the package relscope-studies, in plugins/studies; without it, opening their files names it.
 PLUGIN_STUDIES = (
     *("anchor-choice", "anchor-dimension", "anchor-influence", "anchor-optimisation", "common-mean"),
-    *("isometry", "layers", "measures", "method-map", "migration", "seed-count", "zero-shot"),
+    *("exposure", "isometry", "layers", "measures", "method-map", "migration", "seed-count", "zero-shot"),
 )
 
 

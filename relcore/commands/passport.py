@@ -20,6 +20,7 @@ from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.commands.arguments import CommandOptions, Results, values_of
 from relcore.files.saving import need_suffix
+from relcore.passport.check import MARKS, check
 from relcore.passport.passport import (
     ANCHORS,
     CHANGES,
@@ -27,7 +28,6 @@ from relcore.passport.passport import (
     SUFFIX,
     Passport,
     PassportCard,
-    check,
     encode_texts,
     latest,
     model_at_hand,
@@ -219,14 +219,16 @@ def _check(options: argparse.Namespace) -> Report:
         )
     new = _found(options.files[1], ids or passport.ids)
     new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
-    change = check(passport, new)
+    texts, _, rows = paired(passport, new)
+    found = check(LatentSpace(rows, texts, name=new.name), passport)  # of a large file the anchors alone
+    change = found.change
     if options.encoder is not None:
-        texts, _, rows = paired(passport, new)
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
     fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
     report = change.report(passport=asdict(passport.card), alarm=not fine)
+    marks = [f"{len(one.rows):,} of {found.n:,} rows have {MARKS[one.name]}." for one in found.parted]
     alarm = [] if fine else [f"An alarm: more than --gate {options.gate} accepts."]
-    return replace(report, notes=[*report.notes, *alarm])
+    return replace(report, notes=[*report.notes, *marks, *alarm])
 
 
 def _bridge(options: argparse.Namespace) -> Report:
