@@ -7,6 +7,7 @@ Word vectors are the bundled ones. Each line of `--out` is one draw; `--table` m
 
 controls   one model, ten kinds; the thresholds were chosen on the kinds of `CALIBRATED` alone
 detection  two models, by pair, share and size
+naming     the model of 100 rows by the fingerprints of two models
 trusted    rows of another model ranked by 200 trusted rows of another source
 repair     recall@10 before and after the smaller part is mapped
 exposure   what a stranger with leaked pairs learns (the study `exposure`)
@@ -34,9 +35,12 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.encoders.words import load_words
+from relcore.passport.check import name_of
 from relcore.passport.mixture import MIXED, SUSPECTED, ShortAxes, parts_of
+from relcore.passport.passport import Passport
 from relcore.passport.repair import mapped
 from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 TABLE = Path(__file__).with_name("check_rates.md")
 SENTENCES, WORDS = "L6", ("word2vec-novels", "fasttext-novels")
@@ -237,6 +241,40 @@ def trusted(folder: str, other: str, draw: int) -> dict[str, Any]:
     return {"other": other, "auc": _auc(truth, ranks)}
 
 
+# Names by fingerprints of two models, from three sources; the rows that are named are none of theirs.
+
+NAMED = ("captions", "npl", "trec")
+
+
+@cache
+def known(folder: str) -> tuple[Passport, ...]:
+    found = []
+    for name in (SENTENCES, "para"):
+        rows = [_half(folder, name, source)[0] for source in NAMED]
+        anchors = LatentSpace(rows[0][:32], list(map(str, range(32))), name=name)
+        found.append(Passport.of(anchors).with_fingerprint(rows))
+    return tuple(found)
+
+
+def _half(folder: str, name: str, source: str) -> tuple[np.ndarray, np.ndarray]:
+    """Two halves of a model's rows of a source."""
+    found, sources, _ = inputs(folder)
+    X, numbers = found[SENTENCES if name == "rotated" else name]
+    if name == "rotated":
+        X = X @ np.linalg.qr(np.random.default_rng(1).normal(size=(X.shape[1],) * 2))[0].astype(np.float32)
+    rows = np.random.default_rng(5).permutation(np.flatnonzero(sources[numbers] == source))
+    return X[rows[::2]], X[rows[1::2]]
+
+
+def naming(folder: str, model: str, source: str, draw: int) -> dict[str, Any] | None:
+    """What 100 rows of a model are called."""
+    rows = _half(folder, model, source)[1]
+    if len(rows) < 100:
+        return None
+    some = np.random.default_rng(draw).permutation(len(rows))[:100]
+    return {"model": model, "source": source, "named": name_of(rows[some], known(folder)) or "none"}
+
+
 # Repair, and exposure.
 
 
@@ -307,6 +345,10 @@ def grid(draws: int, parts: list[str]) -> Iterator[tuple[str, Callable[..., Any]
     for other in OTHERS if "trusted" in parts else ():
         for draw in range(draws):
             yield "trusted", trusted, (other, draw)
+    for model in (SENTENCES, *OTHERS[:-1]) if "naming" in parts else ():
+        for source in (*NAMED, "cranfield", "german", "words"):
+            for draw in range(draws):
+                yield "naming", naming, (model, source, draw)
     if "exposure" in parts:
         from relscope_studies.exposure import DEFENCES, PAIRS
 
@@ -417,6 +459,12 @@ def table(path: Path) -> list[str]:
             lines.append(
                 f"| {other} | {short(float(one.auc.mean()))} ({short(float(one.auc.min()))}) of {len(one)} |"
             )
+    if "naming" in part:
+        some = part["naming"].dropna(subset=["model"])
+        lines += ["", "## Names", "", "| rows of | sources | named |", "|---|---|---|"]
+        for model, one in some.groupby("model", sort=False):
+            told = ", ".join(f"{name} {count}" for name, count in one.named.value_counts().items())
+            lines.append(f"| {model} | {', '.join(one.source.unique())} | {told} |")
     if "repair" in part:
         lines += [
             "",
@@ -449,7 +497,7 @@ def main() -> None:
     parser.add_argument("folder", help="the arrays")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
-    parser.add_argument("--parts", default="controls,repair,detection,trusted,exposure")
+    parser.add_argument("--parts", default="controls,repair,detection,trusted,naming,exposure")
     parser.add_argument("--out", type=Path, default=Path("check_rates.jsonl"))
     parser.add_argument("--table", action="store_true", help="only make check_rates.md of the lines of --out")
     options = parser.parse_args()
