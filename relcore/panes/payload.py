@@ -50,7 +50,7 @@ def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any
         "labels": [*(scale.parts() if scale else map(str, coloring.names)), OTHER],
         "stepsAClass": STEPS // PARTS if scale else 1,
         "ticks": scale.ticks() if scale else None,
-        # steps of a number, and ids that say nothing, have no place on the map
+        # steps of a number, and ids that are bare codes have no place on the map
         "ramp": bool(coloring.colors),
         "mute": mute,
         "colors": [coloring.palette(theme) for theme in (LIGHT, DARK)],
