@@ -216,7 +216,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
-    """The recommended option, and a line about it; what blind answers said is told in full."""
+    """The recommended option, and a line about it; the sentence about blind answers is not shortened."""
     head, _, rest = result.verdict.sentence.partition(": ")
     rest = result.verdict.headline or rest
     return head, rest if rest.startswith("nDCG") else rest[:1].upper() + rest[1:]

@@ -292,7 +292,7 @@ class Scene:
     turn : tuple of 9 floats, optional
         The view of 3D maps, a rotation with the rows right, up, to the viewer; None: the renderer's default.
     mute : bool
-        Whether the ids are bare codes, such as 1053, which are not written on the maps.
+        Whether the ids are bare codes, such as 1053; these are not written on the maps.
     facets, filter : tuples of Facet and Condition
         Columns to filter by, and what is kept; other rows are grey.
     """

@@ -164,7 +164,7 @@ class Rate(NamedTuple):
     tokens: float = 0.0
 
     def of(self, rows: float) -> str:
-        """The cost of so many rows, "" where nothing is known."""
+        """The cost of embedding this many rows; "" if neither a price nor a time is known."""
         found = []
         if self.seconds:
             seconds = rows * self.seconds
