@@ -568,7 +568,7 @@ def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -
     if projection.similarity != "cosine":
         return "Maps follow a star that is dragged only where similarities are cosines: choose them in View."
     if len(pair) * widest > MOST_NUMBERS and resolve() == "cpu":
-        return "Too many rows to follow a star that is dragged, except on a GPU: add and remove anchors instead."
+        return "Without a GPU these are too many rows to follow a star: add and remove anchors instead."
     return ""
 
 

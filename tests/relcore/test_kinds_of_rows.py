@@ -97,6 +97,7 @@ CALLS = {
     ),
     "Universe": universal,
     "bootstrap_anchors": bootstrapped,
+    "check": lambda X, Y: [len(mark.rows) for rows in (X, Y) for mark in relcore.check(rows).marks],
     "jaccard": relcore.jaccard,
     "link": lambda X, Y: np.array(relcore.link(X, Y, n_anchors=5).result.history[-1].objective),
     "linear_cka": relcore.linear_cka,
