@@ -9,7 +9,6 @@ const RESTED = 50; // milliseconds without a movement after the last picture, af
 const MOST_FOLLOWING = { software: 3000, card: 60000 }; // points that are drawn while the hand moves
 const FEWEST_FOLLOWING = 1000; // where a picture takes longer than SLOW milliseconds, down to so many
 const SLOW = 30;
-const MOST_ASKED = 60000; // rows; of more only those that are drawn are asked for while the hand moves
 const [MOVE, PROBE, SCORE] = [0, 1, 2]; // what the channel is asked for, see `read_request` in Python
 const HEAD = 8; // bytes of an answer before its numbers: serial and kind
 const HALVES = new Float32Array(65536); // what each float16 is; filled when it is first needed
@@ -185,7 +184,7 @@ class Hand {
     return this.fewest ?? MOST_FOLLOWING[points.inSoftware ? "software" : "card"];
   }
 
-  /* Ask for the maps with the anchor where it is now, of very many rows for a sample of them. One question at a time: a movement
+  /* Ask for the maps with the anchor where it is now, of many rows for those that are drawn meanwhile. One question at a time: a movement
      before its answer waits, and takes the place of one that waits. */
   ask() {
     if (!this.channel) return;
@@ -195,7 +194,7 @@ class Hand {
       return;
     }
     const [{ row, to, kind }, { n }] = [this.held, this.owner.header];
-    const most = n <= MOST_ASKED ? 0 : this.most;
+    const most = n > this.most ? this.most : 0; // only those that are drawn
     const more = most ? [...this.owner.anchors, to] : [];
     this.waiting = { rows: most ? [...sampled(n, most), ...more] : null };
     this.send(kind, row, to, most, ...more);
