@@ -56,7 +56,7 @@ def draw() -> None:
             return
         seen = "As the networks see it"
         st.image(BytesIO(png_thumbnail(item, 96 if chosen == _DRAW else 260)), caption=seen, alt=seen)
-    rows = rows_of([encoders[spec] for spec in setup.specs], [item])
+    rows = rows_of([ready[spec] for spec in setup.specs], [item])
     with answers:
         st.html(table(answers_of(fitted(setup), "relative", rows)))
 
