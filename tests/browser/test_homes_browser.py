@@ -94,12 +94,8 @@ def test_a_file_selects_lists_and_describes_rows(opened):
     assert views(page)[0] == views(page)[1] != [0, 0, 1]
 
 
-def test_an_anchor_is_dragged_in_a_file_without_a_server(opened):
-    rng = np.random.default_rng(0)
-    rows, ids = rng.normal(size=(N, 8)), [f"r{row}" for row in range(N)]
-    pair = match(LatentSpace(rows, ids), LatentSpace(rows + rng.normal(size=rows.shape), ids))
-    page = opened(panes_of(pair, ids[:6]))
-    drawn = page.get_attribute(ROOT, "data-drawn")
+def drag_a_star(page):
+    """Drag a star of the third pane to its middle, and let it go once maps and scores have followed."""
     page.evaluate(
         "root => { window.told = []; document.querySelector(root)"
         ".addEventListener('ls-hand', ({ detail }) => told.push(detail.what)); }",
@@ -110,9 +106,18 @@ def test_an_anchor_is_dragged_in_a_file_without_a_server(opened):
     page.mouse.down()
     box = page.locator(".ls-plot").nth(2).bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=8)
-    page.wait_for_function("told.includes('drawn') && told.includes('scores')")
+    page.wait_for_function("() => told.includes('drawn') && told.includes('scores')")
     assert page.locator(".ls-near circle").count() == 40
     page.mouse.up()
+
+
+def test_an_anchor_is_dragged_in_a_file_without_a_server(opened):
+    rng = np.random.default_rng(0)
+    rows, ids = rng.normal(size=(N, 8)), [f"r{row}" for row in range(N)]
+    pair = match(LatentSpace(rows, ids), LatentSpace(rows + rng.normal(size=rows.shape), ids))
+    page = opened(panes_of(pair, ids[:6]))
+    drawn = page.get_attribute(ROOT, "data-drawn")
+    drag_a_star(page)
     page.wait_for_function(
         "([root, drawn]) => document.querySelector(root).dataset.drawn !== drawn", arg=[ROOT, drawn]
     )
@@ -268,19 +273,7 @@ def test_an_anchor_is_dragged_in_a_notebook_and_stays_where_it_was_released(page
 
     page.expose_function("ask", ask)
     shown(page, widget)
-    page.evaluate(
-        "root => { window.told = []; document.querySelector(root)"
-        ".addEventListener('ls-hand', ({ detail }) => told.push(detail.what)); }",
-        ROOT,
-    )
-    page.mouse.move(*star(page, 2, 1))
-    page.wait_for_selector(".ls-on-star")
-    page.mouse.down()
-    box = page.locator(".ls-plot").nth(2).bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=8)
-    page.wait_for_function("told.includes('drawn') && told.includes('scores')")
-    assert page.locator(".ls-near circle").count() == 40
-    page.mouse.up()
+    drag_a_star(page)
     page.wait_for_function("window.saved.some((all) => all.some((one) => one.kind === 'anchor'))")
     widget._events = page.evaluate("window.saved.at(-1)")
     change(page, widget)
