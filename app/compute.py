@@ -91,7 +91,7 @@ def cached(
 
 def _content(argument: Any) -> Hashable:
     if isinstance(argument, Match):
-        return argument.source.digest, argument.target.digest
+        return pair_key(argument)
     if isinstance(argument, np.ndarray):
         return _digest(argument)
     return getattr(argument, "digest", argument)
@@ -101,7 +101,7 @@ _digest = MadeOnce(digest_of)  # of an array that nobody can change
 
 
 def pair_key(pair: Match) -> str:
-    return f"{pair.source.digest}/{pair.target.digest}"
+    return "/".join(space.digest for space in pair.spaces)
 
 
 def file_stamps(paths: Sequence) -> Stamps:
@@ -153,15 +153,15 @@ equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 
 # The stamps count: a space on disk refuses a file that was written again.
-@cached(8, key=lambda *pair: (*map(load_space, pair), *map(_readable, pair)))
-def matched(source: SpaceSpec, target: SpaceSpec) -> Match:
-    return match(load_space(source), load_space(target))
+@cached(8, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
+def matched(*specs: SpaceSpec) -> Match:
+    return match(*map(load_space, specs))
 
 
 def represent(
     pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
-) -> tuple[np.ndarray, np.ndarray]:
-    """Both spaces relative, whitened, or rotated onto each other; large results are not cached."""
+) -> tuple[np.ndarray, ...]:
+    """Each space relative, whitened, or rotated onto each other; large results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
     return (representations.represent if large else _represent)(pair, pane, anchors, spec)
 
@@ -184,7 +184,7 @@ def _pca_key(
 
 @cached(48, key=_pca_key)
 def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.ndarray], str]:
-    """PCA coordinates of the drawn rows of both spaces, and a note; `settings` are pane, anchors, projection
+    """PCA coordinates of the drawn rows of each space, and a note; `settings` are pane, anchors, projection
     and reduction.
     """
     pair, drawn, *settings = _pca_key(pair, drawn, *settings)

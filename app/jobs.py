@@ -154,7 +154,7 @@ def reduction(
     """Coordinates by UMAP or t-SNE with a note, or the job that computes them."""
     pane, spec = on_maps(pane, spec)
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
-    shapes = [(n, len(needed) or space.dimension) for space in (pair.source, pair.target)]
+    shapes = [(n, len(needed) or space.dimension) for space in pair.spaces]
     shown = fitting_reduction([width for _, width in shapes], spec)
     fitting = replace(shown, align=False)  # the same map, aligned or not
     drawn_of = compute.pair_key(pair), drawn.digest, pane, needed, projection

@@ -114,8 +114,6 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
         del _offers[ended]
-    pairs = [offer.pair, *(one.pair for one in _offers.values())]
-    leave_all_but({space.digest for pair in pairs for space in (pair.source, pair.target)})
     place = f"{key}:live"
     known, name = st.session_state.get(place, (None, ""))
     if known != offer.content or name not in _offers:
@@ -124,9 +122,14 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
         st.session_state[place] = offer.content, name
         while len(_offers) > _MOST_OFFERS:
             _offers.popitem(last=False)
+    leave_all_but({space.digest for one in _offers.values() for space in one.pair.spaces})
     base = st.get_option("server.baseUrlPath").strip("/")
     address = f"/{base}{ADDRESS}" if base else ADDRESS
-    return {"address": address, "name": name, **live_header(offer.panes, len(offer.anchors))}
+    return {
+        "address": address,
+        "name": name,
+        **live_header(offer.panes, len(offer.anchors), len(offer.pair.spaces)),
+    }
 
 
 async def _connect(socket: WebSocket) -> None:

@@ -37,7 +37,7 @@ _FILTERS = "relscope.filters"
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """Coordinates of both spaces, and a note.
+    """Coordinates of each space, and a note.
 
     While UMAP or t-SNE runs they are the last finished map of these rows (`earlier`), or PCA; `old` says
     which.
@@ -73,7 +73,7 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
 
 def selected(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
     """The selected ids that the pair has, and their row numbers (m,)."""
-    ids, key = session.selection(), compute.pair_key(pair)
+    ids, key = session.selection(), pair.source.digest
     kept = st.session_state.get(_KEPT)
     if kept is None or kept[0] is not ids or kept[1] != key:
         rows = _rows(pair, ids)
@@ -91,7 +91,7 @@ def _rows(pair: Match, ids: Sequence[str]) -> np.ndarray:
 def select(pair: Match, rows: np.ndarray) -> None:
     ids = tuple(pair.ids[rows])
     session.select(ids)
-    st.session_state[_KEPT] = ids, compute.pair_key(pair), ids, rows
+    st.session_state[_KEPT] = ids, pair.source.digest, ids, rows
 
 
 def _chosen(pair: Match, rows: np.ndarray) -> np.ndarray:
@@ -140,7 +140,7 @@ def _all_by_pca(maps: Sequence[DrawnMap]) -> bool:
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
     view = compute.view(pair, workspace)
-    widths = [space.dimension for space in (pair.source, pair.target)]
+    widths = [space.dimension for space in pair.spaces]
     forms = drawn_panes(workspace.panes, widths, workspace.reduction)
     forms = [form for form in forms if form in AXES or workspace.anchors] or [OWN]
     maps = tuple(pair_map(pair, view, pane, workspace) for pane in forms)
@@ -179,7 +179,7 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
 def _scene(
     pair: Match, workspace: Workspace, view: View, results: dict[str, tuple[Sequence[np.ndarray], str]]
 ) -> Scene:
-    scene, look = assemble_scene((pair.source, pair.target), view, results, workspace.anchors), workspace.look
+    scene, look = assemble_scene(pair.spaces, view, results, workspace.anchors), workspace.look
     items, second = items_of(workspace), compute.second_view(pair, view, workspace)
     clusters = clusters_of(pair, view, second, scene.panes[0].coordinates, look, items)
     texts, notes = hover_columns(pair, view, items, workspace.view.color_by != "labels")

@@ -50,7 +50,7 @@ class LiveScores(NamedTuple):
 
 class LiveFrame(NamedTuple):
     """The maps as little-endian float16 (2, m), form by form and space by space, and the shown rows nearest
-    to one row, nearest first, in either space, (2, k) int64.
+    to one row, nearest first, in each space, (spaces, k) int64.
     """
 
     maps: list[bytes]
@@ -89,7 +89,7 @@ class SomeRows(NamedTuple):
 
 
 class LiveRows:
-    """What does not depend on the anchors: the unit rows of both spaces on the device, and their moments.
+    """What does not depend on the anchors: the unit rows of each space on the device, and their moments.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class LiveRows:
         directions_of: DirectionsOf = Directions.of,
     ) -> None:
         self.pair, self.rows, self.where = pair, rows, device_of()
-        self.spaces = pair.source, pair.target
+        self.spaces = pair.spaces
         known = [directions_of(space, rows, center, random_state) for space in self.spaces]
         self.origins = [one.mean if center else None for one in known]
         self.moments = [one.moments for one in known]
@@ -127,18 +127,19 @@ class LiveRows:
 
     @property
     def drawn(self) -> list[Array]:
-        """The unit rows of the drawn rows of both spaces, (m, d) each, on the device."""
-        return [self.units(side, self.drawn_rows) for side in (0, 1)]
+        """The unit rows of the drawn rows of each space, (m, d), on the device."""
+        return [self.units(side, self.drawn_rows) for side in range(len(self.spaces))]
 
     @property
     def every(self) -> list[Array]:
-        """The unit rows of both spaces, (n, d) each, on the device."""
+        """The unit rows of the source and the target, (n, d) each, on the device."""
         return [self.units(side, self.some(None)) for side in (0, 1)]
 
     @cached_property
-    def crossed(self) -> np.ndarray:
-        """Σ y (x − x̄)ᵀ over the drawn rows, target by source, (d', d) float64."""
-        return Engine().moments(self.drawn[1], self.drawn[0]).products
+    def crossed(self) -> list[np.ndarray]:
+        """Σ y (x − x̄)ᵀ over the drawn rows, of each other space by the source, (d', d) float64."""
+        first, *others = self.drawn
+        return [Engine().moments(other, first).products for other in others]
 
     @cached_property
     def whole(self) -> dict[tuple[int, int], Moments]:
@@ -197,7 +198,7 @@ class _Side:
 
 
 class LiveComparison:
-    """The maps and scores of a pair, for anchors that change one by one.
+    """The maps of all spaces of a match and the scores of its pair, for anchors that change one by one.
 
     Parameters
     ----------
@@ -232,7 +233,7 @@ class LiveComparison:
         self.held, self.projection, self.reduction, self.forms = held, projection, reduction, tuple(forms)
         self.where = held.where.alike()
         self.some = held.drawn_rows if shown is None else held.some(shown)
-        self.sides = [_Side(held, side) for side in (0, 1)]
+        self.sides = [_Side(held, side) for side in range(len(held.spaces))]
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
         self._edges: np.ndarray | None = None
@@ -243,8 +244,8 @@ class LiveComparison:
 
     @property
     def shown(self) -> list[Array]:
-        """The unit rows of the shown rows of both spaces, on the device."""
-        return [self.held.units(side, self.some) for side in (0, 1)]
+        """The unit rows of the shown rows of each space, on the device."""
+        return [self.held.units(side, self.some) for side in range(len(self.sides))]
 
     def become(self, anchors: Sequence[int]) -> None:
         """Have these anchors; only the columns of those that are new, or stand elsewhere, are computed."""
@@ -261,7 +262,7 @@ class LiveComparison:
         self.anchors = anchors
 
     def maps(self) -> dict[str, list[np.ndarray]]:
-        """The coordinates (m, 2) float32 of the drawn rows of both spaces by form, as `pca_pair` gives them,
+        """The coordinates (m, 2) float32 of the drawn rows of each space by form, as `pca_pair` gives them,
         turned as `orient_pairs` does where there is a reference.
         """
         found = {}
@@ -276,7 +277,7 @@ class LiveComparison:
         all shown rows, or of those `chosen` by their places (m,). Then the range is that of these and of the
         rows that were at the edges of the last maps of all rows.
 
-        `row`: the one whose k nearest rows among these are wanted, by cosine in either space.
+        `row`: the one whose k nearest rows among these are wanted, by cosine in each space.
         """
         where, numbers = self.where, None
         if chosen is not None:
@@ -286,8 +287,9 @@ class LiveComparison:
         shown = self.shown
         m = len(shown[0]) if chosen is None else len(chosen)
         n_near = 0 if row is None else min(k, m)
-        asked = [[] if row is None else [self.held.anchor(side, row)[:, None]] for side in (0, 1)]
-        near = np.empty((2, n_near), dtype=np.int64)
+        sides = range(len(self.sides))
+        asked = [[] if row is None else [self.held.anchor(side, row)[:, None]] for side in sides]
+        near = np.empty((len(sides), n_near), dtype=np.int64)
         weights = [[] if self.reduction.align else self._weights(form) for form in self.forms]
         drawn: list[list[Array]] = []
         for side, units in enumerate(shown):
@@ -320,7 +322,7 @@ class LiveComparison:
         return mapped
 
     def _weights(self, form: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        """W (d, 2) and what is subtracted from U W, (2,), of both spaces."""
+        """W (d, 2) and what is subtracted from U W, (2,), of each space."""
         bases = [side.basis for side in self.sides]
         if form == TWO:
             columns = [0, min(1, len(self.anchors) - 1)]
@@ -350,12 +352,17 @@ class LiveComparison:
         onto = self.held.onto
         if onto is None:
             return found
-        (first, offset), (second, its_offset) = found
+        (first, offset), *others = found
         turn = _nearest_turn(first.T @ onto)
-        first, other = first @ turn, turn
+        first, turns = first @ turn, [turn] * len(others)
         if self.reduction.fit != "first" and not self.reduction.align:
-            other = _nearest_turn(second.T @ self.held.crossed @ first)
-        return [(first, offset @ turn), (second @ other, its_offset @ other)]
+            crossed = zip(others, self.held.crossed, strict=True)
+            turns = [_nearest_turn(other.T @ products @ first) for (other, _), products in crossed]
+        turned = zip(others, turns, strict=True)
+        return [
+            (first, offset @ turn),
+            *((one @ turn, its_offset @ turn) for (one, its_offset), turn in turned),
+        ]
 
     # Scores.
 
@@ -479,7 +486,7 @@ class LiveAnswers:
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
         """The serial number and the kind of a request, then three scores as float32; or how many rows are
-        near and how many have places, as int32, the places of the near ones of both spaces, the similarities
+        near and how many have places, as int32, the places of the near ones of each space, the similarities
         of the row that is shown to the anchor as float32, and the maps as float16. Nothing for scores that
         are `overtaken()` by a movement.
         """
@@ -501,10 +508,11 @@ class LiveAnswers:
         n = len(self.shown)
         chosen = np.array([*sampled_places(n, most), *more]) if 0 < most < n else None
         maps, near = following.frame(chosen, row)
-        similar = [np.nan, np.nan]
+        sides = range(len(following.sides))
+        similar = [np.nan] * len(sides)
         if watched < len(following.held.pair) and watched >= 0:
             anchor_of = following.held.anchor
-            similar = [anchor_of(side, row) @ anchor_of(side, watched) for side in (0, 1)]
+            similar = [anchor_of(side, row) @ anchor_of(side, watched) for side in sides]
         about = np.array([near.shape[1], n if chosen is None else len(chosen)], "<i4")
         numbers = near.astype("<i4").tobytes(), np.array(similar, "<f4").tobytes()
         return b"".join((head, about.tobytes(), *numbers, *maps))
@@ -518,11 +526,11 @@ def sampled_places(n: int, most: int) -> np.ndarray:
 FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of more anchors one that moves is hardly seen
 
 
-def live_header(panes: Sequence[str], n_anchors: int) -> dict[str, Any]:
-    """What panes of these forms, two each, know of a channel: which follow, and what they offer where
-    the anchors are many.
+def live_header(panes: Sequence[str], n_anchors: int, n_spaces: int = 2) -> dict[str, Any]:
+    """What panes of these forms, one for each space, know of a channel: which follow, and what they offer
+    where the anchors are many.
     """
-    following = np.repeat([form in FORMS for form in panes], 2)
+    following = np.repeat([form in FORMS for form in panes], n_spaces)
     many = n_anchors if n_anchors > FEW else 0
     return {"panes": np.flatnonzero(following).tolist(), "many": many, "spread": N_SPREAD}
 
@@ -547,19 +555,17 @@ def page_units(
         return None
     if not (followed and 0 < n_anchors <= FEW and len(rows) <= MOST_IN_A_PAGE):
         return None
-    spaces = pair.source, pair.target
+    spaces = pair.spaces
     origins = [mean_of(space) if projection.center else None for space in spaces]
-    first, second = (
-        unit_rows(space.vectors[rows], origin) for space, origin in zip(spaces, origins, strict=True)
-    )
-    about = live_header(panes, n_anchors)
+    units = (unit_rows(space.vectors[rows], origin) for space, origin in zip(spaces, origins, strict=True))
+    about = live_header(panes, n_anchors, len(spaces))
     about |= {"widths": [space.dimension for space in spaces], "shared": reduction.fit == "first"}
-    return PageUnits(about | {"forms": np.repeat(followed, 2).tolist()}, (first, second))
+    return PageUnits(about | {"forms": np.repeat(followed, len(spaces)).tolist()}, tuple(units))
 
 
 def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -> str:
     """Why the maps of a pair with these settings cannot follow a hand on the chosen device; "" if they do."""
-    widest = max(space.dimension for space in (pair.source, pair.target))
+    widest = max(space.dimension for space in pair.spaces)
     if reduction.method != "pca":
         title = REDUCTIONS[reduction.method].title
         return f"{title} takes too long to follow a star that is dragged: choose PCA in View to drag anchors."

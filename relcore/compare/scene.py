@@ -108,11 +108,12 @@ class MapLook:
             ):
                 raise SpaceError(f"look: turn: expected the 9 numbers of a rotation, got {self.turn!r:.80}")
 
-    def panes(self, n_panes: int) -> tuple[int, ...]:
+    def panes(self, n_panes: int, columns: int = 2) -> tuple[int, ...]:
+        """The panes in the second colouring: the lower ones, or all to the right of the first space's."""
         if not self.second:
             return ()
-        chosen = (2, 3) if self.second_panes == LOWER else (1, 3)
-        return tuple(pane for pane in chosen if pane < n_panes)
+        lower = self.second_panes == LOWER
+        return tuple(pane for pane in range(n_panes) if (pane >= columns if lower else pane % columns))
 
 
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
@@ -124,13 +125,13 @@ def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduc
 
 
 def assemble_scene(
-    spaces: tuple[LatentSpace, LatentSpace],
+    spaces: Sequence[LatentSpace],
     view: View,
     pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
     anchor_ids: Sequence[str],
 ) -> Scene:
-    """A scene with coordinates by representation in the view's colours, two panes per row; notes become
-    the caption."""
+    """A scene with coordinates by representation in the view's colours, a row of panes for each, one pane
+    for each space; notes become the caption."""
     names = distinct_names(spaces)
     titled = {
         (AXES | BY_TWO).get(representation, representation): pair for representation, pair in pairs.items()
@@ -147,7 +148,7 @@ def assemble_scene(
     drawn = (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == anchor_rows)
     every = len(rows) == len(source)
     shown = f"{'All ' if every else f'{len(rows):,} of the '}{counted(len(source), 'row')}"
-    notes = [f"{shown} of {names[0]} and {names[1]}"]
+    notes = [f"{shown} of {', '.join(names[:-1])} and {names[-1]}"]
     notes += [f"{title}: {note}" for title, (_, note) in titled.items()]
     n = len(anchor_ids)
     among = f", {drawn.sum():,} of them drawn" if drawn.sum() < n else ""
@@ -155,9 +156,8 @@ def assemble_scene(
     title = view.scale.title if view.scale else ""
     number = {"scale": view.scale, "values": view.values, "color_title": title} if view.scale else {}
     mute = not telling_ids(source.ids)
-    return Scene(
-        panes, ids, view.categories, view.category_names, places[drawn], caption, mute=mute, **number
-    )
+    look = {"mute": mute, "columns": len(spaces)} | number
+    return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **look)
 
 
 def second_view(
@@ -181,7 +181,8 @@ def dressed(
 ) -> Scene:
     """The scene with hidden classes, the filter, names, a turn and, if it has panes for it, the second
     colouring. `facets` are of the scene's rows, those of the filter among them."""
-    panes, title, colors = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN), None
+    panes, title = look.panes(len(scene.panes), scene.columns), look.second.removeprefix(COLUMN)
+    colors = None
     if second and panes:
         scale = second.scale
         shown = (scale.colors if scale else (), title, scale, second.values, look.second_hidden)
@@ -214,7 +215,7 @@ def comparison_scene(
     view = colored(
         matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells
     )
-    widths = [space.dimension for space in (matched.source, matched.target)]
+    widths = [space.dimension for space in matched.spaces]
     pairs = {
         pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction)
         for pane in drawn_panes(recipe.panes, widths, recipe.reduction)
@@ -228,7 +229,7 @@ def comparison_scene(
             vectors = vectors if len(view.rows) == len(vectors) else vectors[view.rows]
             reference = reduce_spaces([vectors], by_pca)[0]
         pairs = orient_pairs(pairs, reference, matched, recipe.reduction)
-    scene = assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)
+    scene = assemble_scene(matched.spaces, view, pairs, recipe.anchors)
     if look is None:
         return scene
     second = second_view(matched, view, recipe.view, look, cells)
@@ -297,8 +298,8 @@ class Panes(Recipe, ComparisonRecipe):
 
 
 def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
-    """A figure of all rows of two spaces, absolute above and relative below, by PCA fitted on the first
-    space; anchors by id.
+    """A figure of all rows of the matched spaces, absolute above and relative below, by PCA fitted on the
+    first space; anchors by id.
 
     For scripts and notebooks: ``save("panes.pdf")`` writes it. It carries no recipe, since only the caller
     knows where the spaces come from.

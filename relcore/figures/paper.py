@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from string import ascii_lowercase
 from typing import Any
 
 import matplotlib
@@ -543,9 +544,10 @@ def pictures_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
 
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
-    """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid, the legend below."""
+    """The scene's panes in rows of `scene.columns`, the legend below."""
     with settings(style):
-        rows, columns = (len(scene.panes) + 1) // 2, min(len(scene.panes), 2)
+        columns = min(len(scene.panes), scene.columns)
+        rows = -(-len(scene.panes) // columns)
         line, scales = style.line, scales_of(scene)
         above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
         edge, gap = 0.02, 0.04 * style.width / columns
@@ -562,7 +564,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             solid = pane.coordinates.shape[1] == 3
             axes = _add_axes(figure, left, bottom, wide, high, projection="3d" if solid else None)
             _draw_pane(axes, i, scene, style, wide)
-            letter = "abcd"[i] if style.panel_letters and len(scene.panes) > 1 else ""
+            letter = ascii_lowercase[i] if style.panel_letters and len(scene.panes) > 1 else ""
             _title_pane(figure, pane, letter, (left, bottom + high, wide), style)
         for place, (title, scale) in enumerate(scales):
             width, ticks = min(0.84 / len(scales), 0.5) * style.width, scale.ticks()

@@ -267,12 +267,14 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Scene:
-    """One to four panes with the same n rows.
+    """One or more panes with the same n rows.
 
     Attributes
     ----------
     panes : tuple of Pane
         Panes with different titles and the same order of rows.
+    columns : int
+        How many panes stand side by side, one for each space; further panes are below.
     categories, category_names, category_colors, scale, values, color_title, hidden
         The `Coloring` of all panes except `second_panes`.
     anchors : array (k,) of int
@@ -320,6 +322,7 @@ class Scene:
     mute: bool = False
     facets: tuple[Facet, ...] = ()
     filter: tuple[Condition, ...] = ()
+    columns: int = 2
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -340,7 +343,7 @@ class Scene:
         """The titles of the legends; `""` if there is only one."""
         if self.second is None:
             return [""]
-        return ["Upper", "Lower"] if self.second_panes == (2, 3) else ["Left", "Right"]
+        return ["Upper", "Lower"] if self.second_panes[0] >= self.columns else ["Left", "Right"]
 
     @cached_property
     def _first(self) -> Coloring:

@@ -101,18 +101,18 @@ def reduce_pair(matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpe
 def pane_matrices(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[np.ndarray]:
-    """The drawn rows of both spaces in one representation, [(m, d_source), (m, d_target)]."""
+    """The drawn rows of each space in one representation, [(m, d_source), (m, d_target), …]."""
     if len(rows) == len(matched):
         return list(represent(matched, pane, anchors, spec))
-    spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, spec)
-    return [bring(space.vectors[rows]) for bring, space in zip(maps, spaces, strict=True)]
+    maps = representation_maps(matched, pane, anchors, spec)
+    return [bring(space.vectors[rows]) for bring, space in zip(maps, matched.spaces, strict=True)]
 
 
 def pane_blocks(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[Iterator[np.ndarray]]:
-    """`pane_matrices` in blocks of rows, without forming either matrix."""
-    spaces, maps = (matched.source, matched.target), representation_maps(matched, pane, anchors, spec)
+    """`pane_matrices` in blocks of rows, without forming any of them."""
+    spaces, maps = matched.spaces, representation_maps(matched, pane, anchors, spec)
 
     def in_blocks(derived: DerivedRows) -> Iterator[np.ndarray]:
         return (derived[block] for block in row_blocks(len(derived)))
@@ -129,7 +129,7 @@ def pca_pair(
     spec: ReductionSpec,
     directions_of: DirectionsOf = Directions.of,
 ) -> Picture:
-    """Coordinates (m, c) of the drawn rows of both spaces by PCA, and a note on how they were computed.
+    """Coordinates (m, c) of the drawn rows of each space by PCA, and a note on how they were computed.
 
     Similarities that are linear in the directions go by their moments; `directions_of` may cache these.
     Others are reduced as a matrix up to `SAMPLED_ROWS` rows; above, their axes come from a sample, their
@@ -138,7 +138,7 @@ def pca_pair(
     pane, spec = on_maps(pane, spec)
     if pane == TWO:
         return by_two_anchors(matched, rows, anchors, projection)
-    spaces = matched.source, matched.target
+    spaces = matched.spaces
     linear = pane == "whitened" or SIMILARITIES[projection.similarity].load().linear
     if pane not in ("relative", "whitened") or (not linear and len(rows) <= SAMPLED_ROWS):
         return reduce_pair(pane_matrices(matched, rows, anchors, projection, pane), spec)
@@ -166,7 +166,7 @@ def pca_pair(
 def by_two_anchors(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], projection: ProjectionSpec
 ) -> Picture:
-    """The similarities (m, 2) of the drawn rows of both spaces to the first two anchors, which are the axes
+    """The similarities (m, 2) of the drawn rows of each space to the first two anchors, which are the axes
     of the map, and a note that names them; a single anchor is both axes.
     """
     two = tuple(anchors[:2])
@@ -193,7 +193,7 @@ def placed_on(
     pane, _ = on_maps(pane, ReductionSpec())
     if pane == TWO:
         return by_two_anchors(matched, others, anchors, projection)[0]
-    spaces, found = (matched.source, matched.target), []
+    spaces, found = matched.spaces, []
     brings = representation_maps(matched, pane, anchors, projection)
     for space, bring, coordinates in zip(spaces, brings, maps, strict=True):
         new = bring(space.vectors[others]).astype(np.float64)
@@ -234,8 +234,10 @@ def map_pair(
         return lambda X: np.concatenate([bring(X[block]) for block in row_blocks(len(X))])
 
     maps = representation_maps(matched, pane, anchors, projection)
-    vectors = matched.source.vectors, matched.target.vectors
-    return reduce_pair([DerivedRows(X, by_block(m), rows) for m, X in zip(maps, vectors, strict=True)], spec)
+    derived = (
+        DerivedRows(one.vectors, by_block(m), rows) for m, one in zip(maps, matched.spaces, strict=True)
+    )
+    return reduce_pair(list(derived), spec)
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,25 +307,25 @@ def orient_pairs(
     pair: Match,
     spec: ReductionSpec,
 ) -> dict[str, tuple[list[np.ndarray], str]]:
-    """The maps of both spaces by representation, each rotated onto its reference, with notes on it; but not
+    """The maps of each space by representation, each rotated onto its reference, with notes on it; but not
     one whose axes are anchors.
 
-    The source's map is turned onto `reference` (n, c). The target's gets the same turn where both are on one
-    map, so that equal coordinates stay equal; otherwise it is turned onto the source's.
+    The source's map is turned onto `reference` (n, c). The others get the same turn where all are on one
+    map, so that equal coordinates stay equal; otherwise each is turned onto the source's.
     """
     oriented = {}
-    for form, ((source, target), note) in pairs.items():
+    for form, ((source, *others), note) in pairs.items():
         if form == TWO:
-            oriented[form] = ([source, target], note)
+            oriented[form] = ([source, *others], note)
             continue
         turn = turn_onto(source, reference)
         still = np.allclose(turn, np.eye(len(turn)), atol=1e-6)
         turn = np.eye(len(turn)) if still else turn
         turned = _turned(source, turn)
-        own = form == OWN or (form == "absolute" and pair.source.dimension != pair.target.dimension)
+        own = form == OWN or (form == "absolute" and len({space.dimension for space in pair.spaces}) > 1)
         is_one_map = spec.align or (spec.fit == "first" and not own)
-        target = _turned(target, turn if is_one_map else turn_onto(target, turned))
-        oriented[form] = ([turned, target], note if still and is_one_map else f"{note}, {NOTE}")
+        others = [_turned(other, turn if is_one_map else turn_onto(other, turned)) for other in others]
+        oriented[form] = ([turned, *others], note if still and is_one_map else f"{note}, {NOTE}")
     return oriented
 
 

@@ -1,5 +1,5 @@
 /* Follower: the answers to a hand that drags an anchor in a file, which has no server: the same maps and scores as `relcore.compare.live`, of
-   the unit rows of both models, which the file holds as float16. For few anchors. */
+   the unit rows of each model, which the file holds as float16. For few anchors. */
 
 const STEPS_OF_AXES = 300; // of a power iteration, which begins from the last axes
 const QUERIES = 300; // rows, every so many, whose own row is searched in the other model
@@ -38,10 +38,10 @@ class Follower {
 
   /* The maps (2n) of the panes that follow, x and y in turn. */
   maps(anchors) {
-    const sides = [0, 1].map((side) => this.columnsOf(side, anchors));
+    const sides = this.units.map((_, side) => this.columnsOf(side, anchors));
     const drawn = {};
     return this.live.panes.map((_, i) => {
-      const [form, side] = [this.live.forms[i], i % 2];
+      const [form, side] = [this.live.forms[i], i % sides.length];
       if (form === "two") return interleaved(sides[side][0].values, (sides[side][1] ?? sides[side][0]).values);
       const axes = side && this.live.shared ? drawn.axes : this.leading(side, sides[side]);
       const origin = (side && this.live.shared ? sides[0] : sides[side]).map(({ mean }) => mean);
@@ -198,7 +198,7 @@ function followHere(follower, anchors, answered) {
     const moved = kind === PROBE ? [...anchors(), to] : anchors().map((one) => (one === row ? to : one));
     if (kind === SCORE) return answered({ serial, kind, scores: follower.scores(follower.last) });
     follower.last = moved;
-    answered({ serial, kind, near: [0, 1].map((side) => follower.near(side, to)), similar: [NaN, NaN], maps: follower.maps(moved).map(unitsOfMap) });
+    answered({ serial, kind, near: follower.units.map((_, side) => follower.near(side, to)), similar: [], maps: follower.maps(moved).map(unitsOfMap) });
   };
   return { send: (request) => setTimeout(() => answer(request)), close: () => {} };
 }

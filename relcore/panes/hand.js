@@ -23,14 +23,14 @@ function halves() {
   return HALVES;
 }
 
-/* The parts of an answer in bytes, see `LiveAnswers.answer` in Python: maps as [x, y, x, y, …]. */
-function decoded(answer, panes) {
+/* The parts of an answer in bytes about so many models, see `LiveAnswers.answer` in Python: maps as [x, y, x, y, …]. */
+function decoded(answer, panes, models) {
   const [serial, kind] = new Int32Array(answer, 0, 2);
   if (kind === SCORE) return { serial, kind, scores: new Float32Array(answer, HEAD, 3) };
   const [k, m] = new Int32Array(answer, HEAD, 2);
-  const near = [0, 1].map((side) => new Int32Array(answer, HEAD + 8 + 4 * k * side, k));
-  const similar = new Float32Array(answer, HEAD + 8 + 8 * k, 2);
-  const [known, first] = [halves(), HEAD + 16 + 8 * k];
+  const near = Array.from({ length: models }, (_, side) => new Int32Array(answer, HEAD + 8 + 4 * k * side, k));
+  const similar = new Float32Array(answer, HEAD + 8 + 4 * k * models, models);
+  const [known, first] = [halves(), HEAD + 8 + 4 * (k + 1) * models];
   const maps = Array.from({ length: panes ?? 0 }, (_, i) => {
     const [places, map] = [new Uint16Array(answer, first + 4 * m * i, 2 * m), new Float32Array(2 * m)];
     for (let j = 0; j < m; j++) {
@@ -49,16 +49,16 @@ const decimals = (number, digits = 3) => (Number.isNaN(number) ? "–" : number.
 /* The places of `most` of n rows at equal steps; see `sampled_places` in Python. */
 const sampled = (n, most) => Array.from({ length: most }, (_, i) => Math.floor((i * n) / most));
 
-/* Near: rings about the rows that are nearest to an anchor which moves, strong where they are so in the other model, too. */
+/* Near: rings about the rows that are nearest to an anchor which moves, strong where they are so in all models. */
 class Near {
   constructor() {
     this.root = element("g", "ls-near");
     this.rows = [];
   }
 
-  set(rows, others) {
+  set(rows, inAll) {
     this.rows = rows;
-    const [shared, rings] = [new Set(others), this.root.children];
+    const [shared, rings] = [new Set(inAll), this.root.children];
     while (rings.length > rows.length) this.root.lastChild.remove();
     while (rings.length < rows.length) this.root.append(element("circle", "", { r: 6 }));
     rows.forEach((row, i) => change(rings[i], "class", shared.has(row) ? "ls-shared" : ""));
@@ -208,7 +208,7 @@ class Hand {
   }
 
   answered(answer) {
-    const { serial, kind, scores } = answer instanceof ArrayBuffer ? (answer = decoded(answer, this.live?.panes.length)) : answer;
+    const { serial, kind, scores } = answer instanceof ArrayBuffer ? (answer = decoded(answer, this.live?.panes.length, this.owner.header.columns)) : answer;
     if (kind === SCORE) {
       if (this.held && this.resting && serial === this.scoring) this.score(scores);
       return;
@@ -245,8 +245,9 @@ class Hand {
       pane.follow(units, this.resting ? 0 : this.most, asked);
       if (this.resting) pane.settle();
     });
+    const shared = near.reduce((rows, others) => rows.filter((row) => others.includes(row)));
     owner.panes.forEach((pane, i) => {
-      pane.near.set(near[i % 2], near[1 - (i % 2)]);
+      pane.near.set(near[i % near.length], shared);
       pane.near.place((row) => pane.pixel(row));
     });
     owner.place.moved?.(owner.anchors.indexOf(held.row), similar, owner.idOf(held.to));

@@ -44,7 +44,8 @@ class Room {
     const { marginTop } = getComputedStyle(this.caption);
     const below = this.caption.textContent ? this.caption.offsetHeight + parseFloat(marginTop) : 0;
     const kept = parseFloat(getComputedStyle(this.root).getPropertyValue("--ls-below")) || 0; // for what the home shows under them
-    const least = this.root.clientWidth < 620 ? LEAST_NARROW : LEAST;
+    const lines = getComputedStyle(this.grid).gridTemplateRows.split(" ").length; // of a narrow page more than rows of models
+    const least = ((this.root.clientWidth < 620 ? LEAST_NARROW : LEAST) * Math.max(lines, 2)) / 2;
     this.take(Math.max(least, Math.floor(scroller.clientHeight - top - below - kept - 8)));
   }
 

@@ -5,7 +5,7 @@
      load(address): gives a promise of the Blob of a file that the payload names;
      open(live, answered, ended), optional: opens a channel { send, close } for an anchor that is dragged, see `Hand`;
      watched(), optional: gives the row whose similarities to the anchors are shown, or -1;
-     moved(number, similar, id), optional: hears where an anchor moves: its number, from 0 on, these similarities to it in both models, and the
+     moved(number, similar, id), optional: hears where an anchor moves: its number, from 0 on, these similarities to it in each model, and the
      id of its row; number -1 where it is back;
      found(share), optional: hears which share of the rows are their own nearest neighbour while it is dragged, null for that of before;
      background: the CSS colour of the page behind the panes;
@@ -119,6 +119,9 @@ class LinkedScatter {
     if (other || born < 0) this.hovered(-1);
     while (this.panes.length < header.panes.length) this.panes.push(this.newPane());
     this.root.dataset.panes = this.panes.length;
+    const columns = Math.min(header.columns, this.panes.length);
+    this.root.dataset.columns = columns;
+    for (const [name, most] of [["--ls-columns", columns], ["--ls-narrow-columns", 2]]) this.root.style.setProperty(name, Math.min(columns, most));
     const [others, { released }] = [fresh("anchors"), this.hand];
     // Maps may come while an anchor is dragged, as of a job that is done: then the drag has ended.
     const ended = released || this.hand.held;

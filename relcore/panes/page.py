@@ -64,11 +64,11 @@ def hover_columns(scene: Scene) -> dict[str, bytes]:
 
 class PageUnits(NamedTuple):
     """What a page needs to follow an anchor that is dragged: what it knows of the maps, see `follower.js`,
-    and the unit rows (n, d) of both spaces as float16.
+    and the unit rows (n, d) of each space as float16.
     """
 
     live: Mapping[str, Any]
-    units: tuple[np.ndarray, np.ndarray]
+    units: tuple[np.ndarray, ...]
 
 
 def panes_page(

@@ -207,6 +207,7 @@ def payload_of(
         "version": version,
         "answered": answered,
         "n": len(scene),
+        "columns": scene.columns,
         "panes": [
             {
                 "title": pane.title,

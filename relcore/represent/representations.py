@@ -68,9 +68,9 @@ class ProjectionSpec:
 
 def represent(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
-) -> tuple[np.ndarray, np.ndarray]:
-    """Both spaces as "absolute" (n, d), "relative" or "whitened" (n, k), or the source rotated into the
-    target ("procrustes").
+) -> tuple[np.ndarray, ...]:
+    """Each space as "absolute" (n, d), "relative" or "whitened" (n, k), or rotated into the target
+    ("procrustes").
 
     Procrustes is a reference: it uses both spaces and the same anchors. The matrices are read-only, because
     caches share them.
@@ -80,11 +80,11 @@ def represent(
     SpaceError
         Anchors that a space lacks, repeated anchors, or none; an unknown representation.
     """
-    spaces = match.source.vectors, match.target.vectors
+    vectors = tuple(space.vectors for space in match.spaces)
     maps = representation_maps(match, representation, anchor_ids, spec)
     if representation == "absolute":
-        return spaces
-    rows = maps[0](spaces[0]), maps[1](spaces[1])
+        return vectors
+    rows = tuple(bring(X) for bring, X in zip(maps, vectors, strict=True))
     for matrix in rows:
         matrix.flags.writeable = False
     return rows
@@ -92,20 +92,19 @@ def represent(
 
 def representation_maps(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
-) -> tuple[RowMap, RowMap]:
-    """Two functions, for the source and the target, from rows (m, d) to their representation (m, w):
-    `represent` block by block.
-    """
+) -> tuple[RowMap, ...]:
+    """A function for each space from rows (m, d) to their representation (m, w), as `represent` gives it."""
     need_one_of("representation", representation, REPRESENTATIONS)
-    source, target = match.source.vectors, match.target.vectors
+    vectors = [space.vectors for space in match.spaces]
     if representation == "absolute":
-        return (np.asarray,) * 2
-    rows = match.source.rows(shared_anchors(anchor_ids, match.source, match.target))
+        return (np.asarray,) * len(vectors)
+    rows = match.source.rows(shared_anchors(anchor_ids, *match.spaces))
     if representation == "procrustes":
-        procrustes = Procrustes().fit(source[rows], target[rows])
+        target = vectors.pop(1)
         mean = mean_row(target)  # the same map as Invert uses
-        return partial(procrustes.transform, less=mean), partial(centred, mean=mean)
-    whiten, maps = representation == "whitened", []
-    for X in (source, target):
-        maps.append(spec.projection(whiten).fit(X, anchors=rows).transform)
-    return tuple(maps)
+        first, *others = (
+            partial(Procrustes().fit(X[rows], target[rows]).transform, less=mean) for X in vectors
+        )
+        return first, partial(centred, mean=mean), *others
+    whiten = representation == "whitened"
+    return tuple(spec.projection(whiten).fit(X, anchors=rows).transform for X in vectors)

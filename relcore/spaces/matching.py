@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from operator import attrgetter
 from typing import Any
@@ -39,25 +39,36 @@ def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
 
 @dataclass(frozen=True)
 class Match:
-    """Two spaces over the same ids in the same order, and the number of rows left out: of one space only,
-    those that got no link included, or zero."""
+    """Two spaces over the same ids in the same order, further spaces over the same ids, and the number of
+    rows left out: of one space only, those that got no link included, or zero."""
 
     source: LatentSpace
     target: LatentSpace
     n_source_only: int
     n_target_only: int
     n_zero: int
+    others: tuple[LatentSpace, ...] = ()
+
+    @property
+    def spaces(self) -> tuple[LatentSpace, ...]:
+        """The source, the target, and the further spaces."""
+        return self.source, self.target, *self.others
 
     @property
     def ids(self) -> np.ndarray:
         return self.source.ids
 
+    def pair(self, number: int = 1) -> Match:
+        """The source and another of the spaces, by default the target, over the ids that all spaces share."""
+        return replace(self, target=self.spaces[number], others=())
+
     def __len__(self) -> int:
         return len(self.source)
 
 
-def match(source: MatrixLike, target: MatrixLike) -> Match:
+def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
     """Pair two spaces by id, in the source's order; rows that are zero in either are left out and counted.
+    With `others` only the rows stay that these share, too.
 
     Arrays and tables without ids are paired by row, see `as_pair`.
 
@@ -80,6 +91,32 @@ def match(source: MatrixLike, target: MatrixLike) -> Match:
     >>> pair.target.vectors.tolist()
     [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
     """
+    matched = _paired(source, target)
+    for other in others:
+        matched = _joined(matched, _paired(source, other))
+    return matched
+
+
+def _joined(matched: Match, pair: Match) -> Match:
+    """The rows of a match that a pair of the same source has, too; its target is one more of the others."""
+    in_pair = pair.source.index.get_indexer(matched.source.index)
+    rows = np.flatnonzero(in_pair >= 0)
+    if not len(rows):
+        names = ", ".join(repr(space.name) for space in (*matched.spaces, pair.target))
+        raise NoCommonId(
+            f"{names}: expected ids that all of them share, got none; leave {pair.target.name!r} out"
+        )
+    taken = [_taken(space, rows) for space in matched.spaces] + [_taken(pair.target, in_pair[rows])]
+    source, target, *others = marked(taken) if matched.source._row_numbers is None else taken
+    return replace(matched, source=source, target=target, others=tuple(others))
+
+
+def _taken(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
+    whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
+    return space if whole else space.take(rows)
+
+
+def _paired(source: MatrixLike, target: MatrixLike) -> Match:
     source, target = as_pair(source, target)
     numbers = source._row_numbers, target._row_numbers
     if numbers[0] == numbers[1] if None not in numbers else np.array_equal(source.ids, target.ids):
@@ -100,10 +137,7 @@ def match(source: MatrixLike, target: MatrixLike) -> Match:
             f"{source.name!r} and {target.name!r} share {len(alive)} ids, but every shared row is a zero"
             " vector; expected vectors with a direction in both"
         )
-    taken = []
-    for space, rows in ((source, in_source[alive]), (target, in_target[alive])):
-        whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
-        taken.append(space if whole else space.take(rows))
+    taken = [_taken(source, in_source[alive]), _taken(target, in_target[alive])]
     n_zero = int(np.count_nonzero(~alive))
     taken = marked(taken) if None in numbers else taken  # row numbers are no guesses
     alone = (

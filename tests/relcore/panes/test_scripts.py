@@ -291,7 +291,8 @@ def test_a_file_follows_an_anchor_as_the_server_does(fit):
     rng, n, anchors = np.random.default_rng(0), 120, [3, 20, 41, 77, 100]
     rows = rng.normal(size=(n, 9)) * np.arange(9, 0, -1)
     ids = [f"r{row}" for row in range(n)]
-    pair = match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + rng.normal(size=rows.shape), ids))
+    noisy = (LatentSpace(rows[:, ::-1] + rng.normal(size=rows.shape), ids) for _ in range(2))
+    pair = match(LatentSpace(rows, ids), *noisy)
     reduction, forms = ReductionSpec(fit=fit), ("relative", TWO)
     maps = pca_pair(pair, np.arange(n), "relative", tuple(pair.ids[anchors]), ProjectionSpec(), reduction)[0]
     live = LiveComparison(LiveRows(pair, np.arange(n), reference=maps[0]), anchors, None, reduction, forms)
@@ -300,12 +301,12 @@ def test_a_file_follows_an_anchor_as_the_server_does(fit):
     live.become(moved)
     frame, scores = live.frame(row=60), live.scores(n_queries=None)
     found = run(
-        "(() => { const arrays = { units0, units1, pane0, pane1: pane0, pane2: pane0, pane3: pane0 };"
-        " const follower = new Follower({ n, live }, (name) => arrays[name]); follower.maps(anchors);"
+        "(() => { const arrays = { units0, units1, units2 };"
+        " const follower = new Follower({ n, live }, (name) => arrays[name] ?? pane); follower.maps(anchors);"
         " return [follower.maps(moved).map((map) => [...unitsOfMap(map)]),"
-        " [0, 1].map((side) => follower.near(side, 60)), follower.scores(moved)]; })()",
+        " [0, 1, 2].map((side) => follower.near(side, 60)), follower.scores(moved)]; })()",
         **{f"units{side}": one.astype("<f2").view("<u2").ravel() for side, one in enumerate(units)},
-        pane0=maps[0].ravel(),
+        pane=maps[0].ravel(),
         n=n,
         live=dict(about),
         anchors=anchors,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
+from relcore.base.errors import NoCommonId, SpaceError
 from relcore.spaces.matching import distinct_names, match
 from relcore.spaces.space import LatentSpace
 
@@ -119,6 +119,19 @@ def test_match_pairs_in_the_sources_order_and_counts_what_it_leaves():
     assert pair.source.vectors.ravel().tolist() == [1, 3]
     assert pair.target.vectors[:, 0].tolist() == [30, 10]
     assert (len(pair), pair.n_source_only, pair.n_target_only, pair.n_zero) == (2, 1, 2, 2)
+
+
+def test_match_of_three_keeps_the_rows_of_all_and_leaves_spaces_that_lack_none_as_they_are():
+    first, second = (LatentSpace(rows, ["a", "b", "c", "d"]) for rows in (np.eye(4), 2 * np.eye(4)))
+    third = LatentSpace([[4, 1], [0, 0], [2, 2], [1, 1]], ["d", "c", "b", "x"], name="third")
+    met = match(first, second, third)
+    assert met.ids.tolist() == ["b", "d"]
+    assert met.others[0].vectors.tolist() == [[2, 2], [4, 1]]
+    assert met.pair().target.vectors.tolist() == (2 * np.eye(4)[[1, 3]]).tolist()
+    assert met.pair(2).target is met.others[0]
+    assert match(first, second, 3 * np.eye(4)).source is first
+    with pytest.raises(NoCommonId, match="leave 'third' out"):
+        match(first, second.take([0, 2]), third)
 
 
 def test_match_refuses_spaces_that_share_nothing():
