@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
@@ -237,21 +237,16 @@ def hashed(text: str) -> list[int]:
     return [zlib.crc32(part.encode()) % BUCKETS for part in parts or ["<>"]]
 
 
-MEASURES = {"deep-graphs": graphs, "multilingual": languages}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("name", choices=MEASURES)
+def main(measures: Mapping[str, Callable[[Row, int, Store], Iterator[Row]]], about: str) -> None:
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=measures)
     name, store, commit = parser.parse_args().name, Store(finished=False), commit_of()
     run, rows, seconds = RUNS[name], [], 0.0
     for state in run.settings["random_states"]:
         key = digest_of("measured", name, run.settings, run.version, state)
         if (entry := store.get(key)) is None:
             began = time.perf_counter()
-            found = list(MEASURES[name](run.settings, state, store))
+            found = list(measures[name](run.settings, state, store))
             store.put(key, {}, {"rows": found, "seconds": time.perf_counter() - began})
             entry = store.get(key)
         rows += entry.metadata["rows"]
@@ -268,4 +263,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main({"deep-graphs": graphs, "multilingual": languages}, __doc__)
