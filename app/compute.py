@@ -42,7 +42,7 @@ from relcore.represent.representations import ProjectionSpec
 from relcore.runs.digest import digest_of
 from relcore.scores import comparison
 from relcore.scores.comparison import LIVE_QUERIES, AlignedPair, anchor_differences, score_forms
-from relcore.scores.score import Difference, Score
+from relcore.scores.score import Interval, Score
 from relcore.spaces.ids import GuessedIds, scored_rows, without_scores
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace, n_equal_rows
@@ -314,7 +314,7 @@ def score_differences(
     spec: ProjectionSpec,
     k: int,
     convention: str,
-) -> dict[str, Difference]:
+) -> dict[str, Interval]:
     """The change of each score between two sets of anchors, on the same held-out rows, at most
     `DIFFERENCE_ROWS`."""
     both = tuple(dict.fromkeys((*now, *before)))

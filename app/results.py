@@ -37,14 +37,15 @@ def computed(
     icon: str = ":material/play_arrow:",
     below: Callable[[list[Job]], None] | None = None,
     details: DeltaGenerator | None = None,
+    alone: bool = True,
 ) -> Result | None:
     """The result of a task, or None after the page has shown its cost or its progress.
 
-    A quick task runs in place. Up to `unasked_seconds` a job starts by itself, and stops the one of its kind
-    before. What takes longer waits for a button with `label` and the cost; a worker is `slower` by that
-    factor. `below` draws more about a running job; a result that comes with Relscope can be computed here by
-    a button in `details`, by default above it. Raises a SpaceError where the task runs at once and its data
-    do not fit.
+    A quick task runs in place. Up to `unasked_seconds` a job starts by itself, and, if `alone`, stops the one
+    of its kind before. What takes longer waits for a button with `label` and the cost; a worker is `slower`
+    by that factor. `below` draws more about a running job; a result that comes with Relscope can be computed
+    here by a button in `details`, by default above it. Raises a SpaceError where the task runs at once and
+    its data do not fit.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key, store = task.key(spaces), queue().store
@@ -76,7 +77,7 @@ def computed(
         )
         return None
     latest = f"{_LATEST}.{task.kind}"
-    before = st.session_state.get(latest)
+    before = alone and st.session_state.get(latest)
     if by_itself and before and before != key and (old := queue().job(before)) and not old.status().ended:
         old.cancel()
     st.session_state[latest] = key

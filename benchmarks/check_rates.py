@@ -166,7 +166,7 @@ def _chosen(
 def _found(rows: np.ndarray, draw: int, truth: np.ndarray | None = None) -> dict[str, Any]:
     started = time.perf_counter()
     found = parts_of(rows, draw)
-    told = {"slope": found.slope.value, "high": found.slope.high, "counted": int(found.smaller.sum())}
+    told = {"slope": found.slope.value, "high": found.slope.high, "counted": int((found.log_ratio > 0).sum())}
     told["seconds"] = time.perf_counter() - started
     if truth is not None:
         auc = _auc(truth, found.log_ratio)

@@ -347,7 +347,10 @@ def rates(folder: Path, out: Path, only: list[str], draws: int, part: int, parts
                     "new": change[1],
                     "pairs": n_pairs,
                 }
-                print(json.dumps(facts | rate(folder, name, change, n_pairs, draw)), file=stream, flush=True)
+                line = json.dumps(
+                    facts | rate(folder, name, change, n_pairs, draw), default=lambda one: one.item()
+                )
+                print(line, file=stream, flush=True)
 
 
 def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: int) -> dict[str, Any]:

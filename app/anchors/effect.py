@@ -11,7 +11,7 @@ from app.workspace import Workspace
 from relcore.base.names import METRICS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import with_unscored
-from relcore.scores.score import Difference, Score
+from relcore.scores.score import Interval, Score
 from relcore.spaces.matching import Match
 
 
@@ -23,7 +23,7 @@ def _scored_by(workspace: Workspace) -> tuple:
 
 def effect(
     workspace: Workspace, pair: Match
-) -> tuple[dict[str, Score], dict[str, Score], dict[str, Difference]]:
+) -> tuple[dict[str, Score], dict[str, Score], dict[str, Interval]]:
     """Scores with the present anchors, scores before the last step, and their paired differences, in the
     representation of the lower panes."""
     form, anchors, before = workspace.form, workspace.anchors, session.history().before

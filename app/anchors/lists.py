@@ -18,7 +18,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METRICS, STRATEGIES
 from relcore.base.numbers import MINUS, counted, short, signed
 from relcore.base.text import lines_of
-from relcore.scores.score import Difference, Score
+from relcore.scores.score import Interval, Score
 from relcore.spaces.matching import Match
 
 
@@ -237,7 +237,7 @@ def headline_metric(names: Iterable[str]) -> str:
     return next((name for name in ("class agreement", "mrr") if name in names), names[0])
 
 
-def step_between(before: Score, now: Score, change: Difference) -> str | None:
+def step_between(before: Score, now: Score, change: Interval) -> str | None:
     """``+.057 from .781``: the difference of two scores as they are printed. None if they have different
     queries or neighbours, or if the paired `change` does not confirm which is larger."""
     step = round(round(float(now), 3) - round(float(before), 3), 3)
@@ -248,7 +248,7 @@ def step_between(before: Score, now: Score, change: Difference) -> str | None:
     return f"{signed(step).replace(MINUS, '-')} from {short(before)}"
 
 
-def contradiction(first: Difference, changes: Mapping[str, Difference], worse: str) -> str:
+def contradiction(first: Interval, changes: Mapping[str, Interval], worse: str) -> str:
     other = [
         METRICS[name].title
         for name, change in changes.items()

@@ -29,7 +29,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
-from relcore.base.report import delimited
+from relcore.base.report import Cells, delimited
 from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec
@@ -200,8 +200,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
         if one.adapter != result.adapter:
             cells = f"bridge, {ADAPTERS[one.adapter].title}", short(one.score), band(one.low, one.high)
             lines.append((*cells, *["–"] * 3))
-    table = pd.DataFrame(lines, columns=columns)
-    st.dataframe(table.loc[:, (table != "–").any()], hide_index=True, key="migrate.table")
+    _cells([columns, *lines], "migrate.table")
     queries = counted(len(result.queries), "query", "queries")
     n, what = len(result.candidates), "held-out rows, none of them used as a pair"
     how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
@@ -213,6 +212,13 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
         " the pairs, paired for differences. Chance: scoring each query with another query's results. Curves:"
         " means of three draws of the pairs."
     )
+
+
+def _cells(cells: Cells, key: str) -> None:
+    """Draw a table of texts, the head first, without columns of dashes."""
+    columns, *lines = cells
+    table = pd.DataFrame(lines, columns=columns)
+    st.dataframe(table.loc[:, (table != "–").any()], hide_index=True, key=key)
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
@@ -242,8 +248,7 @@ def _costs(setup: MigrateSetup, result: MigrationResult) -> None:
             )
             for name, (label, value, told) in fields.items()
         }
-    columns, *lines = result.costs(Rate(**values))
-    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.costs")
+    _cells(result.costs(Rate(**values)), "migrate.costs")
     caption(result.cost_note)
 
 
@@ -257,8 +262,7 @@ def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
     st.markdown(f"**{plain(described[:1].upper() + described[1:])}.**")
     recipe = CascadePrice(spaces=setup.specs, digests=setup.digests, migration=setup.task)
     exports.figure(recipe.draw(result), "migrate.price")
-    columns, *lines = result.price.cells()
-    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.needs")
+    _cells(result.price.cells(), "migrate.needs")
 
 
 def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -276,8 +280,7 @@ def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
     for caution in report.notes:
         messages.warning(caution)
     (table,) = report.tables
-    columns, *lines = table.shown
-    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, key="migrate.compressed")
+    _cells(table.shown, "migrate.compressed")
     caption(table.caption)
 
 

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from functools import partial
+import math
 
 import streamlit as st
 
 from app import compute, exports, messages
-from app.jobs import asked_again, follow, queue
 from app.page_settings import kept
 from app.plain_text import plain, plain_name
-from app.results import AT_ONCE_SECONDS, place_of
+from app.results import computed, place_of
 from app.tables import report_table
 from app.widgets import space_labels
 from app.workspace import BUNDLED, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.report import delimited
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import inputs_of, task_job
 from relcore.passport.charts import CheckChart
 from relcore.passport.check import FEWEST_ROWS, Checked, CheckRows
-from relcore.runs.jobs import Job
-from relcore.runs.progress import expect
 
 _NONE = "no reference"
 
 
 def draw(workspace: Workspace) -> None:
     """Draw a line for each opened space of more than 500 rows; nothing if there is none."""
-    labels, pending = space_labels(workspace.spaces), []
-    checked: dict[SpaceSpec, Checked] = {}
+    labels, checked = space_labels(workspace.spaces), {}
     for spec in workspace.spaces:
         if spec in BUNDLED or spec.source != "file":
             continue
@@ -40,33 +35,18 @@ def draw(workspace: Workspace) -> None:
         except SpaceError as error:
             messages.error(f"{labels[spec]}: {error}")
             continue
-        if isinstance(found, Job):
-            pending.append(found)
-        else:
+        if found is not None:
             checked[spec] = found
-    for spec, found in checked.items():
-        quiet = found.verdict == "nothing found"
-        icon = ":material/check:" if quiet else ":material/warning:"
-        st.caption(f"{icon} {plain_name(labels[spec])}: {plain(found.headline)}")
-    follow(pending)
+            quiet = found.verdict == "nothing found"
+            icon = ":material/check:" if quiet else ":material/warning:"
+            st.caption(f"{icon} {plain_name(labels[spec])}: {plain(found.headline)}")
     if checked and st.toggle("More about the check", key="check.more"):
         _details(workspace, checked, labels)
 
 
-def _checked(specs: tuple[SpaceSpec, ...]) -> Checked | Job:
-    """The result for a space, with trusted rows if there are two, or the job that computes it."""
-    task, spaces, store = CheckRows(), list(map(compute.load_space, specs)), queue().store
-    key = task.key(spaces)
-    if entry := store.get(key):
-        return task.read(entry)
-    job, likely = queue().job(key), expect(store, task.kind, task.seconds(spaces))
-    if job is None and likely.likely < AT_ONCE_SECONDS:
-        return task.compute(store, spaces, partial(messages.warning, icon=":material/save:"))
-    if job is None or asked_again(job):
-        title = f"{task.title}: {spaces[0].name}"
-        inputs = inputs_of(store, specs, spaces)
-        job = queue().submit(key, task_job, title=title, expected=likely, task=task, inputs=inputs)
-    return job if job.status().state != "done" else task.read(job.result())
+def _checked(specs: tuple[SpaceSpec, ...]) -> Checked | None:
+    """The result for a space, with trusted rows if there are two; None while a job computes it."""
+    return computed(CheckRows(), specs, label="Check", unasked_seconds=math.inf, alone=False)
 
 
 def _details(workspace: Workspace, checked: dict[SpaceSpec, Checked], labels: dict[SpaceSpec, str]) -> None:
@@ -84,9 +64,8 @@ def _details(workspace: Workspace, checked: dict[SpaceSpec, Checked], labels: di
         told = "Rows of the model that should have made all, 100 or more, of any texts."
         trusted = kept(st.selectbox, "Trusted rows", [_NONE, *others], width=260, help=told, **look)
     specs = (spec,) if trusted == _NONE else (spec, trusted)
-    found = checked[spec] if trusted == _NONE else _checked(specs)
-    if isinstance(found, Job):
-        follow([found])
+    found = _checked(specs)
+    if found is None:
         return
     for limit in found.limits:
         st.caption(f":material/visibility_off: {plain(limit)}")
@@ -98,8 +77,7 @@ def _details(workspace: Workspace, checked: dict[SpaceSpec, Checked], labels: di
     figure = recipe.draw((space, found))
     chart, listed = st.columns([1.35, 1], gap="large")
     with chart:
-        exports.chart(figure.interactive(exports.theme()), "check.chart")
-        exports.export_bar(figure, "check")
+        exports.figure(figure, "check.chart")
     with listed:
         report = found.report(space.ids)
         for table in report.tables:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.report import Report, delimited, plain
+from relcore.base.report import Report, delimited
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.catalog.catalog import SpaceSpec, load
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> Report:
         write_space(whole, options.repair)
         notes.append(told)
     if options.plan:
-        write(options.plan, (json.dumps(plan_of(options.space, space, found), indent=2) + "\n").encode())
+        write(options.plan, (json.dumps(_plan(options.space, space, found), indent=2) + "\n").encode())
     return replace(report, notes=notes)
 
 
@@ -111,23 +111,15 @@ def _trusted(name: str | None) -> tuple[LatentSpace | Passport | None, SpaceSpec
     return load(spec, again=True), spec
 
 
-def plan_of(place: str, space: LatentSpace, found: Checked) -> dict[str, Any]:
+def _plan(place: str, space: LatentSpace, found: Checked) -> dict[str, Any]:
     """What to do with a store: the ids to embed again, the likeliest first, or how to map them."""
-    rows = np.argsort(-found.ranks, kind="stable")[: found.first.sum()] if len(found.ranks) else []
     steps = [
         "Embed some of the ids again with the model of the other rows; 300 are enough to map the rest:"
         f" relscope check {place} --again ROWS --repair FILE.npz",
         "Or embed all of the ids again.",
         f"Write these rows to the store under their ids, and check again: relscope check {place}",
     ]
-    return plain(
-        {
-            "store": place,
-            "verdict": found.verdict,
-            "rows": found.n,
-            "estimated": found.count,
-            "not seen": found.limits,
-            "steps": steps if len(rows) else [],
-            "ids": [str(one) for one in space.ids[rows]] if len(rows) else [],
-        }
-    )
+    rows = np.argsort(-found.ranks, kind="stable")[: found.first.sum() * bool(len(found.ranks))]
+    told = {"store": place, "verdict": found.verdict, "rows": found.n, "estimated": found.count}
+    told |= {"not seen": found.limits, "steps": steps * bool(len(rows)), "ids": [*map(str, space.ids[rows])]}
+    return told

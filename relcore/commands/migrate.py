@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import shlex
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relcore.base.errors import SpaceError
-from relcore.base.report import Report, Table
+from relcore.base.report import Report
 from relcore.base.settings import setting
-from relcore.base.writing import write
 from relcore.catalog.naming import SPACE_HELP
 from relcore.commands.arguments import SHARDS_HELP, ByLinks, ByRow, CommandOptions, Results, Sample, values_of
 from relcore.commands.running import all_computed, computed, samples
-from relcore.files.saving import need_suffix
 from relcore.migrate.charts import MigrationChart
 from relcore.migrate.compression import CheaperIndex
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.judging import BlindAnswers, with_answers
-from relcore.migrate.migration import Migration, MigrationResult
+from relcore.migrate.migration import Migration
 from relcore.migrate.price import Rate
 from relcore.migrate.thresholds import AFTER, FEWEST_QUERIES, ThresholdChange
 from relcore.spaces.matching import match
-from relcore.stores.index import parse_place
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-
-    from relcore.spaces.space import LatentSpace
 
 
 @dataclass
@@ -73,18 +62,6 @@ class MigrateOptions:
         written=True,
         help="Write the adapter for use without Relscope: safetensors, NumPy, ONNX.",
     )
-    plan: Path = setting(
-        None,
-        metavar="FILE.md",
-        written=True,
-        help="Write a runbook: dual write, shadow queries, switch, rollback, with commands and numbers.",
-    )
-    shadow: str = setting(
-        None,
-        metavar="STORE",
-        help="Run shadow queries on this store of rows that went through the adapter: recall of its index,"
-        " overlap with the answers of both models, latency.",
-    )
 
 
 OPTIONS = CommandOptions(
@@ -106,7 +83,6 @@ OPTIONS = CommandOptions(
 
 
 def run(options: argparse.Namespace) -> Report:
-    need_suffix(options.plan, [".md"])
     names, given = [options.old, options.new], values_of(options, Migration)
     queries = [options.queries_old, options.queries_new]
     if any([*queries, options.qrels]) and not all(queries):
@@ -143,8 +119,6 @@ def run(options: argparse.Namespace) -> Report:
     rate = Rate(options.row_seconds, options.price, options.row_tokens)
     report = result.report(rate, **{"migration-options": lambda: chart.draw(result)})
     notes = [f"{AFTER[system]}: {one.describe()}" for system, one in thresholds.items()]
-    old, new = spaces[:2]
-    pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
     facts: dict[str, Any] = {
         "thresholds": {
             system: {name: value for name, value in vars(one).items() if isinstance(value, int | float)}
@@ -158,61 +132,12 @@ def run(options: argparse.Namespace) -> Report:
         indexes = computed(cheaper, specs, spaces, options).report()
         tables += indexes.tables
         notes += [indexes.sentence, *indexes.notes]
-    if options.plan or options.shadow:
-        limits = [one.describe() for system, one in thresholds.items() if system == "bridge"]
-        plan, shadowed = _planned(options, result, pairs, spaces, limits)
-        facts |= plan
-        tables += shadowed
-        notes += [str(options.plan)] if options.plan else []
     if options.export:
         from relcore.migrate.migration import export_result
         from relcore.studies.paper_runs import commit_of
 
+        old, new = spaces[:2]
+        pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
         notes += map(str, export_result(result, pairs, (new.name, old.name), options.export, commit_of()))
     notes = [*report.notes, *notes, *sampled]
     return replace(report, tables=tables, facts={**report.facts, **facts}, notes=notes)
-
-
-def _planned(
-    options: argparse.Namespace,
-    result: MigrationResult,
-    pairs: tuple[np.ndarray, np.ndarray],
-    spaces: Sequence[LatentSpace],
-    limits: Sequence[str],
-) -> tuple[dict[str, Any], list[Table]]:
-    """The runbook, into --plan and as facts for --json; a table of what the shadow queries found."""
-    from relcore.migrate.adapters import card_of
-    from relcore.migrate.runbook import markdown, shadow, steps, target_of
-
-    adapter, old_place = result.fitted(*pairs), parse_place(options.old)
-    card = card_of(adapter, *pairs, method=result.adapter)
-    found, tables, projects = None, [], adapter.rewrites_corpus
-    own = old_place if old_place and not projects else None
-    goal = parse_place(options.shadow) if options.shadow else own or target_of(old_place)
-    if goal is None:
-        raise SpaceError(
-            f"--shadow: expected a store, such as lancedb:FOLDER#TABLE, got {options.shadow!r:.80}"
-        )
-    if options.shadow:
-        searched = old_place if old_place and old_place.kind not in ("npy", "parquet") else None
-        found = shadow(adapter, goal, spaces, result.queries, searched, result.k)
-        title = f"Shadow queries: {found.n_queries:,} on {found.n:,} rows in {found.place}"
-        tables.append(Table(shown=found.rows(), title=title))
-    call, bridge = _command(options.arguments), shlex.quote(str(options.export or "bridge"))
-    there = options.export is not None
-    listed = steps(result, card, call, options.old, bridge, len(spaces[0]), goal, limits, found, there)
-    if options.plan:
-        text = markdown(f"From {spaces[0].name} to {spaces[1].name}", listed, found)
-        write(options.plan, text.encode())
-    return {"plan": [asdict(step) for step in listed], "shadow": asdict(found) if found else None}, tables
-
-
-def _command(arguments: Sequence[str]) -> str:
-    """The command without the options of a single run."""
-    kept, given = [], iter(arguments)
-    for one in given:
-        if one in ("--plan", "--shadow", "--export"):
-            next(given, None)
-        elif not one.startswith(("--plan=", "--shadow=", "--export=", "--json", "--csv", "--quiet")):
-            kept.append(one)
-    return f"relscope {shlex.join(kept)}"

@@ -226,7 +226,7 @@ def _check(options: argparse.Namespace) -> Report:
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
     fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
     report = change.report(passport=asdict(passport.card), alarm=not fine)
-    marks = [f"{len(one.rows):,} of {found.n:,} rows have {MARKS[one.name]}." for one in found.parted]
+    marks = [f"{len(rows):,} of {found.n:,} rows have {MARKS[name]}." for name, rows in found.parted.items()]
     alarm = [] if fine else [f"An alarm: more than --gate {options.gate} accepts."]
     return replace(report, notes=[*report.notes, *marks, *alarm])
 

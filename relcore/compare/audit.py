@@ -25,7 +25,7 @@ from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, score_differences, score_pair
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
-from relcore.scores.score import Difference, Score
+from relcore.scores.score import Interval, Score
 from relcore.spaces.matching import known_ids, match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
@@ -54,7 +54,7 @@ class AuditOutcome(Reported):
         False where the pairs have too little in common to tell: then there are no suspects.
     scores : set of anchors → metric → Score
         Of all anchors and of those that are left, on the same held-out rows; empty without these.
-    differences : metric → Difference
+    differences : metric → Interval
         What removing the suspects changes, with 95 % intervals.
     """
 
@@ -66,7 +66,7 @@ class AuditOutcome(Reported):
     n_wrong: float
     decided: bool
     scores: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
-    differences: Mapping[str, Difference] = field(default_factory=dict)
+    differences: Mapping[str, Interval] = field(default_factory=dict)
     wrong_interval: tuple[int, int] = (0, 0)
 
     @property
@@ -217,7 +217,7 @@ class PairAudit(Task[AuditOutcome]):
         anchors: tuple[np.ndarray, np.ndarray],
         others: tuple[np.ndarray, np.ndarray],
         suspects: np.ndarray,
-    ) -> tuple[dict[str, dict[str, Score]], dict[str, Difference]]:
+    ) -> tuple[dict[str, dict[str, Score]], dict[str, Interval]]:
         kept = np.setdiff1d(np.arange(len(anchors[0])), suspects)
         if len(others[0]) < _FEWEST_SCORED or not len(kept):
             return {}, {}

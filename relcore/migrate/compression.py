@@ -18,7 +18,6 @@ from relcore.catalog.task import Task
 from relcore.migrate.evaluate import (
     MOST_CURVE_ROWS,
     Bootstrap,
-    Interval,
     K,
     QueryScores,
     RetrievalTask,
@@ -31,6 +30,7 @@ from relcore.migrate.evaluate import (
 from relcore.migrate.migration import TITLES, Migration
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
+from relcore.scores.score import Interval
 from relcore.spaces.space import LatentSpace
 
 RESCORED = 100  # rows of a binary search that are ranked again by their full vectors

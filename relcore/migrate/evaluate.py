@@ -25,6 +25,7 @@ from relcore.migrate.estimators import Adapter, WhitenedRelativeAdapter
 from relcore.represent.anchors import select_anchors
 from relcore.represent.similarity import rows_among
 from relcore.runs.progress import Progress, silent
+from relcore.scores.score import Interval
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
@@ -569,17 +570,6 @@ def derangement(n: int, rng: np.random.Generator) -> np.ndarray:
     moved = np.empty(n, dtype=np.int64)
     moved[order] = np.roll(order, 1)
     return moved
-
-
-@dataclass(frozen=True)
-class Interval:
-    value: float
-    low: float
-    high: float
-
-    @property
-    def is_clear(self) -> bool:
-        return self.low > 0 or self.high < 0
 
 
 class QueryScores(NamedTuple):

@@ -36,7 +36,6 @@ from relcore.migrate.evaluate import (
     Candidate,
     Candidates,
     CurvePoint,
-    Interval,
     JudgedQuery,
     K,
     Pairs,
@@ -59,6 +58,7 @@ from relcore.runs.entries import BundledResults
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.groups import lowest_groups
+from relcore.scores.score import Interval
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import TEST_FRACTION
@@ -105,7 +105,7 @@ def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str
             gain = bootstrap.difference(one, scores[chosen])
             dearer = OPTIONS.index(name) > OPTIONS.index(chosen)
             is_clear &= gain.is_clear or (dearer and gain.high < WORTH_A_CHANGE)
-    return chosen, is_clear
+    return chosen, bool(is_clear)
 
 
 def verdict_of(

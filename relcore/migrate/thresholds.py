@@ -20,7 +20,7 @@ from relcore.migrate.evaluate import (
 from relcore.migrate.migration import Migration
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.scores.score import Difference, mean_difference
+from relcore.scores.score import Interval, mean_difference
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
 
@@ -126,7 +126,7 @@ class ThresholdOutcome:
         Kolmogorov–Smirnov distance to the old scores' distribution, 0 … 1.
     error_before, error_after : float
         If the old threshold is applied to new scores, and to mapped ones.
-    change : Difference
+    change : Interval
         Of the errors, paired by query.
     chance, chance_low : float
         Mean and 2.5 % quantile of the error after the map if each query's new scores belong to another query.
@@ -146,7 +146,7 @@ class ThresholdOutcome:
     ks_after: float
     error_before: float
     error_after: float
-    change: Difference
+    change: Interval
     chance: float
     chance_low: float
     accepted_old: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -54,20 +54,12 @@ LIMITS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Mark:
-    """Rows that were stored in one way: a name of `MARKS`, and their numbers (m,)."""
-
-    name: str
-    rows: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class Checked(Reported):
     """What was found in a collection of n rows.
 
     Attributes
     ----------
-    marks : Marks, with the rows of each
+    marks : name of `MARKS` → numbers (m,) of the rows that were stored so
     slope, slope_high : float, optional
         Of the two parts of the rows that share their axes least, over `axes` held-out axes, with the upper
         end of its 95 % interval: 1 as within one model, 0 in other coordinates. None where `unfit` says why.
@@ -85,7 +77,7 @@ class Checked(Reported):
 
     n: int
     width: int
-    marks: tuple[Mark, ...]
+    marks: Mapping[str, np.ndarray]
     slope: float | None
     slope_high: float | None
     axes: int
@@ -110,9 +102,9 @@ class Checked(Reported):
         return "marks" if self.parted else "nothing found"
 
     @property
-    def parted(self) -> tuple[Mark, ...]:
+    def parted(self) -> dict[str, np.ndarray]:
         """The marks that some rows have and others have not; repeated rows are no sign of a second model."""
-        return tuple(mark for mark in self.marks if len(mark.rows) < self.n and mark.name != "repeated")
+        return {name: rows for name, rows in self.marks.items() if len(rows) < self.n and name != "repeated"}
 
     @property
     def ranks(self) -> np.ndarray:
@@ -126,7 +118,7 @@ class Checked(Reported):
         """As many rows (n,) as are estimated to be of another model: those that are ranked first; a tenth
         where nothing tells how many."""
         if not len(self.ranks):
-            return np.isin(np.arange(self.n), [row for mark in self.parted for row in mark.rows])
+            return np.isin(np.arange(self.n), [row for rows in self.parted.values() for row in rows])
         most = self.count if self.verdict in ("two models", "suspicious") else self.n // 10
         return np.isin(np.arange(self.n), np.argsort(-self.ranks, kind="stable")[:most])
 
@@ -169,8 +161,8 @@ class Checked(Reported):
         for name, values in (("log_ratio", self.log_ratio), ("unlike", self.unlike)):
             if len(values):
                 table[name] = values
-        for mark in self.parted:
-            table[mark.name] = np.isin(np.arange(self.n), mark.rows)
+        for name, rows in self.parted.items():
+            table[name] = np.isin(np.arange(self.n), rows)
         order = np.argsort(-self.ranks, kind="stable") if len(self.ranks) else np.arange(self.n)
         return table.iloc[order].reset_index(drop=True)
 
@@ -178,8 +170,8 @@ class Checked(Reported):
         """The limits, the verdict, the marks and the first rows of the ranking."""
         ids = RowNumbers(self.n) if ids is None else ids
         marks = [
-            {"mark": mark.name, "rows": len(mark.rows), "of": self.n, "what": MARKS[mark.name]}
-            for mark in self.marks
+            {"mark": name, "rows": len(rows), "of": self.n, "what": MARKS[name]}
+            for name, rows in self.marks.items()
         ]
         tables = [Table.of("marks", marks)] if marks else []
         if len(self.ranks):
@@ -249,12 +241,10 @@ def check(
     if trusted is not None and (axes := _axes_of(trusted, width, needed=change is None)):
         unlike = axes.energy(X)
     marks = marks_of(X)
-    unfit = _unfit(X, n - sum(len(mark.rows) for mark in marks if mark.name in ("repeated", "constant")))
-    slope, ratio = None, np.empty(0, np.float32)
-    fitted = min(n, FITTED)
+    unfit = _unfit(X, n - sum(len(marks.get(name, ())) for name in ("repeated", "constant")))
+    slope, ratio, fitted = None, np.empty(0, np.float32), min(n, FITTED)
     if not unfit:
-        parts = parts_of(X, random_state, unlike if len(unlike) else None)
-        slope, ratio, fitted = parts.slope, parts.log_ratio, parts.fitted
+        slope, ratio, fitted = parts_of(X, random_state, unlike if len(unlike) else None)
     larger = X[np.flatnonzero(ratio <= 0)[:FITTED]] if len(ratio) else X[:FITTED]
     return Checked(
         n,
@@ -314,7 +304,7 @@ def _unfit(X: Rows, distinct: int) -> str:
     return ""
 
 
-def marks_of(X: Rows) -> tuple[Mark, ...]:
+def marks_of(X: Rows) -> dict[str, np.ndarray]:
     """How rows (n, d) were stored: the names of `MARKS` that some have, with these rows."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in MARKS}
     used = []
@@ -333,8 +323,7 @@ def marks_of(X: Rows) -> tuple[Mark, ...]:
     widths = np.concatenate(used)
     found["padded"] = [np.flatnonzero(widths <= widths.max() - max(_PADDED, X.shape[1] // 32))]
     found["repeated"] = [np.flatnonzero(row_hashes(X).duplicated())]
-    marks = (Mark(name, np.concatenate(parts)) for name, parts in found.items())
-    return tuple(mark for mark in marks if len(mark.rows))
+    return {name: rows for name, parts in found.items() if len(rows := np.concatenate(parts))}
 
 
 def _on_steps(rows: np.ndarray) -> np.ndarray:
@@ -380,6 +369,7 @@ class CheckRows(Task[Checked]):
     """The task that checks a space, the first, by the trusted rows of a second one if there is one."""
 
     kind: ClassVar = "check"
+    version: ClassVar = 2
     result: ClassVar = ".passport.check:Checked"
     title: ClassVar = "Check for a second model"
 

@@ -9,7 +9,6 @@ were chosen is no evidence about them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
@@ -43,8 +42,7 @@ class Slope(NamedTuple):
     axes: int
 
 
-@dataclass(frozen=True, eq=False)
-class TwoParts:
+class TwoParts(NamedTuple):
     """The two parts of a collection that share their axes least.
 
     Attributes
@@ -59,11 +57,6 @@ class TwoParts:
     slope: Slope
     log_ratio: np.ndarray
     fitted: int
-
-    @property
-    def smaller(self) -> np.ndarray:
-        """Which rows (n,) are in the smaller part."""
-        return self.log_ratio > 0
 
 
 class ShortAxes(NamedTuple):

@@ -45,7 +45,7 @@ from relcore.scores.passes import (
 )
 from relcore.scores.score import (
     ChanceLevel,
-    Difference,
+    Interval,
     Score,
     difference,
     mean_difference,
@@ -82,7 +82,7 @@ class Metric(ABC):
     def score(self, pair: AlignedPair) -> Score | None:
         """The score of the held-out rows; None if it needs equal widths or labels that the pair lacks."""
 
-    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
+    def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
         """The change of the score on the same rows, with its 95 % interval; None if this metric has none."""
         return None
 
@@ -140,7 +140,7 @@ class Jaccard(Metric):
         usable = pair.same_width or pair.convention == "mutual"
         return _with_chance(pair, pair.neighbours.jaccard()) if usable else None
 
-    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
+    def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
         if not before.same_width and before.convention != "mutual":
             return None
         return overlap_difference(before.neighbours, now.neighbours)
@@ -155,7 +155,7 @@ class MeanReciprocalRank(Metric):
     def score(self, pair: AlignedPair) -> Score | None:
         return _with_chance(pair, pair.neighbours.mrr()) if pair.same_width else None
 
-    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
+    def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
         if not before.same_width:
             return None
         return mean_difference(before.neighbours.reciprocal_rank, now.neighbours.reciprocal_rank)
@@ -229,7 +229,7 @@ class ClassAgreement(Metric):
         )
         return _with_chance(pair, score)
 
-    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
+    def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
         votes = before.labelled_neighbours(), now.labelled_neighbours()
         return None if None in votes else mean_difference(*map(_hits, votes))
 
@@ -274,7 +274,7 @@ class LinearCKA(Metric):
     def score(self, pair: AlignedPair) -> Score:
         return pair.linear_cka()
 
-    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference:
+    def difference(self, before: AlignedPair, now: AlignedPair) -> Interval:
         """The change of CKA on samples of the held-out rows; its interval is from `cka_influence`."""
         split = before.split
         sampled = Split.held_out(split.ids[split.test], random_state=split.random_state)
@@ -319,7 +319,7 @@ class MeanCosine(Metric):
     def score(self, pair: AlignedPair) -> Score | None:
         return pair.mean_cosine() if pair.same_width else None
 
-    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
+    def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
         if not before.same_width:
             return None
         return mean_difference(before.cosines, now.cosines)
@@ -419,7 +419,7 @@ def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score
 
 def score_differences(
     before: tuple[np.ndarray, np.ndarray], now: tuple[np.ndarray, np.ndarray], split: Split, **settings: Any
-) -> dict[str, Difference]:
+) -> dict[str, Interval]:
     """The change of each score of `score_pair` on the same held-out rows and queries, with 95 % intervals;
     `settings` as there.
 
@@ -428,7 +428,7 @@ def score_differences(
     return differences_of(*(AlignedPair.of(*rows, split, **settings) for rows in (before, now)))
 
 
-def differences_of(before: AlignedPair, now: AlignedPair) -> dict[str, Difference]:
+def differences_of(before: AlignedPair, now: AlignedPair) -> dict[str, Interval]:
     changes = {name: METRICS[name].load()().difference(before, now) for name in metrics_of_a_pair()}
     return {name: change for name, change in changes.items() if change is not None}
 
@@ -682,7 +682,7 @@ def anchor_differences(
     labels: np.ndarray | None = None,
     device: str | None = None,
     kept: Mapping[tuple[str, ...], AlignedPair] | None = None,
-) -> dict[str, Difference]:
+) -> dict[str, Interval]:
     """The change of each score of a representation from the anchors `before` to those `now`, with 95 %
     intervals.
 

@@ -17,7 +17,7 @@ from relcore.scores.score import (
     CENTRE,
     QUANTILE_DRAWS,
     ChanceLevel,
-    Difference,
+    Interval,
     Score,
     difference,
     mean_difference,
@@ -427,7 +427,7 @@ def queries_decide(n: int, n_queries: int) -> bool:
     return n_queries < 2 or n > _MANY * n_queries
 
 
-def overlap_difference(before: Neighbours, now: Neighbours) -> Difference:
+def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
     """Mean overlap now less that before, of the same m queries among the same n rows, with its 95 % interval.
 
     Queries share the searched rows, so their overlaps are dependent. The variance has three parts: that of

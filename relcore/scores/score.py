@@ -279,8 +279,8 @@ def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The difference of a score from an earlier one, with its 95 % sampling interval."""
+class Interval:
+    """A value, such as a mean or the difference of two scores, with its 95 % interval."""
 
     value: float
     low: float
@@ -291,15 +291,15 @@ class Difference:
         return self.low > 0 or self.high < 0
 
     def describe(self) -> str:
-        """The difference in words: ``+.012 (95 %: +.003 … +.021)``."""
+        """A difference in words: ``+.012 (95 %: +.003 … +.021)``."""
         return f"{signed(self.value)} (95 %: {signed(self.low)} … {signed(self.high)})"
 
 
-def difference(value: float, error: float) -> Difference:
-    return Difference(float(value), float(value - Z95 * error), float(value + Z95 * error))
+def difference(value: float, error: float) -> Interval:
+    return Interval(float(value), float(value - Z95 * error), float(value + Z95 * error))
 
 
-def mean_difference(before: np.ndarray, now: np.ndarray) -> Difference:
+def mean_difference(before: np.ndarray, now: np.ndarray) -> Interval:
     """The difference of the means of two values per row (m,); pairing makes its interval much narrower than
     for independent means.
     """

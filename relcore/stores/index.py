@@ -245,18 +245,6 @@ class VectorIndex(ABC):
             The place exists or has another width, or the store cannot add rows.
         """
 
-    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        """The ids of the k nearest rows of each query (m, d) by the store's own search, best first.
-
-        Raises
-        ------
-        SpaceError
-            A store without search.
-        """
-        raise SpaceError(
-            f"{self.name}: expected a store that searches, got one that keeps rows; copy them to one"
-        )
-
     def close(self) -> None:  # noqa: B027 - most stores keep nothing open between two blocks
         """Release locks and connections."""
 
@@ -717,9 +705,6 @@ class FaissRows:
         numbers = None if self._ids is None else self._ids[start:stop]
         return [numbers, faiss_rows(self._index, self._ids, slice(start, stop))]
 
-    def search(self, queries: np.ndarray, k: int) -> np.ndarray:
-        return self._index.search(np.ascontiguousarray(queries, np.float32), k)[1]
-
     def ids(self) -> np.ndarray | None:
         return self._ids
 
@@ -735,7 +720,6 @@ class FaissFile(VectorIndex):
         self._rows = confined.Opened(FaissRows, self.path, ("faiss",))
         facts = self._rows.facts
         self.n, self.width, self._own_ids = facts["n"], facts["width"], facts["own_ids"]
-        self._names: list[str] | None = None  # ids of all rows, read by the first search
 
     def close(self) -> None:
         self._rows.close()
@@ -757,13 +741,6 @@ class FaissFile(VectorIndex):
         for row, item in enumerate(names if numbers is None else map(str, numbers.tolist())):
             if item in wanted:
                 yield StoredRows([item], self._rows.call("read", start=row, stop=row + 1)[1])
-
-    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        found = self._rows.call("search", queries=queries, k=k)
-        if not self._own_ids and self._names is None:
-            self._names = [key for ids in _ids_beside(self.path, self.n, BLOCK, 0) for key in ids]
-        names = self._names
-        return [[str(row) if names is None else names[row] for row in rows if row >= 0] for rows in found]
 
     @classmethod
     def write(

@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from relcore.base.errors import SpaceError, quote
@@ -79,26 +78,6 @@ class LanceRows:
         asked = self._vectors, self._ids, self._width
         return [vars(block_of(self._where, batch, 0, *asked)) for batch in batches]
 
-    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        """The ids of the k nearest rows by the table's index and distance; without an index by exact
-        cosine."""
-        found = []
-        with _clear_errors(self._where):
-            for query in queries:
-                query_builder = self._table.search(query, vector_column_name=self._vectors).limit(k)
-                query_builder = (
-                    query_builder if self._table.list_indices() else query_builder.distance_type("cosine")
-                )
-                found.append(
-                    [
-                        str(key)
-                        for key in query_builder.select([self._ids, "_distance"])
-                        .to_arrow()[self._ids]
-                        .to_pylist()
-                    ]
-                )
-        return found
-
 
 class LanceIndex(VectorIndex):
     """A table of LanceDB; ``#TABLE/COLUMN`` chooses among several columns of vectors."""
@@ -119,9 +98,6 @@ class LanceIndex(VectorIndex):
         for first in range(start, self.n, size):
             block = self._rows.call("read", start=first, stop=min(self.n, first + size))
             yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
-
-    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        return self._rows.call("search", queries=queries, k=k)
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
         found = self._rows.call("holding", ids=list(ids))

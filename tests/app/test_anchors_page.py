@@ -11,7 +11,7 @@ from app.anchors.lists import contradiction, read_ids, step_between
 from app.workspace import from_session_file, to_session_file
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.scores.score import Difference, Score
+from relcore.scores.score import Interval, Score
 from tests.app.conftest import Session
 
 
@@ -153,9 +153,9 @@ def test_an_audit_lists_wrong_pairs_with_their_neighbours_and_removes_them(wrong
 
 def test_scores_that_prefer_the_other_set_are_named():
     up, down, unclear = (
-        Difference(0.02, 0.01, 0.03),
-        Difference(-0.02, -0.03, -0.01),
-        Difference(-0.01, -0.03, 0.01),
+        Interval(0.02, 0.01, 0.03),
+        Interval(-0.02, -0.03, -0.01),
+        Interval(-0.01, -0.03, 0.01),
     )
     changes = {"mrr": up, "cosine": down, "jaccard": unclear, "cka": down}
     assert contradiction(up, changes, "B") == " But B has the higher cosine and linear CKA."
@@ -166,8 +166,8 @@ def test_an_arrow_needs_the_same_queries_and_a_difference_that_is_clear():
     def score(value, **facts):
         return Score(value, metric="mrr", n=900, k=10, **facts)
 
-    up, sampled = Difference(0.02, 0.01, 0.03), {"n_queries": 300, "interval": (0.4, 0.6)}
+    up, sampled = Interval(0.02, 0.01, 0.03), {"n_queries": 300, "interval": (0.4, 0.6)}
     assert step_between(score(0.4994), score(0.5226), up) == "+.024 from .499"
-    assert step_between(score(0.52, **sampled), score(0.5, **sampled), Difference(-0.1, -0.2, 0)) is None
+    assert step_between(score(0.52, **sampled), score(0.5, **sampled), Interval(-0.1, -0.2, 0)) is None
     assert step_between(score(0.52), score(0.5), up) is None
     assert step_between(score(0.5), score(0.52, **sampled), up) is None

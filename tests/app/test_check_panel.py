@@ -23,7 +23,7 @@ def page(workspace):
 
 
 def test_two_models_in_a_file_are_told_with_what_the_check_does_not_see(tmp_path, monkeypatch):
-    monkeypatch.setattr("app.spaces.check.AT_ONCE_SECONDS", 100)  # no cluster
+    monkeypatch.setattr("app.results.AT_ONCE_SECONDS", 100)  # no cluster
     mixed = save_space(tmp_path / "mixed.npz", np.r_[FIRST(700), SECOND(100)])
     few = save_space(tmp_path / "few.npz", FIRST(400))
     at = page(Workspace((mixed, few), mixed, few))

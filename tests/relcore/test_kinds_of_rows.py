@@ -97,7 +97,7 @@ CALLS = {
     ),
     "Universe": universal,
     "bootstrap_anchors": bootstrapped,
-    "check": lambda X, Y: [len(mark.rows) for rows in (X, Y) for mark in relcore.check(rows).marks],
+    "check": lambda X, Y: [len(marked) for rows in (X, Y) for marked in relcore.check(rows).marks.values()],
     "jaccard": relcore.jaccard,
     "link": lambda X, Y: np.array(relcore.link(X, Y, n_anchors=5).result.history[-1].objective),
     "linear_cka": relcore.linear_cka,

@@ -65,6 +65,3 @@ class ChromaIndex(Database):
             some = slice(first, first + most)
             payload = [item or None for item in block.payload[some]] or None
             self._rows.upsert(block.ids[some], block.vectors[some], payload)
-
-    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        return self._rows.query(query_embeddings=queries, n_results=k, include=[])["ids"]

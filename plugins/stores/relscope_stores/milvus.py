@@ -85,7 +85,3 @@ class MilvusIndex(Database):
 
     def finish(self) -> None:
         self._client.flush(self.name)
-
-    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        found = self._client.search(self.name, queries.tolist(), anns_field=self._vector, limit=k)
-        return [[str(hit["id"]) for hit in hits] for hits in found]

@@ -136,11 +136,3 @@ class PgvectorIndex(Database):
 
     def finish(self) -> None:
         self._connection.commit()
-
-    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        from psycopg.sql import SQL, Identifier
-
-        query = SQL("SELECT {}::text FROM {} ORDER BY {} <=> %s::vector LIMIT {}")
-        query = query.format(Identifier(self._id), self._table, Identifier(self._vector), k)
-        rows = ["[" + ",".join(map(str, row.tolist())) + "]" for row in queries]
-        return [[key for (key,) in self._connection.execute(query, [row]).fetchall()] for row in rows]

@@ -124,14 +124,6 @@ class QdrantIndex(Database):
         for first in range(0, len(points), _AT_ONCE):
             self._client.upsert(self.name, points[first : first + _AT_ONCE], wait=True)
 
-    def search(self, queries: np.ndarray, k: int) -> list[list[str]]:
-        from qdrant_client import models
-
-        wanted = {"using": self._vector or None, "limit": k, "with_payload": [_ID]}
-        asked = [models.QueryRequest(query=row, **wanted) for row in queries.tolist()]
-        answers = self._client.query_batch_points(self.name, asked)
-        return [[_id_of(hit.id, dict(hit.payload or {})) for hit in answer.points] for answer in answers]
-
 
 def _key_of(text: str) -> int | str:
     """The point of an id: a whole number or a UUID as it is, else a UUID that is made of the text."""

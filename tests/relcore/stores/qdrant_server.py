@@ -59,16 +59,13 @@ class _Handler(BaseHTTPRequestHandler):
             return self._reply([one.model_dump(mode="json") for one in found])
         if parts[3:] == ["count"]:
             return self._reply({"count": base.count(parts[1]).count})
-        if parts[3:] == ["scroll"]:
-            keys = {"limit", "offset", "with_payload"}
-            options = {key: value for key, value in body.items() if key in keys}
-            points, following = base.scroll(parts[1], with_vectors=body.get("with_vector", False), **options)
-            return self._reply(
-                {"points": [one.model_dump(mode="json") for one in points], "next_page_offset": following}
-            )
-        requests = [qdrant_client.models.QueryRequest(**one) for one in body["searches"]]
-        found = base.query_batch_points(parts[1], requests)
-        return self._reply([one.model_dump(mode="json") for one in found])
+        assert parts[3:] == ["scroll"]
+        keys = {"limit", "offset", "with_payload"}
+        options = {key: value for key, value in body.items() if key in keys}
+        points, following = base.scroll(parts[1], with_vectors=body.get("with_vector", False), **options)
+        return self._reply(
+            {"points": [one.model_dump(mode="json") for one in points], "next_page_offset": following}
+        )
 
 
 @contextmanager
