@@ -102,6 +102,8 @@ def describe(
     if matrix is None or (read is None and (table or is_table)):
         return None
     chosen, (n, dimension) = matrix
+    if not is_table and dimension is None:
+        compute.load_space(SpaceSpec("file", str(path), limit, options))  # raises what is wrong with it
     if read:
         n, dimension = (
             (read[0].n, read[0].dimension) if is_table else (read[0].n if n is None else n, dimension)
@@ -329,7 +331,8 @@ def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list
                 else:
                     n = counted(read_about(items.metadata_columns, path).n, "row")
                     messages.warning(
-                        f"{path.name} has no vectors. It has {n}, and no file of vectors here has as many."
+                        f"{path.name} has {n} and no vectors. Columns of numbers would be read as vectors; as"
+                        " ids and labels it needs a file with as many vectors beside it."
                     )
             except SpaceError as error:
                 messages.error(error)
@@ -359,9 +362,12 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
         st.session_state[_OFFERED] = tuple(specs)
         st.rerun()
     if compare:
+        news = [f"{counted(len(failed), 'file')} could not be read; Data says why."] if failed else []
         if paired := likely_by_rows(*specs[:2]):
             specs = (*paired, *specs[2:])
-            session.announce("Rows are paired by their order.")
+            news.append("Rows are paired by their order.")
+        if news:
+            session.announce(" ".join(news))
         _compare(specs)
         go(EXPLORE)
     present, names = session.workspace(), _names(specs)

@@ -143,7 +143,7 @@ def front(begin: Callable[..., None]) -> None:
             go(DATA)
         for label, key, icon, presents in (
             ("The story in six steps", "start.story", ":material/auto_stories:", False),
-            ("Present it", "start.present", ":material/co_present:", True),
+            ("Present the story", "start.present", ":material/co_present:", True),
         ):
             help_ = "The story in large type, for a screen in front of a class" if presents else None
             st.button(label, key=key, icon=icon, help=help_, on_click=begin, args=(1, presents))
@@ -170,7 +170,7 @@ def front(begin: Callable[..., None]) -> None:
     )
     _show_share(
         found[2],
-        f"are, where each word is described by its similarities to {N_ANCHORS} of them, the anchors. By"
+        f"of the words are, once each is described by its similarities to {N_ANCHORS} anchor words. By"
         f" chance: {chance(relative)}.",
         percent(relative.top1),
     )
@@ -620,7 +620,7 @@ def _navigation(number: int) -> None:
         presents = bool(st.session_state.get(_PRESENTS))
         # No toggle: the arrow keys do not reach the story while an input has the focus.
         st.button(
-            "Small type" if presents else "Present it",
+            "Small type" if presents else "Present the story",
             key="story.present",
             icon=":material/co_present:",
             type="tertiary",

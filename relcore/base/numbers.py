@@ -21,11 +21,12 @@ def short(value: float, places: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent: ``93 %``, ``0 %``; below one percent with one significant digit: ``.005 %``."""
+    """A share in percent: ``93 %``, ``0 %``; below one percent with one significant digit:
+    ``0.005 %``."""
     value = 100 * share
     if value >= 0.95 or not value:
         return f"{value:.0f} %"
-    return f"{short(value, -floor(log10(value)))} %"
+    return f"{value:.{-floor(log10(value))}f} %"
 
 
 def counted(n: int, thing: str, things: str = "") -> str:

@@ -33,6 +33,7 @@ with suppress(ImportError):  # Windows has no such limits
 
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import EXTRAS, missing_library
+from relcore.base.numbers import counted
 from relcore.base.text import visible
 
 LENGTH = struct.Struct("<Q")
@@ -183,14 +184,18 @@ def clear_error(path: Path, error: Exception) -> SpaceError:
         return missing_library(library)
     if isinstance(error, MemoryError | RecursionError) or "memory" in type(error).__name__.lower():
         return unreadable(path, "one that needs more memory than its size allows")
+    if isinstance(error, EOFError) or str(error).startswith("EOF"):
+        return unreadable(path, f"one that ends too soon ({counted(path.stat().st_size, 'byte')})")
     said = re.sub(" at 0x[0-9a-f]+", "", getattr(error, "strerror", None) or str(error))
     return unreadable(path, visible(said, 200).strip() or type(error).__name__)
 
 
 def unreadable(path: Path, got: str) -> SpaceError:
+    suffix = path.suffix.lower()
+    instead = "" if suffix == ".npy" else ", or save the vectors as .npy"
     return SpaceError(
-        f"{path.name}: expected a {path.suffix.lower() or 'vector'} file that can be read, got {got}; copy it"
-        " again, write it again with the program that made it, or save the vectors as .npy"
+        f"{path.name}: expected a {suffix or 'vector'} file that can be read, got {got}; copy it again, or"
+        f" write it again with the program that made it{instead}"
     )
 
 

@@ -43,7 +43,7 @@ function decoded(answer, panes, models) {
 }
 
 /* `share` as words quote it, `number` as tables show it. */
-const percent = (share) => (share >= 0.0095 || !share ? `${Math.round(100 * share)} %` : `${(100 * share).toPrecision(1).replace(/^0/, "")} %`);
+const percent = (share) => (share >= 0.0095 || !share ? `${Math.round(100 * share)} %` : `${(100 * share).toPrecision(1)} %`);
 const decimals = (number, digits = 3) => (Number.isNaN(number) ? "–" : number.toFixed(digits).replace(/^(-?)0/, "$1").replace("-", "−"));
 
 /* The places of `most` of n rows at equal steps; see `sampled_places` in Python. */

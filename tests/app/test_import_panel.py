@@ -60,6 +60,13 @@ def test_vectors_their_metadata_and_a_second_space_are_compared_by_one_click(spa
     assert spaces.click("history.undo").workspace.spaces == BUNDLED
 
 
+def test_a_file_that_cannot_be_read_says_so_before_the_click_and_is_not_loaded(spaces):
+    upload(spaces, a__npy=npy(), b__csv=table("row"), cut__npy=npy()[:40])
+    assert [one for one in spaces.errors if "cut.npy: expected a .npy file that can be read" in one]
+    assert spaces.at.button(key="spaces.load-file").label == "Load 2 files"
+    assert "1 file below cannot be loaded yet." in spaces.captions
+
+
 def explore(session):
     """Explore with twelve anchors."""
     workspace = replace(session.workspace, anchors=tuple(map(str, range(12))), anchors_from="")

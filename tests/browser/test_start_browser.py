@@ -19,7 +19,7 @@ def test_the_story_by_keyboard_alone(watched, app):
         watched.keyboard.press("ArrowLeft")
         at_step(watched, number)
     # A lecturer clicks first, and then goes on by keys.
-    for clicked, leads_to in (("5", 6), ("Present it", 5)):
+    for clicked, leads_to in (("5", 6), ("Present the story", 5)):
         watched.get_by_role("button", name=clicked, exact=True).click()
         settle(watched)
         watched.keyboard.press("ArrowRight" if leads_to == 6 else "ArrowLeft")
