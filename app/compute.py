@@ -4,7 +4,7 @@ large array."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import wraps
@@ -68,6 +68,7 @@ def cached(
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
         results: OrderedDict[tuple, tuple[Lock, list[Result]]] = OrderedDict()
         changing = Lock()
+        _caches.append((changing, results))
 
         @wraps(function)
         def kept(*arguments: Any) -> Result:
@@ -87,6 +88,20 @@ def cached(
         return kept
 
     return decorate
+
+
+_caches: list[tuple[Lock, OrderedDict[tuple, tuple[Lock, list]]]] = []
+
+
+def forget(digests: Collection[str]) -> None:
+    """Give back what is cached of spaces with these digests, except the spaces themselves."""
+    for changing, results in _caches:
+        with changing:
+            for name, (_, values) in list(results.items()):
+                named = [*name, *(_content(value) for value in values if isinstance(value, Match))]
+                parts = {part for text in named if isinstance(text, str) for part in text.split("/")}
+                if not parts.isdisjoint(digests):
+                    del results[name]
 
 
 def _content(argument: Any) -> Hashable:
@@ -156,6 +171,15 @@ equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 @cached(8, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
 def matched(*specs: SpaceSpec) -> Match:
     return match(*map(load_space, specs))
+
+
+@cached(64, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
+def shared_rows(*specs: SpaceSpec) -> int | str:
+    """How many rows these spaces share, or why they cannot be compared."""
+    try:
+        return len(match(*map(load_space, specs)))
+    except SpaceError as error:
+        return str(error)
 
 
 def represent(

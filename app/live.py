@@ -116,13 +116,17 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
         del _offers[ended]
     place = f"{key}:live"
     known, name = st.session_state.get(place, (None, ""))
-    if known != offer.content or name not in _offers:
+    before = _offers.get(name)
+    if known != offer.content or before is None:
         _offers.pop(name, None)
         name, _offers[offer.name] = offer.name, offer
         st.session_state[place] = offer.content, name
         while len(_offers) > _MOST_OFFERS:
             _offers.popitem(last=False)
-    leave_all_but({space.digest for one in _offers.values() for space in one.pair.spaces})
+    shown = {space.digest for one in _offers.values() for space in one.pair.spaces}
+    leave_all_but(shown)
+    if before and before.pair.others and (gone := {space.digest for space in before.pair.spaces} - shown):
+        compute.forget(gone)
     base = st.get_option("server.baseUrlPath").strip("/")
     address = f"/{base}{ADDRESS}" if base else ADDRESS
     return {

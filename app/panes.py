@@ -154,7 +154,7 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
             for pane, (coordinates, note) in results.items()
         }
     scene = _scene(pair, workspace, view, results)
-    settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
+    settings = replace(workspace.recipe(pair), panes=tuple(results))
     stars = None if workspace.stars == StarLook() else workspace.stars
     recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
     found = scene, view

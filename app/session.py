@@ -37,6 +37,7 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
     """The changed workspace with all its settings made consistent; every change passes through here.
 
     - Spaces are distinct, at least one. A chosen source or target joins them; a removed one is replaced.
+    - Other models are among the spaces, and neither source nor target.
     - Anchors, pivots, named sets and their ids are distinct, in order; only anchors are pinned.
     - Other colours or other spaces show all classes; other spaces have no filter.
 
@@ -59,11 +60,14 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
         look = replace(look, hidden=())
     if ends != old or before.look.second != look.second:
         look = replace(look, second_hidden=())
+    target = _among(spaces, changed.target, source)
+    others = _distinct(changed.others)
     settled = replace(
         changed,
         spaces=spaces,
         source=source,
-        target=_among(spaces, changed.target, source),
+        target=target,
+        others=tuple(spec for spec in others if spec in spaces and spec not in (source, target)),
         anchors=anchors,
         pinned=tuple(identifier for identifier in _distinct(changed.pinned) if identifier in present),
         named_sets=tuple((name, _distinct(ids)) for name, ids in dict(changed.named_sets).items()),
@@ -188,9 +192,13 @@ def score_again() -> None:
 
 def with_spaces(present: Workspace, instead: Mapping[SpaceSpec, SpaceSpec]) -> Workspace:
     """The workspace with some spaces replaced."""
-    spaces = tuple(instead.get(spec, spec) for spec in present.spaces)
-    ends = {end: instead.get(spec := getattr(present, end), spec) for end in ("source", "target")}
-    return replace(present, spaces=spaces, **ends)
+
+    def replaced(specs: tuple[SpaceSpec, ...]) -> tuple[SpaceSpec, ...]:
+        return tuple(instead.get(spec, spec) for spec in specs)
+
+    source, target, *others = replaced(present.models)
+    spaces = replaced(present.spaces)
+    return replace(present, spaces=spaces, source=source, target=target, others=tuple(others))
 
 
 def pin_anchors(ids: tuple[str, ...]) -> None:
@@ -256,17 +264,30 @@ def await_jobs(keys: tuple[str, ...]) -> None:
 
 
 def settle() -> None:
-    """Fit the present workspace to its pair, within its step; does nothing if the pair cannot be compared."""
+    """Fit the present workspace to its models, within its step: other models that share no rows leave; does
+    nothing if the pair cannot be compared."""
     with suppress(SpaceError):  # the page says what is wrong, and another choice mends it
         present = workspace()
-        fitted = fit_to_pair(present, compute.matched(present.source, present.target))
+        joined = _with_joined(present)
+        fitted = fit_to_pair(joined, compute.matched(*joined.models))
         if fitted == present:
             return
         amend(fitted)
+        if left := len(present.others) - len(fitted.others):
+            messages.toast(f"Left out: {counted(left, 'model')} without rows that all models share.")
         if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.by_strategy:
             messages.toast(
                 f"Left out: {counted(lost, 'anchor')} that {'is' if lost == 1 else 'are'} not in both spaces."
             )
+
+
+def _with_joined(present: Workspace) -> Workspace:
+    """The workspace with only those other models that share rows with the pair and with those before."""
+    joined = replace(present, others=())
+    for spec in present.others:
+        if isinstance(compute.shared_rows(*joined.models, spec), int):
+            joined = replace(joined, others=(*joined.others, spec))
+    return joined
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
@@ -293,7 +314,12 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     strategy = "random" if strategy == "class-balanced" and not labelled else strategy
     # Those of a link or a new session have a number, but no ids yet.
     usual = usual_anchors(pair)
-    n_anchors = usual if workspace.anchors else min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)
+    # A further model changes the rows, not the number that the user chose.
+    n_anchors = (
+        usual
+        if workspace.anchors and not workspace.others
+        else min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)
+    )
     pinned = tuple(identifier for identifier in workspace.pinned if identifier in index)
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     return fitted.with_anchors(behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")

@@ -72,7 +72,7 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
     columns = "".join(f'<th scope="col">{linked_html(METRICS[metric].title)}</th>' for metric in metrics)
     body = "".join(
         f'<tr class="{escape(form)}"><th scope="row">{linked_html(form)}'
-        f"<small>{EXPLANATIONS[form]}</small></th>"
+        f"<small>{EXPLANATIONS.get(form, '')}</small></th>"
         + "".join(_cell(by_metric.get(metric)) for metric in metrics)
         + "</tr>"
         for form, by_metric in scores.items()

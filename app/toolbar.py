@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -14,21 +14,22 @@ from app import compute, messages, saving, session
 from app.glossary.terms import term
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
-from app.plain_text import plain_name
+from app.plain_text import plain, plain_name
 from app.spaces.loading import rejoined
 from app.widgets import (
     choose_anchors,
     projection_choosers,
     score_choosers,
     space_choosers,
+    space_labels,
     strategy_choosers,
 )
-from app.workspace import Workspace, from_session_file, session_json, with_selection
+from app.workspace import MOST_MODELS, Workspace, from_session_file, session_json, with_selection
 from relcore.base.environment import described, resolve
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
-from relcore.catalog.catalog import unscored_ids
+from relcore.catalog.catalog import SpaceSpec, unscored_ids
 from relcore.engine.device import held
 from relcore.files import selections
 from relcore.spaces.ids import GuessedIds
@@ -107,7 +108,9 @@ def _draw() -> None:
                 go(DATA)
             if _shows_pair(place):
                 space_choosers(workspace)
-                if pair := _matched(workspace, bar):
+                if place is EXPLORE:
+                    _models(workspace)
+                if pair := _matched(workspace, bar, workspace.models if place is EXPLORE else ()):
                     _anchors(workspace, pair)
             st.space("stretch")
             _undo_and_redo()
@@ -131,10 +134,48 @@ def _undo_and_redo() -> None:
             st.button(verb, key=f"history.{name}", help=help_, on_click=move, **look)
 
 
-def _matched(workspace: Workspace, notes: DeltaGenerator) -> Match | None:
-    """The pair, with a caption on the rows that match; further remarks are drawn below, in `notes`."""
+def _models(workspace: Workspace) -> None:
+    """Draw a button for each model beside the pair, which removes it, and the chooser of one more."""
+    labels = space_labels(workspace.spaces)
+    for number, spec in enumerate(workspace.others):
+        look = {"icon": ":material/close:", "type": "tertiary", "help": f"Remove {plain_name(labels[spec])}"}
+        left = tuple(other for other in workspace.others if other != spec)
+        given = {"on_click": session.edit, "args": (f"remove {labels[spec]}",), "kwargs": {"others": left}}
+        st.button(plain_name(labels[spec]), key=f"models.remove-{number}", **look, **given)
+    if len(workspace.models) == MOST_MODELS:
+        return
+    help_ = f"Adds a model beside the pair, up to {MOST_MODELS} in all"
+    with menu(
+        "Model", f"models.add-{len(workspace.models)}", icon=":material/add:", type="tertiary", help=help_
+    ) as is_open:
+        if not is_open:
+            return
+        for number, spec in enumerate(spec for spec in workspace.spaces if spec not in workspace.models):
+            shared = compute.shared_rows(*workspace.models, spec)
+            offered = isinstance(shared, int) and shared >= compute.LEAST_HELD_OUT
+            step = f"add {labels[spec]}"
+            st.button(
+                plain_name(labels[spec]),
+                key=f"models.choose-{number}",
+                on_click=session.edit,
+                args=(step,),
+                kwargs={"others": (*workspace.others, spec)},
+                disabled=not offered,
+                width="stretch",
+            )
+            st.caption(
+                f"{counted(shared, 'row')} in all models" if isinstance(shared, int) else plain(shared)
+            )
+        st.caption("A model must have rows with the same ids as the pair. Open or encode more in Data.")
+        if st.button("Data", key="models.data", icon=":material/database:", width="stretch"):
+            go(DATA)
+
+
+def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[SpaceSpec] = ()) -> Match | None:
+    """The pair, with a caption on the rows that match; further remarks are drawn below, in `notes`. With
+    `models` all of these are matched."""
     try:
-        pair = compute.matched(workspace.source, workspace.target)
+        pair = compute.matched(*(models or (workspace.source, workspace.target)))
     except NoCommonId:
         st.caption(":material/link_off: No row is paired yet: the two spaces have no id in common.")
         return None
@@ -142,8 +183,9 @@ def _matched(workspace: Workspace, notes: DeltaGenerator) -> Match | None:
         st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
         return None
     source, target = pair.source.dimension, pair.target.dimension
-    facts = [f"{counted(len(pair), 'row')} in both"]
-    facts.append(f"{source} d each" if source == target else f"{source} d and {target} d")
+    facts = [f"{counted(len(pair), 'row')} in {f'all {len(pair.spaces)}' if pair.others else 'both'}"]
+    if not pair.others:
+        facts.append(f"{source} d each" if source == target else f"{source} d and {target} d")
     if pair.n_source_only or pair.n_target_only:
         facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} without a partner")
     st.caption(" · ".join(facts), width="content")

@@ -26,10 +26,12 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec
 from relcore.represent.representations import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
+from relcore.spaces.matching import Match
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = (OWN, "absolute", "relative", "whitened", TWO)
 MOST_NEIGHBOURS = 200
+MOST_MODELS = 4  # side by side
 OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # of a new session
 USUAL_ANCHORS = 300
 MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
@@ -42,6 +44,7 @@ BOOTSTRAPPED = "bootstrap"
 class Workspace:
     """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
+    `others` are further spaces that Explore shows beside the source and the target.
     `anchors_from` is "strategy n random_state", `BOOTSTRAPPED`, or "" for anchors changed by hand. Pinned
     anchors stay when a new strategy is chosen.
     """
@@ -63,6 +66,7 @@ class Workspace:
     stars: StarLook = StarLook()
     oriented: bool = True
     look: MapLook = MapLook()
+    others: tuple[SpaceSpec, ...] = ()
 
     def __post_init__(self) -> None:
         need_strings("anchors", self.anchors)
@@ -74,6 +78,8 @@ class Workspace:
             raise SpaceError(f"panes: expected one row or two, got {self.panes!r:.80}")
         for pane in self.panes:
             need_one_of("panes", pane, PANES)
+        if len(self.models) > MOST_MODELS:
+            raise SpaceError(f"others: expected at most {MOST_MODELS} models, got {len(self.models)}")
         if not isinstance(self.anchors_from, str):
             raise SpaceError(f"anchors_from: expected a text, got {self.anchors_from!r}")
         for name, ids in self.named_sets:
@@ -81,6 +87,11 @@ class Workspace:
 
     def with_anchors(self, ids: tuple[str, ...], anchors_from: str = "") -> Workspace:
         return dataclasses.replace(self, anchors=tuple(dict.fromkeys(ids)), anchors_from=anchors_from)
+
+    @property
+    def models(self) -> tuple[SpaceSpec, ...]:
+        """The spaces side by side in Explore: the source, the target, and the others."""
+        return self.source, self.target, *self.others
 
     @property
     def form(self) -> str:
@@ -91,9 +102,13 @@ class Workspace:
     def by_strategy(self) -> bool:
         return self.anchors_from not in ("", BOOTSTRAPPED)
 
-    def recipe(self, source_digest: str = "", target_digest: str = "") -> ComparisonRecipe:
+    def recipe(self, matched: Match) -> ComparisonRecipe:
+        """The settings of a figure of these matched spaces: the source, the target and, if it has them, the
+        others."""
         settings = self.anchors, self.projection, self.view, self.reduction, self.panes
-        return ComparisonRecipe(self.source, self.target, *settings, source_digest, target_digest)
+        source, target, *digests = (space.digest for space in matched.spaces)
+        others = self.others[: len(digests)], tuple(digests)
+        return ComparisonRecipe(self.source, self.target, *settings, source, target, *others)
 
 
 def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
@@ -104,7 +119,7 @@ def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
 
 
 # Settings that version 0.1.0 had not; left out while usual, so that earlier session files stay equal.
-_NEWER = ("stars", "oriented", "look")
+_NEWER = ("stars", "oriented", "look", "others")
 
 
 class History:
@@ -153,10 +168,12 @@ class History:
 def session_json(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> dict[str, Any]:
     usual, written = Workspace(), records.to_json(workspace)
     unused = [name for name in _NEWER if getattr(workspace, name) == getattr(usual, name)]
+    number = workspace.spaces.index
+    written["others"] = [number(spec) for spec in workspace.others]
     body = {name: value for name, value in written.items() if name not in unused} | {
         "spaces": [records.to_json(spec) | {"digest": digests.get(spec, "")} for spec in workspace.spaces],
-        "source": workspace.spaces.index(workspace.source),
-        "target": workspace.spaces.index(workspace.target),
+        "source": number(workspace.source),
+        "target": number(workspace.target),
         "named_sets": {name: list(ids) for name, ids in workspace.named_sets},
     }
     return {"relscope": __version__, "session": body}
@@ -182,12 +199,14 @@ class _Saved:
     source: int
     target: int
     named_sets: dict[str, tuple[str, ...]]
+    others: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.spaces)
         if not all(isinstance(space.get("digest", ""), str) for space in self.spaces):
             raise SpaceError("digest: expected a string for each space")
-        for end, number in (("source", self.source), ("target", self.target)):
+        ends = (("source", self.source), ("target", self.target))
+        for end, number in (*ends, *(("others", other) for other in self.others)):
             if not 0 <= number < n:
                 raise SpaceError(
                     f"{end}: expected the number of one of the {n} spaces, counted from 0, got {number}"
@@ -219,6 +238,7 @@ def from_session_file(
         # first: the others stand on them
         specs = records.from_json(tuple[SpaceSpec, ...], list(spaces), "spaces")
         ends = {"source": spaces[saved.source], "target": spaces[saved.target]}
+        ends["others"] = [spaces[number] for number in saved.others]
         body |= {"spaces": spaces, "named_sets": list(saved.named_sets.items())} | ends
         workspace = records.from_json(Workspace, body, "session")
         if len(workspace.anchors) > MOST_ANCHORS:

@@ -11,14 +11,16 @@ from app.anchors import effect
 from app.anchors import panel as anchors
 from app.compare import choosers, scores, selected_rows
 from app.compare.differences import where_they_differ
-from app.compare.headline import headline, is_unmatched
+from app.compare.headline import headline, is_unmatched, model_names
 from app.compare.inspector import inspector
 from app.compare.search import found_by_one_model
 from app.places import CONNECT, EXPLORE, RESEARCH, go
+from app.plain_text import plain
 from app.spaces import shards
 
 workspace = session.workspace()
-pair = compute.matched(workspace.source, workspace.target)
+models = compute.matched(*workspace.models)
+pair = models.pair()
 with st.container(key="headline"):  # its numbers take a second: the panes come first
     opening, remedy = st.empty(), st.empty()
 with st.container(key="above-panes"):
@@ -29,12 +31,12 @@ with st.container(key="above-panes"):
 
 def above() -> None:
     with bar:
-        choosers.switch(workspace, pair)
+        choosers.switch(workspace, models)
         shards.draw_sample_line(workspace)
 
 
 def say_what_was_found() -> None:
-    opening.html(headline(workspace, pair))
+    opening.html(headline(workspace, models))
     look = {"key": "explore.partners", "icon": ":material/hub:", "type": "primary"}
     if is_unmatched(workspace, pair) and remedy.button("Find partners with Link", **look):
         go(CONNECT, "Link")
@@ -42,26 +44,28 @@ def say_what_was_found() -> None:
 
 quickly = compute.is_scored_quickly(pair)
 with toolbar.panes_first(above, scored_quickly=quickly):
-    drawing = panes.draw(pair, workspace)
+    drawing = panes.draw(models, workspace)
     picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
-        height = 460 if len(drawing.scene.panes) < 4 else 720
-        panes.show(pair, drawing, "explore", height=height, single=found_by_one_model(pair))
+        height = 460 if len(drawing.scene.panes) <= len(models.spaces) else 720
+        panes.show(models, drawing, "explore", height=height, single=found_by_one_model(pair))
     if quickly:
         # Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
         say_what_was_found()
 with picture, st.container(horizontal=True, vertical_alignment="center", key="effect"):
     if not quickly:
         say_what_was_found()
+    if models.others:
+        st.caption(f"{' and '.join(map(plain, model_names(models)[:2]))}:", width="content")
     effect.draw(workspace, pair)
     choosers.view_choosers(workspace, pair)
-    panes.export_bar(pair, drawing, "explore")
+    panes.export_bar(models, drawing, "explore")
 with side:
     inspector(pair)
 
 
 def draw_scores() -> None:
-    scores.draw(workspace, pair)
+    scores.draw(workspace, models)
     label = f"Compare all {len(workspace.spaces)} spaces"
     if len(workspace.spaces) > 2 and st.button(label, icon=":material/hub:", key="scores.universe"):
         go(RESEARCH, "Universe")
@@ -70,6 +74,6 @@ def draw_scores() -> None:
 EXPLORE.draw_tabs(
     draw_scores,
     partial(where_they_differ, workspace, pair, drawing.view),
-    partial(anchors.draw, workspace, pair),
+    partial(anchors.draw, workspace, models),
     partial(selected_rows.draw, workspace, pair),
 )

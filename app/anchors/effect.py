@@ -17,7 +17,7 @@ from relcore.spaces.matching import Match
 
 def _scored_by(workspace: Workspace) -> tuple:
     """The settings that scores depend on beside the anchors."""
-    ends = (with_unscored(end, ()) for end in (workspace.source, workspace.target))
+    ends = (with_unscored(end, ()) for end in workspace.models)
     return *ends, workspace.projection, workspace.k, workspace.convention
 
 

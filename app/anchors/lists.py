@@ -163,7 +163,7 @@ def compare_sets(workspace: Workspace, pair: Match) -> None:
         with column:
             sides.append(_choose(name, workspace, pair))
     if all(ids for _, ids in sides):
-        _difference(workspace, pair, form, sides)
+        _difference(workspace, pair.pair(), form, sides)
 
 
 def _choose(side: str, workspace: Workspace, pair: Match) -> tuple[str, tuple[str, ...]]:

@@ -186,7 +186,7 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
         " amplifies noise. Coverage is the mean cosine of a row to its nearest anchor; in brackets for the"
         " same number of random anchors."
     )
-    drawn = Spectrum.of(workspace.recipe(pair.source.digest, pair.target.digest)).draw(by_name)
+    drawn = Spectrum.of(workspace.recipe(pair)).draw(by_name)
     exports.figure(drawn, "anchors.spectrum", "spectrum")
     rows = [(name, *ids) for name, diagnostics in by_name.items() for ids in diagnostics.near_duplicates]
     if rows:

@@ -90,10 +90,10 @@ _NO_AXES = "A map for every space: the models have different dimensions, so they
 
 def switch(workspace: Workspace, pair: Match) -> None:
     """Draw the switch of the first row of panes: own axes, shared axes, or relative to anchors."""
-    widths = [space.dimension for space in (pair.source, pair.target)]
+    widths = [space.dimension for space in pair.spaces]
     (shown,) = drawn_panes(workspace.panes[:1], widths, workspace.reduction)
     captions = {form: caption for form, (_, caption) in _POSITIONS.items() if form in (shown, *_SWITCH)}
-    if widths[0] != widths[1]:
+    if len(set(widths)) > 1:
         captions = {OWN: _NO_AXES} | {form: captions[form] for form in captions if form not in AXES}
     with st.container(key="idea"):
         bound(

@@ -5,33 +5,62 @@ from __future__ import annotations
 from app import compute
 from app.glossary.terms import linked_html
 from app.jobs import scores
+from app.plain_text import plain_html
 from app.workspace import Workspace
-from relcore.base.numbers import counted
+from relcore.base.numbers import counted, percent
 from relcore.catalog.row_tables import pairs_in_order
 from relcore.compare.reports import agreement, disagreement
 from relcore.scores.comparison import scores_report
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
-from relcore.spaces.matching import Match
+from relcore.spaces.matching import Match, distinct_names, short_names
 
 _FORMS = ("absolute", "relative", "whitened")
 
 
-def headline(workspace: Workspace, pair: Match) -> str:
-    """The result as HTML: how many rows agree in shared axes and by anchors, above all measured scores."""
+def headline(workspace: Workspace, models: Match) -> str:
+    """The result as HTML: how many rows agree in shared axes and by anchors, above all measured scores; of
+    further models by anchors, each against the first."""
+    pair = models.pair()
     if not workspace.anchors:
         return _lead("No anchors yet: choose some above (★), or draw with the lasso.")
     if not compute.can_be_scored(pair, workspace.anchors):
         return _lead(compute.too_few_held_out(pair, workspace.anchors))
     found = {form: scores_of(workspace, pair, form) for form in _FORMS}
-    words = (
-        f"{_opening(workspace, pair, found['relative'])} {agreement(found, pair, workspace.anchors, _bold)}"
-    )
+    agree = agreement(found, pair, workspace.anchors, _bold)
+    tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
+    if models.others:
+        agree = f"{agree[0].lower()}{agree[1:]} {_further(workspace, models, names)}"
+        tables[0] = f"<p>{names[0]} and {names[1]}:</p>{tables[0]}"
+        more = scores_report(against_first(workspace, models), head="model").tables[0].html()
+        tables.append(f"<p>Each model against {names[0]}, relative to the anchors:</p>{more}")
+    words = f"{_opening(workspace, models, found['relative'])} {agree}"
     if is_unmatched(workspace, pair):
         words = "Paired by row order, and they do not match: find partners with Link."
-    table = f'<div class="relscope-report">{scores_report(found).tables[0].html()}</div>'
+    table = f'<div class="relscope-report">{"".join(tables)}</div>'
     details = linked_html(f"{table}{disagreement(found)}")
     return f"{_lead(words)}<details class='relscope-details'><summary>Details</summary>{details}</details>"
+
+
+def model_names(models: Match) -> list[str]:
+    return list(short_names(distinct_names(models.spaces))[0])
+
+
+def against_first(workspace: Workspace, models: Match) -> dict[str, dict[str, Score]]:
+    """The scores relative to the anchors of each model against the first, by name."""
+    sides = enumerate(model_names(models)[1:], 1)
+    return {name: scores_of(workspace, models.pair(side), "relative") for side, name in sides}
+
+
+def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
+    """A sentence as HTML on the rows that are nearest to themselves in each further model."""
+    shares = []
+    for name, by_metric in list(against_first(workspace, models).items())[1:]:
+        if (share := by_metric["mrr"].top1) is None:
+            return ""
+        about = "about " * (by_metric["mrr"].interval is not None)
+        shares.append(f"<b>{about}{percent(float(share))}</b> in {plain_html(name)}")
+    return f"Against {names[0]}, by the same anchors: {', '.join(shares)}."
 
 
 def is_unmatched(workspace: Workspace, pair: Match) -> bool:
@@ -57,7 +86,8 @@ def _bold(form: str, share: str) -> str:
     return f'<b class="relscope-live">{share}</b>' if form == "relative" else f"<b>{share}</b>"
 
 
-def _opening(workspace: Workspace, pair: Match, scores: dict[str, Score]) -> str:
+def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> str:
+    pair = models.pair()
     is_words = pair.source.counts is not None
     rows = counted(len(pair), "word" if is_words else "row")
     if isinstance(pair.ids, GuessedIds):
@@ -65,7 +95,11 @@ def _opening(workspace: Workspace, pair: Match, scores: dict[str, Score]) -> str
         return f"Link paired {rows}; {n} are scored, none of them an anchor."
     if _in_order(workspace):
         return f"Paired by row order: {rows}."
-    return f"Both models {'know' if is_words else 'describe'} the same {rows}."
+    verb = "know" if is_words else "describe"
+    if models.others:
+        first, second, *_ = map(plain_html, model_names(models))
+        return f"All {len(models.spaces)} models {verb} the same {rows}. {first} and {second}:"
+    return f"Both models {verb} the same {rows}."
 
 
 def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:

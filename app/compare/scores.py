@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, messages
-from app.compare.headline import scores_of
+from app.compare.headline import against_first, model_names, scores_of
 from app.jobs import exact_scores, follow
 from app.plain_text import plain
 from app.tables import score_table, show_cautions
@@ -21,7 +21,8 @@ from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 
 
-def draw(workspace: Workspace, pair: Match) -> None:
+def draw(workspace: Workspace, models: Match) -> None:
+    pair = models.pair()
     _, choice, button = st.columns([3, 1, 1], vertical_alignment="bottom")
     if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
@@ -68,7 +69,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
     follow(jobs)
     every = len(exact) == len(forms)
     recipe = Scores.of(
-        workspace.recipe(pair.source.digest, pair.target.digest),
+        workspace.recipe(models),
         k=workspace.k,
         convention=workspace.convention,
         n_queries=None if every else compute.LIVE_QUERIES,
@@ -76,7 +77,17 @@ def draw(workspace: Workspace, pair: Match) -> None:
         neighbours=search if every else "exact",
     )
     exports.export_bar(recipe.draw(scores), "scores")
+    _each_model(workspace, models)
     _more_measures(workspace, pair, forms)
+
+
+def _each_model(workspace: Workspace, models: Match) -> None:
+    """Draw the scores of each model against the first, where there are more than two."""
+    if not models.others or not workspace.anchors or not compute.can_be_scored(models, workspace.anchors):
+        return
+    first, *_ = model_names(models)
+    st.markdown(f"**Each model against {plain(first)}**, relative to the anchors")
+    score_table(against_first(workspace, models), head="Model")
 
 
 def _filtered(workspace: Workspace, pair: Match) -> None:

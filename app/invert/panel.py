@@ -149,7 +149,7 @@ def draw(workspace: Workspace) -> None:
     st.html(_recovered(pair, result, found, items))
     for note in result.notes:
         messages.warning(note)
-    recipe = workspace.recipe(pair.source.digest, pair.target.digest)
+    recipe = workspace.recipe(pair)
     picture, side = st.columns([2.9, 1], gap="medium")
     with picture:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from relcore.base.errors import need_one_of, need_strings
 from relcore.catalog.catalog import SpaceSpec, load
@@ -17,7 +17,10 @@ from relcore.spaces.matching import Match, match
 
 @dataclass(frozen=True)
 class ComparisonRecipe:
-    """Settings of the figures of two spaces; the digests are of the rows left by pairing."""
+    """Settings of the figures of two spaces; the digests are of the rows left by pairing. Only rows that the
+    `others`, further spaces, share are drawn and scored."""
+
+    newer: ClassVar[tuple[str, ...]] = ("others", "other_digests")
 
     source: SpaceSpec
     target: SpaceSpec
@@ -28,6 +31,8 @@ class ComparisonRecipe:
     panes: tuple[str, ...] = GRID
     source_digest: str = ""
     target_digest: str = ""
+    others: tuple[SpaceSpec, ...] = ()
+    other_digests: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         need_strings("recipe: anchors", self.anchors)
@@ -40,9 +45,15 @@ class ComparisonRecipe:
         return cls(**shared, **own)
 
 
-def load_pair(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces; SpaceError where one is gone or has changed."""
-    matched = match(load(recipe.source, again=True), load(recipe.target, again=True))
-    for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
+def load_models(recipe: ComparisonRecipe) -> Match:
+    """Load and match the two spaces and the others; SpaceError where one is gone or has changed."""
+    matched = match(*(load(spec, again=True) for spec in (recipe.source, recipe.target, *recipe.others)))
+    known = recipe.source_digest, recipe.target_digest, *recipe.other_digests
+    for space, digest in zip(matched.spaces, known, strict=False):
         need_same_content(space, digest)
     return matched
+
+
+def load_pair(recipe: ComparisonRecipe) -> Match:
+    """As `load_models`, without the others."""
+    return load_models(recipe).pair()

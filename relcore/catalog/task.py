@@ -129,7 +129,8 @@ class Recipe(ABC):
     def to_json(self) -> dict[str, Any]:
         """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
         settings = records.to_json(self).items()
-        kept = {name: value for name, value in settings if value or name not in self.newer}
+        newer = {name for kind in type(self).__mro__ for name in vars(kind).get("newer", ())}
+        kept = {name: value for name, value in settings if value or name not in newer}
         return {"relscope": __version__, "figure": self.figure, **kept}
 
     @abstractmethod

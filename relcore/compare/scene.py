@@ -15,7 +15,7 @@ from relcore.base.numbers import counted
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, encode_again, load
-from relcore.catalog.recipe import ComparisonRecipe, load_pair
+from relcore.catalog.recipe import ComparisonRecipe, load_models, load_pair
 from relcore.catalog.row_tables import row_texts
 from relcore.catalog.task import Recipe, load_all, recipe_of
 from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters, telling_ids
@@ -210,7 +210,7 @@ def comparison_scene(
     look: MapLook | None = None,
 ) -> Scene:
     """The scene that a recipe describes; `oriented` turns maps as `orient_pairs` does."""
-    matched = matched or load_pair(recipe)
+    matched = matched or load_models(recipe)
     cells = cells_of(recipe.source, recipe.target, partial(load, again=True))
     view = colored(
         matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells

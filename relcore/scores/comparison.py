@@ -575,21 +575,23 @@ def scores_report(
     anchors: Sequence[str] = (),
     also: Sequence[str] = (),
     figures: Mapping[str, Any] | None = None,
+    head: str = "representation",
 ) -> Report:
     """The report of scores: a table with half the sampling interval, the chance level and its 95 % band, and
-    the recall of approximate neighbours; the notes of the scores, then those in `also`.
+    the recall of approximate neighbours; the notes of the scores, then those in `also`. `head` says what the
+    scores are of.
     """
     rows = score_table(scores)
     caption = "; ".join([*circumstances(scores), "chance level: rows of one space permuted"])
-    table = Table("rows", rows, score_cells(rows), caption=f"{caption}.")
+    table = Table("rows", rows, score_cells(rows, head), caption=f"{caption}.")
     notes = [*also, *score_notes(scores, pair, anchors)]
     return Report(sentence, (table,), facts or {}, notes, figures or {})
 
 
-def score_cells(table: pd.DataFrame) -> list[list[str]]:
+def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[str]]:
     """The cells of a `score_table` for people, the head first."""
     approximate = "recall" in table
-    rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
+    rows = [[head, "metric", "score", "±", "chance level", "its 95 %"]]
     rows[0] += ["recall, its 95 %, queries"] * approximate
     for row in table.itertuples():
         cells = [row.form, row.metric.split(",")[0], short(row.score)]

@@ -136,6 +136,11 @@ class Session:
         )
 
     @property
+    def text(self) -> str:
+        """The `html` without tags."""
+        return re.sub(r"<.*?>", "", self.html)
+
+    @property
     def captions(self) -> str:
         return re.sub(r"\[(.*?)\]\(#what-.*?\)", r"\1", "\n".join(text.value for text in self.at.caption))
 

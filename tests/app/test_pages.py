@@ -7,12 +7,13 @@ from __future__ import annotations
 import dataclasses
 import re
 
+import numpy as np
 import pytest
 
 from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
-from tests.app.conftest import Session
+from tests.app.conftest import Session, save_space
 
 SETTINGS = [
     ("selectbox", "projection.similarity", "euclidean", lambda now: now.projection.similarity),
@@ -59,6 +60,29 @@ def test_source_and_target_can_be_one_space_and_agree_perfectly(make_session):
     assert session.workspace.target == second
     session.change("selectbox", "choose.source", second).change("selectbox", "choose.target", first)
     assert (session.workspace.source, session.workspace.target) == (second, first)
+
+
+def test_a_third_model_joins_the_pair_and_leaves_by_one_click(make_session, make_workspace, tmp_path):
+    rng = np.random.default_rng(5)
+    third = save_space(tmp_path / "third.npz", rng.normal(size=(80, 4)))
+    apart = save_space(tmp_path / "apart.npz", rng.normal(size=(40, 6)), prefix="q")
+    session = make_session(spaces=(*make_workspace().spaces, third, apart))
+    session.at.session_state["models.add-2"] = True
+    session.run()
+    assert [button.disabled for button in session.button if "models.choose" in (button.key or "")] == [0, 1]
+    assert "share no ids" in session.captions
+    session.click("models.choose-0")
+    assert session.workspace.others == (third,)
+    assert len(session.workspace.anchors) == 20
+    assert "All 3 models describe the same 80 rows. first120 and second120: in shared axes" in session.text
+    assert "Against first120, by the same anchors" in session.text
+    assert "Each model against first120" in session.text
+    session.click("models.remove-0")
+    assert session.workspace.others == ()
+    session.click("history.undo").click("history.undo")
+    assert (session.workspace.others, session.can_undo) == ((), False)
+    session.click("history.redo").change("selectbox", "choose.target", apart)
+    assert session.workspace.others == (third,)  # a pair that cannot be compared changes nothing else
 
 
 def test_the_inspector_follows_the_brush_and_makes_anchors(make_session):

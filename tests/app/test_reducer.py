@@ -267,6 +267,10 @@ def test_what_a_change_leads_to(spaces):
     alone = reduce(before, replace(before, spaces=(third,)))
     assert (alone.source, alone.target) == (third, third)
     assert reduce(before, replace(before, spaces=())).spaces == Workspace().spaces
+    three = replace(before, others=(third,))
+    assert reduce(before, three) is three
+    assert reduce(three, replace(three, target=third)).others == ()
+    assert reduce(three, replace(three, spaces=(first, second))).others == ()
     assert reduce(before, replace(before, anchors=("r2", "r3", "r2"))) == replace(
         before, anchors=("r2", "r3"), pinned=()
     )

@@ -43,6 +43,7 @@ FULL = Workspace(
     k=25,
     convention="mutual",
     inversion=InversionSpec("within", "ridge", 4, 0.65, 2.5, 3),
+    others=(BUNDLED[1],),
 )
 DIGESTS = {spec: f"{number}" * 8 for number, spec in enumerate(FULL.spaces)}
 
@@ -83,6 +84,10 @@ def test_a_session_file_brings_everything_back(workspace):
     assert from_session_file(to_session_file(workspace, known)) == (workspace, known)
 
 
+def test_a_session_file_of_two_models_is_as_before():
+    assert "others" not in json.loads(to_session_file(Workspace(), {}))["session"]
+
+
 def session_file(**changes):
     content = json.loads(to_session_file(FULL, DIGESTS))
     content["session"] |= changes
@@ -105,6 +110,7 @@ def test_something_else_is_no_session_file(text):
     [
         {"spaces": []},
         {"target": 3},
+        {"others": [3]},
         {"projection": {"similarity": "cosine", "temperature": 1}},
         {"named_sets": {"one": None}},
         {"mood": "good"},

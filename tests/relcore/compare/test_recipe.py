@@ -112,6 +112,25 @@ def test_a_pair_that_had_to_be_matched_is_drawn_again(shuffled):
     assert exportable(json.loads(figure.bytes("json", full_paths=True))).table().equals(figure.table())
 
 
+def test_three_models_over_the_rows_that_all_have_are_drawn_again(pair, shuffled, files):
+    third, rng = files[0].name.replace("s.npz", "third.npz"), np.random.default_rng(4)
+    np.savez(third, vectors=rng.normal(size=(50, 3)), ids=pair.ids[10:].astype(str))
+    specs = (*shuffled, SpaceSpec("file", third))
+    matched = match(*map(load, specs))
+    source, target, other = (space.digest for space in matched.spaces)
+    about = {"source_digest": source, "target_digest": target}
+    about |= {"others": specs[2:], "other_digests": (other,)}
+    look = {"view": ViewSpec(tuple(matched.ids[:1]), 9), "panes": ("own", "relative")}
+    recipe = ComparisonRecipe(*shuffled, tuple(matched.ids[:4]), **look, **about)
+    figure = Panes.of(recipe).draw(comparison_scene(recipe, matched))
+    again = exportable(json.loads(figure.bytes("json", full_paths=True)))
+    assert again.table().equals(figure.table())
+    names = [title.rpartition(" · ")[0] for title in figure.table().columns if title.endswith("relative x")]
+    assert names == ["s", "t", "third"]
+    assert len(load_pair(recipe)) == len(matched) < 40
+    assert "others" not in Panes.of(ComparisonRecipe(*files, ("r0",))).to_json()
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_data_that_has_changed_is_noticed(files, side):
     recipe = ComparisonRecipe(*files, ("r0",), **{f"{side}_digest": "0123456789abcdef"})
