@@ -1,5 +1,5 @@
 """The channel beside the page: a WebSocket of the same server that gives the panes maps and scores while an
-anchor is dragged. The page does not run meanwhile.
+anchor or a slider is dragged. The page does not run meanwhile.
 
 A run of the page offers what it shows under a random name, which the panes get. A connection needs this name
 and the cookie of the browser that it was made for, and passes the guard as every request does.
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import streamlit as st
@@ -32,7 +34,6 @@ from relcore.compare.live import (
     LiveRows,
     leave_all_but,
     live_header,
-    read_request,
     why_not,
 )
 from relcore.maps.reduction import ReductionSpec
@@ -49,21 +50,47 @@ def _session() -> str:
     return context.session_id if context else ""
 
 
-@dataclass(frozen=True, eq=False)
-class Offer:
-    """What the panes of a session show: `shown` are the rows by their places in the panes, `key` is that of
-    the browser.
-    """
+class Answers(Protocol):
+    """Answers to the requests of panes."""
+
+    def read(self, message: bytes) -> np.ndarray | None: ...
+    def answer(self, request: np.ndarray, overtaken: Callable[[], bool]) -> bytes: ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Offer(ABC):
+    """Maps of a pair that the panes of a session may ask for; `key` is that of the browser."""
 
     pair: Match
+    session: str = field(default_factory=_session)
+    key: str = field(default_factory=browser_key)
+    name: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @property
+    @abstractmethod
+    def content(self) -> tuple[Any, ...]:
+        """What decides the answers."""
+
+    @property
+    @abstractmethod
+    def header(self) -> dict[str, Any] | None:
+        """What the panes know of the channel, {"refused": why} where the maps cannot follow, None without a
+        channel."""
+
+    @abstractmethod
+    def answers(self) -> Answers:
+        """What answers the panes; made when they first ask."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AnchorOffer(Offer):
+    """Maps and scores while an anchor is dragged: `shown` are the rows by their places in the panes."""
+
     view: View
     shown: np.ndarray
     workspace: Workspace
     panes: tuple[str, ...]
     reference: np.ndarray | None
-    session: str = field(default_factory=_session)
-    key: str = field(default_factory=browser_key)
-    name: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     @property
     def anchors(self) -> tuple[str, ...]:
@@ -75,8 +102,16 @@ class Offer:
         return tuple(form for form in self.panes if form in FORMS)
 
     @property
+    def header(self) -> dict[str, Any] | None:
+        settings = self.workspace
+        if not self.anchors:
+            return None
+        if refused := why_not(self.pair, settings.projection, settings.reduction):
+            return {"refused": refused}
+        return live_header(self.panes, len(self.anchors), len(self.pair.spaces))
+
+    @property
     def content(self) -> tuple[Any, ...]:
-        """What decides the answers."""
         settings = self.workspace
         return (
             *(compute.pair_key(self.pair), self.view.digest, self.shown.tobytes(), self.anchors, self.panes),
@@ -103,14 +138,12 @@ _offers: OrderedDict[str, Offer] = OrderedDict()
 
 
 def offered(key: str, offer: Offer) -> dict[str, Any] | None:
-    """Where the panes with this key find the channel, or why what they show cannot follow; None without
-    anchors.
+    """Where the panes with this key find the channel, or why what they show cannot follow; None where there
+    is none.
     """
-    settings = offer.workspace
-    if not offer.anchors or not st.runtime.exists():
-        return None
-    if refused := why_not(offer.pair, settings.projection, settings.reduction):
-        return {"refused": refused}
+    header = offer.header if st.runtime.exists() else None
+    if not header or "refused" in header:
+        return header
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
         del _offers[ended]
@@ -129,11 +162,7 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
         compute.forget(gone)
     base = st.get_option("server.baseUrlPath").strip("/")
     address = f"/{base}{ADDRESS}" if base else ADDRESS
-    return {
-        "address": address,
-        "name": name,
-        **live_header(offer.panes, len(offer.anchors), len(offer.pair.spaces)),
-    }
+    return {"address": address, "name": name, **header}
 
 
 async def _connect(socket: WebSocket) -> None:
@@ -149,9 +178,9 @@ async def _connect(socket: WebSocket) -> None:
         await socket.close()
 
 
-async def _answer(socket: WebSocket, answers: LiveAnswers) -> None:
+async def _answer(socket: WebSocket, answers: Answers) -> None:
     """Answer the latest request of each kind; what came before it is late, and is dropped. Scores are given
-    up once the anchor moves again.
+    up once the hand moves again.
     """
     waiting: dict[bool, np.ndarray] = {}
     came, ended = asyncio.Event(), asyncio.Event()
@@ -159,7 +188,7 @@ async def _answer(socket: WebSocket, answers: LiveAnswers) -> None:
     async def listen() -> None:
         try:
             async for message in socket.iter_bytes():
-                request = read_request(message, len(answers.shown))
+                request = answers.read(message)
                 if request is not None:
                     waiting[request[1] == SCORE] = request
                     came.set()

@@ -172,7 +172,14 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
         found = _scene(pair, workspace, shown, placed), shown
     sheet = sheet_of(pair, found[1], items_of(workspace))
     reference = pca[0][0] if workspace.oriented else None
-    offer = live.Offer(pair, view, found[1].rows, workspace, tuple(results), reference)
+    offer = live.AnchorOffer(
+        pair=pair,
+        view=view,
+        shown=found[1].rows,
+        workspace=workspace,
+        panes=tuple(results),
+        reference=reference,
+    )
     return Drawing(scene, view, recipe, maps, found, sheet, offer)
 
 

@@ -36,7 +36,7 @@ function arrived(parent, payload, home) {
   Promise.all(loading).then(draw, failed(late)).catch(failed("The maps could not be drawn. Reload the page."));
 }
 
-/* The channel for an anchor that is dragged: the latest question waits until it is open. */
+/* The channel for an anchor or a slider that is dragged: the latest question waits until it is open. */
 function open({ address, name }, answered, ended) {
   const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}${address}?name=${name}`);
   socket.binaryType = "arraybuffer";
@@ -87,6 +87,24 @@ function moved(number, similar, id) {
   row.querySelectorAll(":scope > b").forEach((text, side) => (text.textContent = decimals(similar[side], 2)));
 }
 
+/* The hand hears of the sliders that it follows while the pointer moves one; the keys' steps are runs of the page. Returns what ends it. */
+function watchSliders(hand) {
+  const number = ({ target }) => hand.live?.sliders?.findIndex(({ key }) => target.closest?.(`.${key}`)) ?? -1;
+  const near = (event) => number(event) >= 0 && hand.ready(); // the server prepares before the slider moves
+  const observer = new MutationObserver((changes) => {
+    for (const change of changes) {
+      const { target, oldValue } = change;
+      if (target.closest("[data-dragging]") && number(change) >= 0) hand.slide(number(change), Number(target.value), target.ariaValueText, oldValue);
+    }
+  });
+  observer.observe(document.body, { subtree: true, attributeFilter: ["aria-valuetext"], attributeOldValue: true });
+  document.addEventListener("pointerover", near);
+  return () => {
+    observer.disconnect();
+    document.removeEventListener("pointerover", near);
+  };
+}
+
 export default function ({ data, parentElement, setTriggerValue }) {
   arrived(parentElement, unpack(data), {
     send: (events) => setTriggerValue("events", events),
@@ -94,6 +112,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     open,
     found,
     moved,
+    watchSliders,
     watched: () => Number(barsShown()?.dataset.row ?? -1),
     background: "var(--st-background-color)",
     scroller: (root) => root.closest('[data-testid="stMain"]'),

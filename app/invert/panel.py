@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, messages, session
+from app import compute, exports, live, messages, session
 from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
@@ -36,6 +38,7 @@ from relcore.invert.inversion import (
     recovered_rows,
     side_names,
 )
+from relcore.invert.live import LiveInversion, SlidAnswers
 from relcore.maps.views import View, ViewSpec
 from relcore.panes.payload import PaneEvent
 from relcore.spaces.ids import GuessedIds
@@ -84,12 +87,42 @@ def numbers(fields: tuple[str, ...]) -> None:
         "omega": {"widget": st.slider},
         "ridge": {
             "widget": st.select_slider,
-            "options": sorted({*_RIDGES, spec.ridge}),
+            "options": _ridges(spec),
             "format_func": general,
         },
     }
     for field in fields:
         edit_setting("inversion", _SETTINGS[field], f"invert.{field}", **sliders.get(field, {}))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SliderOffer(live.Offer):
+    """Maps of the recovered rows while a slider of the method moves."""
+
+    anchors: tuple[str, ...]
+    spec: InversionSpec
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        return *compute.pair_key(self.pair), self.anchors, self.spec
+
+    @property
+    def header(self) -> dict[str, Any]:
+        sliders = [
+            {"key": f"st-key-invert-{name}", "label": _SETTINGS[name].label} for name in self._sliders()
+        ]
+        return {"panes": [1], "many": 0, "sliders": sliders}
+
+    def _sliders(self) -> dict[str, Sequence[float] | None]:
+        return {"delta": None, "omega": None, "ridge": _ridges(self.spec)}
+
+    def answers(self) -> SlidAnswers:
+        rows = _paired(self.pair, self.anchors, self.spec.route)
+        return SlidAnswers(LiveInversion(rows, self.spec), self._sliders())
+
+
+def _ridges(spec: InversionSpec) -> list[float]:
+    return sorted({*_RIDGES, spec.ridge})
 
 
 def _tune(tuned: bool) -> None:
@@ -201,6 +234,7 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
         selected=places_of_selected(pair, result.rows),
         height=560,
         sheet=sheet_of(pair, view, items),
+        live=live.offered("invert", SliderOffer(pair=pair, anchors=workspace.anchors, spec=result.spec)),
         on_event=receive,
     )
     rows, columns = result.shape

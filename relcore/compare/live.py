@@ -484,6 +484,10 @@ class LiveAnswers:
     k: int = 10
     convention: str = "paper"
 
+    def read(self, message: bytes) -> np.ndarray | None:
+        """A request for these answers, see `read_request`; None for anything else."""
+        return read_request(message, len(self.shown))
+
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
         """The serial number and the kind of a request, then three scores as float32; or how many rows are
         near and how many have places, as int32, the places of the near ones of each space, the similarities
@@ -513,9 +517,19 @@ class LiveAnswers:
         if watched < len(following.held.pair) and watched >= 0:
             anchor_of = following.held.anchor
             similar = [anchor_of(side, row) @ anchor_of(side, watched) for side in sides]
-        about = np.array([near.shape[1], n if chosen is None else len(chosen)], "<i4")
-        numbers = near.astype("<i4").tobytes(), np.array(similar, "<f4").tobytes()
-        return b"".join((head, about.tobytes(), *numbers, *maps))
+        return maps_answer(request, n if chosen is None else len(chosen), maps, near, similar)
+
+
+def maps_answer(
+    request: np.ndarray,
+    m: int,
+    maps: Sequence[bytes],
+    near: np.ndarray | Sequence[Sequence[int]] = ((), ()),
+    similar: Sequence[float] = (np.nan, np.nan),
+) -> bytes:
+    """The answer to a request with maps of m rows, see `LiveAnswers.answer`."""
+    about = np.array([*request[:2], len(near[0]), m], "<i4").tobytes()
+    return b"".join((about, np.array(near, "<i4").tobytes(), np.array(similar, "<f4").tobytes(), *maps))
 
 
 def sampled_places(n: int, most: int) -> np.ndarray:

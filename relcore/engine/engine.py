@@ -81,6 +81,14 @@ class Engine:
             products,
         )
 
+    def shrunk(self, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
+        """(A Aᵀ + λI)^p A (n, d), and the eigenvalues of A Aᵀ or of AᵀA, whichever is smaller, ascending."""
+        return self._solved(
+            lambda A: _shrunk(np, A, ridge, power),
+            lambda torch, A: _shrunk(torch, A, ridge, power),
+            A,
+        )
+
     def _solved(
         self,
         by_numpy: Callable[..., Any],
@@ -245,6 +253,14 @@ def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[A
         return (rotation if wide is A else rotation.T), xp.flip(roots, (0,))
     left, values, right = svd(A)
     return left @ right, values
+
+
+def _shrunk(xp: Any, A: Array, ridge: float, power: float) -> tuple[Array, Array]:
+    wide = A.shape[0] <= A.shape[1]
+    values, vectors = xp.linalg.eigh(A @ A.T if wide else A.T @ A)
+    powers = (values.clip(0) + ridge) ** power
+    # f(A Aᵀ) A = A f(AᵀA), so the smaller of the two is enough.
+    return (vectors * powers @ (vectors.T @ A) if wide else A @ (vectors * powers) @ vectors.T), values
 
 
 def thin_svd(product: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ Scores are means over held-out rows, because every method reproduces its anchors
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -28,7 +28,7 @@ from relcore.engine.nearest import nearest
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
 from relcore.figures.scene import Pane, Scene
-from relcore.maps.reduction import ReductionSpec, principal_map
+from relcore.maps.reduction import PrincipalAxes, ReductionSpec, principal_map
 from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
 from relcore.represent.anchors import shared_anchors
@@ -398,12 +398,9 @@ class PairedRows:
         """The inversion by a spec of the same route; errors as in `invert_pair`."""
         choice = choose_numbers(*self.paired, self.means, spec) if spec.tuned else None
         spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
-        try:
-            inverse = spec.inverse().fit(*self.paired, source_mean=self.means[0], target_mean=self.means[1])
-        except SpaceError as error:  # a long row can move the mean so far that all anchors point one way
-            raise SpaceError(". ".join([str(error), *self.long])) from None
+        inverse = self.fit(spec)
         rows = inverse.transform(self.X)
-        errors, score = self._scored(rows)
+        errors, score = self.scored_rows(rows)
         direct_errors, direct_scores = self.direct
         found = Inversion(
             spec=spec,
@@ -424,6 +421,13 @@ class PairedRows:
         )
         return replace(found, notes=(*_notes(found), *self.long))
 
+    def fit(self, spec: InversionSpec) -> InverseRelativeProjection:
+        """The inverse by the numbers of a spec, fitted on the anchors."""
+        try:
+            return spec.inverse().fit(*self.paired, source_mean=self.means[0], target_mean=self.means[1])
+        except SpaceError as error:  # a long row can move the mean so far that all anchors point one way
+            raise SpaceError(". ".join([str(error), *self.long])) from None
+
     @cached_property
     def long(self) -> list[str]:
         """Notes on long rows."""
@@ -439,11 +443,11 @@ class PairedRows:
         maps["least squares"] = LeastSquares().fit(*self.paired).transform(self.X)
         if self.route != "within" and self.X.shape[1] == self.true.shape[1]:
             maps["absolute copy"] = self.X
-        scored = {method: self._scored(rows) for method, rows in maps.items()}
+        scored = {method: self.scored_rows(rows) for method, rows in maps.items()}
         errors, scores = ({method: pair[part] for method, pair in scored.items()} for part in (0, 1))
         return errors, scores
 
-    def _scored(self, rows: np.ndarray) -> tuple[np.ndarray, Score]:
+    def scored_rows(self, rows: np.ndarray) -> tuple[np.ndarray, Score]:
         """1 − cosine of each row with the true one, and the score of the held-out rows."""
         directions = unit_rows(rows, self.means[1])
         errors = 1 - np.vecdot(directions, self.units)
@@ -451,13 +455,14 @@ class PairedRows:
         return errors, mean_cosine(directions[self.scored], self.units[self.scored], **of)
 
     @cached_property
-    def _map(self) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    def map(self) -> tuple[np.ndarray, PrincipalAxes]:
+        """The coordinates (m, 2) of the true rows by PCA, and its axes."""
         return principal_map(self.true, ReductionSpec(fit="first"))
 
     def coordinates(self, rows: np.ndarray) -> list[np.ndarray]:
         """The true rows and these, in the PCA of the true ones, two arrays (m, 2)."""
-        first, to_map = self._map
-        return [first, to_map(rows)]
+        first, axes = self.map
+        return [first, axes(rows)]
 
 
 @dataclass(frozen=True, eq=False)

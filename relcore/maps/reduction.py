@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -257,11 +257,19 @@ def _pca(
     return [picture, *map(to_map, matrices[1:])]
 
 
-def principal_map(
-    first: np.ndarray, spec: ReductionSpec
-) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+class PrincipalAxes(NamedTuple):
+    """A mean (d,) and axes (d, c); called with rows (n, d) it gives their coordinates (n, c)."""
+
+    mean: np.ndarray
+    axes: np.ndarray
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        return Engine().map_rows(rows, self.axes, mean=self.mean)
+
+
+def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, PrincipalAxes]:
     """Scores (n, c) of the rows on the leading eigenvectors of their covariance, with the signs of `facing`,
-    and the function that gives those of other rows.
+    and the axes that give those of other rows.
     """
     n, d = first.shape
     need_drawable([first.shape], spec)
@@ -277,7 +285,7 @@ def principal_map(
         axes = _unit_axes(moved.T.astype(np.float64) @ leading)
     picture = engine.map_rows(first, axes, mean=mean)
     signs = facing(picture)
-    return picture * signs, lambda rows: engine.map_rows(rows, axes, mean=mean) * signs
+    return picture * signs, PrincipalAxes(mean, axes * signs)
 
 
 class NeighbourIndex:

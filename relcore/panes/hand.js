@@ -1,6 +1,6 @@
-/* Hand: moves an anchor to other rows, by the pointer or the arrow keys, or tries a row as one more anchor. While it moves, the panes whose
-   maps depend on the anchors get new places by a channel beside the page. The release is one event, and in Python one step of undo.
-   Without a channel only the star moves, and the maps follow the release.
+/* Hand: moves an anchor to other rows, by the pointer or the arrow keys, or tries a row as one more anchor, or moves a slider of the page.
+   While it moves, the panes whose maps depend on it get new places by a channel beside the page. The release is one event, and in Python
+   one step of undo. Without a channel only the star moves, and the maps follow the release.
 
    What happens is told by events "ls-hand" of the root, { what, serial, time }, for those who check or measure: "asked" has the time of the
    movement. */
@@ -9,7 +9,7 @@ const RESTED = 50; // milliseconds without a movement after the last picture, af
 const MOST_FOLLOWING = { software: 3000, card: 60000 }; // points that are drawn while the hand moves
 const FEWEST_FOLLOWING = 1000; // where a picture takes longer than SLOW milliseconds, down to so many
 const SLOW = 30;
-const [MOVE, PROBE, SCORE] = [0, 1, 2]; // what the channel is asked for, see `read_request` in Python
+const [MOVE, PROBE, SCORE, SLIDE] = [0, 1, 2, 3]; // what the channel is asked for, see `read_request` and `SlidAnswers` in Python
 const HEAD = 8; // bytes of an answer before its numbers: serial and kind
 const HALVES = new Float32Array(65536); // what each float16 is; filled when it is first needed
 
@@ -148,6 +148,25 @@ class Hand {
     const { held, owner } = this;
     if (!held || row < 0 || row === held.to || (row !== held.row && owner.anchors.includes(row))) return;
     held.to = row;
+    this.moves();
+  }
+
+  /* A slider of the page is at a position, with this text; it had the text `before` when it began to move, at which the page's maps are. */
+  slide(row, position, text, before) {
+    if (this.held?.kind !== SLIDE || this.held.row !== row) {
+      this.cancel();
+      this.ready();
+      this.held = { kind: SLIDE, row, before };
+    }
+    const to = Math.round(1000 * position);
+    if (text === this.held.before) return this.cancel();
+    if (to === this.held.to) return;
+    Object.assign(this.held, { to, text });
+    this.moves();
+  }
+
+  /* Ask for what follows from the movement. */
+  moves() {
     this.movedAt = performance.now();
     this.resting = false;
     this.restSoon();
@@ -157,13 +176,14 @@ class Hand {
   }
 
   show() {
-    this.showStars();
+    if (this.held.kind !== SLIDE) this.showStars();
     this.strip.textContent = this.said();
     this.strip.classList.add("ls-old");
   }
 
   said() {
-    const { row, to, kind } = this.held;
+    const { row, to, kind, text } = this.held;
+    if (kind === SLIDE) return `${this.live.sliders[row].label} ${text}`;
     const number = this.owner.anchors.indexOf(row) + 1;
     return kind === PROBE ? `With “${shortened(this.owner.idOf(to))}” as one more anchor` : `★${number} → “${shortened(this.owner.idOf(to))}”`;
   }
@@ -195,7 +215,7 @@ class Hand {
     }
     const [{ row, to, kind }, { n }] = [this.held, this.owner.header];
     const most = n > this.most ? this.most : 0; // only those that are drawn
-    const more = most ? [...this.owner.anchors, to] : [];
+    const more = most && kind !== SLIDE ? [...this.owner.anchors, to] : [];
     this.waiting = { rows: most ? [...sampled(n, most), ...more] : null };
     this.send(kind, row, to, most, ...more);
   }
@@ -250,7 +270,7 @@ class Hand {
       pane.near.set(near[i % near.length], shared);
       pane.near.place((row) => pane.pixel(row));
     });
-    owner.place.moved?.(owner.anchors.indexOf(held.row), similar, owner.idOf(held.to));
+    if (held.kind !== SLIDE) owner.place.moved?.(owner.anchors.indexOf(held.row), similar, owner.idOf(held.to));
     this.awaited = new Set(this.live.panes.map((number) => owner.panes[number]));
   }
 
@@ -278,13 +298,14 @@ class Hand {
   }
 
   score([share, rank, cka]) {
+    const { kind, row, to } = this.held;
     const near = Number.isNaN(share) ? "" : ` · ${percent(share)} nearest themselves`;
-    this.strip.textContent = `${this.said()}${near} · MRR ${decimals(rank)} · CKA ${decimals(cka)}`;
+    const scores = kind === SLIDE ? `mean cosine ${decimals(share)} · colours follow the release` : `MRR ${decimals(rank)} · CKA ${decimals(cka)}`;
+    this.strip.textContent = `${this.said()}${kind === SLIDE ? "" : near} · ${scores}`;
     this.strip.classList.remove("ls-old");
     this.held.share = share;
-    this.owner.place.found?.(share);
+    if (kind !== SLIDE) this.owner.place.found?.(share);
     this.tell("scores", this.scoring);
-    const { kind, row, to } = this.held;
     if ([...this.saved.keys()].some((pane) => pane.sampled)) this.whole = this.send(kind, row, to); // last, as it takes long to draw
   }
 
@@ -292,7 +313,7 @@ class Hand {
   release() {
     const { held, owner } = this;
     if (!held) return;
-    if (held.kind === PROBE || held.to === held.row) return this.cancel();
+    if (held.kind !== MOVE || held.to === held.row) return this.cancel();
     const number = owner.anchors.indexOf(held.row) + 1;
     const [from, to] = [owner.idOf(held.row), owner.idOf(held.to)];
     const share = held.share >= 0 ? ` ${percent(held.share)} of the rows are their own nearest neighbour in the other model.` : "";
@@ -377,7 +398,7 @@ class Hand {
     if (key !== "q" && key !== "Q") return;
     if (type === "keyup") return this.held?.kind === PROBE && this.cancel();
     const { hoverRow, hoverPane } = this.owner;
-    if (repeat || this.held || !this.live || !(hoverRow >= 0) || ctrlKey || metaKey || altKey || target.closest?.("input, textarea, [contenteditable]")) return;
+    if (repeat || this.held || !this.live || !this.owner.anchors.length || !(hoverRow >= 0) || ctrlKey || metaKey || altKey || target.closest?.("input, textarea, [contenteditable]")) return;
     this.take(hoverPane, -1, PROBE);
     this.moveTo(hoverRow);
   }
@@ -388,6 +409,7 @@ class Hand {
 
   dispose() {
     clearTimeout(this.timer);
+    this.unwatch?.();
     for (const kind of ["keydown", "keyup"]) document.removeEventListener(kind, this.key);
     this.channel?.close();
   }

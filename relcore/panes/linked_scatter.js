@@ -78,6 +78,7 @@ class LinkedScatter {
       return changed;
     };
     this.header = header;
+    this.hand.unwatch ??= this.place.watchSliders?.(this.hand);
     this.unanswered = this.unanswered.filter((event) => event.serial > header.answered);
     this.root.setAttribute("aria-label", header.alt);
     this.caption.textContent = header.caption;

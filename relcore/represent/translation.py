@@ -290,7 +290,7 @@ class InverseRelativeProjection(Estimator):
         B = _directions(target, self.target_mean_, "target")
         encoder, decoder = A.T, self._pruned(B) if self.method == "pruned" else self._shrunk(B)
         if self.method == "whitened":
-            encoder = Engine().product(encoder, _power(A, self.ridge, -0.5))
+            encoder = Engine().shrunk(A, self.ridge, -0.5)[0].T
         self.encoder_: np.ndarray = encoder.astype(np.float32)
         self.decoder_: np.ndarray = decoder.astype(np.float32)
         self.scale_: float = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
@@ -342,10 +342,12 @@ class InverseRelativeProjection(Estimator):
         return pruned.matrix
 
     def _shrunk(self, anchors: np.ndarray) -> np.ndarray:
-        inverse = _power(anchors, self.ridge, -1 if self.method == "ridge" else -0.5)
-        spread = np.linalg.eigvalsh(inverse)
-        self.kept_, self.condition_numbers_ = (np.arange(len(anchors)),), spread[-1:] / spread[0]
-        return Engine().product(inverse, anchors)
+        power = -1 if self.method == "ridge" else -0.5
+        decoder, values = Engine().shrunk(anchors, self.ridge, power)
+        # Of more anchors than dimensions the other eigenvalues of K are 0.
+        ends = np.maximum(values[[-1, 0]], 0) * (1, len(anchors) <= len(values)) + self.ridge
+        self.kept_, self.condition_numbers_ = (np.arange(len(anchors)),), (ends[:1] / ends[1:]) ** -power
+        return decoder
 
 
 class PrunedDecoder(NamedTuple):
@@ -363,11 +365,7 @@ def pruned_decoders(
     anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
 ) -> Iterator[PrunedDecoder]:
     """The decoders of unit anchors (k, d) for each δ and each ω, ω ascending."""
-    starts = first_anchors(len(anchors), max(omegas), random_state)
-    # Orders are cached down to a multiple of a step of δ, so that a slider hits the cache.
-    least = math.floor(_STEPS * min(deltas)) / _STEPS
-    anchors = np.ascontiguousarray(anchors, dtype=np.float32)
-    orders = _orders(anchors.tobytes(), anchors.shape, starts.tobytes(), least)
+    orders = pruning_orders(anchors, max(omegas), min(deltas), random_state)
     for delta in deltas:
         total, kept, conditions = np.zeros(anchors.shape), [], []
         inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # with a small δ, prunings keep the same anchors
@@ -384,6 +382,19 @@ def pruned_decoders(
 
 
 _STEPS = 10
+
+
+def pruning_orders(
+    anchors: np.ndarray, omega: int, delta: float = 0.0, random_state: int = 0
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The farthest-point order of unit anchors (k, d) of each of ω prunings, and the distance at which each
+    is added; down to δ or further.
+    """
+    starts = first_anchors(len(anchors), omega, random_state)
+    # Orders are cached down to a multiple of a step of δ, so that a slider hits the cache.
+    least = math.floor(_STEPS * delta) / _STEPS
+    anchors = np.ascontiguousarray(anchors, dtype=np.float32)
+    return _orders(anchors.tobytes(), anchors.shape, starts.tobytes(), least)
 
 
 @lru_cache(maxsize=4)
@@ -449,9 +460,3 @@ def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
     else:
         return units
     raise SpaceError(f"anchors: {reason}")
-
-
-def _power(anchors: np.ndarray, ridge: float, power: float) -> np.ndarray:
-    engine = Engine()
-    values, vectors = engine.eigh(engine.product(anchors, anchors.T))
-    return engine.product(vectors * (np.maximum(values, 0) + ridge) ** power, vectors.T)

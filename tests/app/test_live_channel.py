@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from app import live, sharing
-from app.live import Offer
+from app.live import AnchorOffer
 from app.server.guard import Gate, Guard
 from app.workspace import Workspace
 from relcore.compare.live import MOVE, PROBE, SCORE, LiveAnswers, LiveComparison, LiveRows, sampled_places
@@ -41,8 +41,15 @@ def offer(pair, monkeypatch):
     drawn = np.arange(0, N, 2)
     reference = np.random.default_rng(1).normal(size=(len(drawn), 2)).astype(np.float32)
     view = View(drawn, np.zeros(len(drawn), dtype=int), ("all",))
-    made = Offer(
-        pair, view, np.arange(N), Workspace(anchors=ANCHORS), ("own", "relative"), reference, "session", ""
+    made = AnchorOffer(
+        pair=pair,
+        view=view,
+        shown=np.arange(N),
+        workspace=Workspace(anchors=ANCHORS),
+        panes=("own", "relative"),
+        reference=reference,
+        session="session",
+        key="",
     )
     active = SimpleNamespace(is_active_session=lambda session: session == "session")
     monkeypatch.setattr(st.runtime, "get_instance", lambda: active)

@@ -169,3 +169,65 @@ def test_in_the_story_eight_anchors_move_by_keys_that_turn_no_step(watched, app)
     watched.keyboard.press("Enter")
     watched.wait_for_function("!document.querySelector('.relscope-number').textContent.includes('food')")
     assert "step=3" in watched.url
+
+
+def pictures_of(page):
+    """The points of each pane, as text."""
+    page.evaluate("new Promise(requestAnimationFrame)")
+    return page.evaluate(
+        "Array.from(document.querySelectorAll('.ls-points'), (canvas) => {"
+        " const copy = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height });"
+        " copy.getContext('2d').drawImage(canvas, 0, 0); return copy.toDataURL(); })"
+    )
+
+
+def on_slider(page, app):
+    """Invert with its sliders open, and δ in the hand, moved down: where it was, and the points before."""
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    page.goto(f"{app}/invert?inverse=forward,pruned,8,0.5,1.0,0&anchors=random,60,0")
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    settle(page)
+    page.evaluate(HEARD, ROOT)
+    page.get_by_role("button", name="Method details").click()
+    track = page.locator(".st-key-invert-delta .react-aria-SliderTrack").bounding_box()
+    thumb = page.locator(".st-key-invert-delta .react-aria-SliderThumb").bounding_box()
+    at = [thumb["x"] + thumb["width"] / 2, thumb["y"] + thumb["height"] / 2]
+    page.mouse.move(*at)
+    pictures = pictures_of(page)
+    page.mouse.down()
+    page.mouse.move(at[0] - 0.2 * track["width"], at[1], steps=6)
+    return at, pictures
+
+
+def test_the_map_follows_a_slider_and_the_release_is_one_step(watched, app):
+    _, pictures = on_slider(watched, app)
+    drawn = watched.get_attribute(ROOT, "data-drawn")
+    heard(watched, "drawn")
+    heard(watched, "scores")
+    heard(watched, "settled")
+    assert watched.locator(".ls-live").inner_text().startswith("Distance δ 0.3")
+    cosine = watched.locator(".ls-live").inner_text().split("mean cosine ")[1].split()[0]
+    assert undo_buttons(watched) == 0  # the page has not run
+    assert [before == now for before, now in zip(pictures, pictures_of(watched), strict=True)] == [
+        True,
+        False,
+    ]
+    watched.mouse.up()
+    watched.wait_for_function(
+        "([root, drawn]) => document.querySelector(root).dataset.drawn !== drawn", arg=[ROOT, drawn]
+    )
+    settle(watched)
+    assert undo_buttons(watched) == 1
+    assert watched.locator(".ls-live").inner_text() == ""
+    assert cosine in watched.locator(".relscope-report").first.inner_text()
+
+
+def test_a_slider_that_is_back_leaves_the_map_as_it_was(watched, app):
+    at, pictures = on_slider(watched, app)
+    heard(watched, "drawn")
+    watched.mouse.move(*at, steps=6)
+    watched.wait_for_function("document.querySelector('.ls-live').textContent === ''")
+    watched.mouse.up()
+    settle(watched)
+    assert undo_buttons(watched) == 0
+    assert pictures_of(watched) == pictures

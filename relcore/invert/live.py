@@ -1,0 +1,152 @@
+"""An inversion that follows a slider: the map of the recovered rows by other δ, ω and λ, without the rows
+themselves.
+
+Recovered rows are ‖a_y‖ x W + mean_y for unit rows x, so that their map needs x (W P), P (d, 2) the axes of
+the map. Prunings of the same anchors share their orders, and prunings that keep the same anchors the inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from relcore.base.errors import SpaceError
+from relcore.base.rows import lengths, unit_rows
+from relcore.compare.live import SCORE, maps_answer, sampled_places
+from relcore.engine.device import NumpyDevice
+from relcore.engine.engine import Engine
+from relcore.invert.inversion import MOST_OMEGA, InversionSpec, PairedRows
+from relcore.represent.translation import invert, pruning_orders
+
+SLIDE = 3  # a kind of request, beside those of `relcore.compare.live`
+_WELL_CONDITIONED = 1e-6
+_N_NUMBERS = 6  # of a request
+
+
+class LiveInversion:
+    """The map and the mean cosine of rows recovered by specs of one route and random state.
+
+    Attributes
+    ----------
+    n_solved : int
+        Number of sets of kept anchors that were inverted.
+    """
+
+    def __init__(self, rows: PairedRows, spec: InversionSpec) -> None:
+        self.rows, self.spec = rows, replace(spec, tuned=False)
+        self.anchors = [unit_rows(side, mean) for side, mean in zip(rows.paired, rows.means, strict=True)]
+        self.scale = float(lengths(rows.paired[1], rows.means[1]).mean(dtype=np.float64))
+        self.axes = rows.map[1].axes.astype(np.float64)
+        self._solved: dict[bytes, np.ndarray] = {}
+        if spec.method == "pruned":
+            self._matrix(self.spec)
+
+    @property
+    def n_solved(self) -> int:
+        return len(self._solved)
+
+    def coordinates(self, spec: InversionSpec) -> np.ndarray:
+        """The coordinates (m, 2) float32 of the recovered rows, as `PairedRows.coordinates` gives them.
+
+        Raises a SpaceError as `invert_pair` does.
+        """
+        rows, of_target = self.rows, self.rows.map[1]
+        shift = (rows.means[1].astype(np.float64) - of_target.mean) @ self.axes
+        return Engine().map_rows(
+            rows.X, self.scale * self._matrix(spec), mean=rows.means[0], unit=True, shift=shift
+        )
+
+    def cosine(self, spec: InversionSpec) -> float:
+        """The mean cosine of the held-out rows, as the scores of an `Inversion` have it."""
+        return float(self.rows.scored_rows(self.rows.fit(spec).transform(self.rows.X))[1])
+
+    def _matrix(self, spec: InversionSpec) -> np.ndarray:
+        """W P, (d, 2) float64."""
+        if spec.method != "pruned":
+            return self.rows.fit(spec).matrix_ @ self.axes
+        # The same arguments for every spec, so that the orders are found once.
+        orders = pruning_orders(self.anchors[1], MOST_OMEGA, random_state=spec.random_state)[: spec.omega]
+        kept = [np.sort(order[distances >= spec.delta]) for order, distances in orders]
+        if min(map(len, kept)) < 2:
+            raise SpaceError(f"delta: expected two or more anchors to stay, got one at {spec.delta:g}")
+        return np.mean([self._part(members) for members in kept], axis=0)
+
+    def _part(self, members: np.ndarray) -> np.ndarray:
+        """A_x[S]ᵀ pinv(A_y[S]ᵀ) P, (d, 2), of the kept anchors S."""
+        key = members.tobytes()
+        if key not in self._solved:
+            A, B = (side[members].astype(np.float64) for side in self.anchors)
+            self._solved[key] = A.T @ _solve(B, self.axes)
+        return self._solved[key]
+
+
+def _solve(B: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """pinv(Bᵀ) P, (m, 2), of unit rows B (m, d); by Cholesky, where it is safe, in a sixth of the time of
+    eigenvectors.
+    """
+    wide = len(B) <= B.shape[1]
+    products = B @ B.T if wide else B.T @ B
+    factor, failed = lapack.dpotrf(products)
+    if not failed:
+        inverse_condition, _ = lapack.dpocon(factor, np.linalg.norm(products, 1))
+        if inverse_condition > _WELL_CONDITIONED:
+            solved = lapack.dpotrs(factor, B @ P if wide else P)[0]
+            return solved if wide else B @ solved
+    return invert(B)[0] @ P
+
+
+class SlidAnswers:
+    """Answers to panes that follow sliders.
+
+    Parameters
+    ----------
+    live : LiveInversion
+    sliders : {field: values}
+        The fields of the spec that sliders change, in the order of their numbers, and the values at the
+        slider's positions 0, 1, …, or None where a slider gives the value itself.
+    """
+
+    def __init__(self, live: LiveInversion, sliders: Mapping[str, Sequence[float] | None]) -> None:
+        self.live, self.sliders, self.spec = live, list(sliders.items()), live.spec
+        self._map = NumpyDevice().full_range(live.coordinates(self.spec).T, len(live.rows.X))
+
+    def read(self, message: bytes) -> np.ndarray | None:
+        """The numbers of a request, int32: serial number, kind, the number of the slider, its position in
+        thousandths, −1, and how many rows are drawn or 0 for all. None for anything else.
+        """
+        if len(message) != 4 * _N_NUMBERS:
+            return None
+        request = np.frombuffer(message, "<i4")
+        _, kind, slider, position, _, most = request
+        known = kind in (SCORE, SLIDE) and 0 <= slider < len(self.sliders)
+        return request if known and position >= 0 and 0 <= most <= self._map.shape[1] else None
+
+    def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
+        """The serial number and the kind of a request, then the mean cosine and two zeros as float32; or a
+        map, see `maps_answer`, the last one where the numbers cannot be used.
+        """
+        _, kind, slider, position, _, most = map(int, request)
+        try:
+            if kind == SCORE:
+                scores = [] if overtaken() else [self.live.cosine(self.spec), 0, 0]
+                return request[:2].tobytes() + np.array(scores, "<f4").tobytes() if scores else b""
+            spec = self._moved(slider, position)
+            self._map = NumpyDevice().full_range(self.live.coordinates(spec).T, self._map.shape[1])
+            self.spec = spec
+        except SpaceError:
+            if kind == SCORE:
+                return b""
+        n = self._map.shape[1]
+        shown = self._map[:, sampled_places(n, most)] if 0 < most < n else self._map
+        return maps_answer(request, shown.shape[1], [shown.tobytes()])
+
+    def _moved(self, slider: int, position: int) -> InversionSpec:
+        field, values = self.sliders[slider]
+        if values is None:
+            value: Any = position / 1000
+            return replace(self.spec, **{field: int(value) if field == "omega" else value})
+        return replace(self.spec, **{field: values[min(position // 1000, len(values) - 1)]})
