@@ -1,5 +1,6 @@
 """``python -m benchmarks.live``: how long a dragged anchor takes until the maps of both models, and their
-scores, have followed; with ``--panes``, four panes over many rows.
+scores, have followed; with ``--slider``, how long the recovered rows of Invert take to follow δ; with
+``--panes``, four panes over many rows.
 
 In a real Chromium: from the movement of the pointer until the data of both panes are there ("data"), until
 both are drawn ("drawn"), and, of the last movement before a rest, until all of very many rows are there
@@ -41,12 +42,14 @@ SHOWN = (
 )
 PATH = [(0.2, 0.2), (0.7, 0.2), (0.7, 0.7), (0.2, 0.7)]  # about half of the rows
 MOST = 600_000  # milliseconds until a step counts as failed
+SLIDERS = "/invert?inverse=forward,pruned,8,0.5,1.0,0&anchors=random,300,0"  # δ by hand
 FOUR_PANES = "/explore?panes=absolute,relative"  # of each space
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
     parser.add_argument("--server", action="store_true", help="without a browser, on the chosen device")
+    parser.add_argument("--slider", action="store_true", help="δ of Invert instead of a dragged anchor")
     parser.add_argument("--panes", action="store_true", help="four panes instead of a dragged anchor")
     parser.add_argument("--tries", type=int, default=20, help="anchors that are added with --panes")
     parser.add_argument("--rows", type=int, help="with --width: this size instead of the usual ones")
@@ -62,7 +65,7 @@ def main() -> int:
         elif options.server:
             server(made_up(n, d), options.moves)
         else:
-            in_a_browser(n, d, options.moves)
+            in_a_browser(n, d, options.moves, options.slider)
     return 0
 
 
@@ -80,8 +83,10 @@ HEARD = """() => {
 }"""
 
 
-def in_a_browser(n: int, d: int, moves: int) -> None:
-    """A star dragged around the middle of a pane, one event of the pointer a frame."""
+def in_a_browser(n: int, d: int, moves: int, slider: bool) -> None:
+    """A star dragged around the middle of a pane, or δ of Invert along its slider, one event of the pointer a
+    frame.
+    """
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -90,20 +95,15 @@ def in_a_browser(n: int, d: int, moves: int) -> None:
         try:
             page = browser.new_page(viewport={"width": 1360, "height": 900})
             page.set_default_timeout(MOST)
-            page.goto(f"{url}/explore?panes=relative&all=1&anchors=random,8,0")
+            page.goto(url + (SLIDERS if slider else "/explore?panes=relative&all=1&anchors=random,8,0"))
             page.wait_for_selector(".ls-root[data-drawn]")
             page.evaluate(SETTLED)
             page.evaluate(HEARD)
-            plot = page.locator(".ls-plot").first.bounding_box()
-            star = page.locator(".ls-plot").first.locator(".ls-star").first.bounding_box()
-            page.mouse.move(star["x"] + star["width"] / 2, star["y"] + star["height"] / 2)
-            page.wait_for_selector(".ls-on-star")
+            place = (slider_path if slider else star_path)(page)
             page.mouse.down()
             before = resident(process.pid)
             for move in range(moves + 20):
-                angle = move / 9
-                across, down = 0.5 + 0.3 * np.cos(angle), 0.5 + 0.3 * np.sin(1.3 * angle)
-                page.mouse.move(plot["x"] + across * plot["width"], plot["y"] + down * plot["height"])
+                page.mouse.move(*place(move))
                 page.evaluate("() => new Promise(requestAnimationFrame)")
                 if move % 40 == 39:
                     page.evaluate("() => new Promise((done) => setTimeout(done, 1000))")
@@ -115,7 +115,8 @@ def in_a_browser(n: int, d: int, moves: int) -> None:
             browser.close()
             process.terminate()
             process.wait()
-    name, asked = f"{n}x{d}_browser", {one["serial"]: one["time"] for one in heard if one["what"] == "asked"}
+    name = f"{n}x{d}_{'slider' if slider else 'browser'}"
+    asked = {one["serial"]: one["time"] for one in heard if one["what"] == "asked"}
     for what in ("data", "drawn", "whole", "settled", "scores"):
         known = [one["time"] - asked[one["serial"]] for one in heard if one["what"] == what]
         known = known[2:] if what in ("data", "drawn") else known
@@ -125,6 +126,32 @@ def in_a_browser(n: int, d: int, moves: int) -> None:
     say(f"{name}_moves", moves + 20)
     say(f"{name}_server_mb_before", before)
     say(f"{name}_server_mb_after", after)
+
+
+def star_path(page: Any) -> Callable[[int], tuple[float, float]]:
+    """The pointer on the first star; where it is after each movement."""
+    plot = page.locator(".ls-plot").first.bounding_box()
+    star = page.locator(".ls-plot").first.locator(".ls-star").first.bounding_box()
+    page.mouse.move(star["x"] + star["width"] / 2, star["y"] + star["height"] / 2)
+    page.wait_for_selector(".ls-on-star")
+
+    def place(move: int) -> tuple[float, float]:
+        angle = move / 9
+        across, down = 0.5 + 0.3 * np.cos(angle), 0.5 + 0.3 * np.sin(1.3 * angle)
+        return plot["x"] + across * plot["width"], plot["y"] + down * plot["height"]
+
+    return place
+
+
+def slider_path(page: Any) -> Callable[[int], tuple[float, float]]:
+    """The pointer on the slider of δ; where it is after each movement, between .1 and .8."""
+    page.get_by_role("button", name="Method details").click()
+    value = page.locator(".st-key-invert-delta [data-testid='stSliderThumbValue']")
+    slider = value.locator("../..").bounding_box()
+    thumb = value.locator("..").bounding_box()
+    middle = thumb["y"] + thumb["height"] / 2
+    page.mouse.move(thumb["x"] + thumb["width"] / 2, middle)
+    return lambda move: (slider["x"] + (0.45 + 0.35 * np.sin(move / 9)) * slider["width"], middle)
 
 
 def made_up(n: int, d: int) -> Match:

@@ -1,4 +1,5 @@
-/* A canvas that is drawn on. The picture goes to Python as a data URI whenever a stroke ends; "" once it is cleared. */
+/* A canvas that is drawn on. The picture goes to Python as a data URI while one draws, the next one once Python has answered the last, and
+   whenever a stroke ends; "" once it is cleared. */
 
 const pads = new WeakMap();
 
@@ -6,6 +7,7 @@ export default function ({ data, parentElement, setStateValue }) {
   let pad = pads.get(parentElement);
   if (!pad) pads.set(parentElement, (pad = new Pad(parentElement, data)));
   pad.send = (picture) => setStateValue("picture", picture);
+  pad.answered(data.answered);
 }
 
 class Pad {
@@ -57,11 +59,26 @@ class Pad {
     this.context.lineTo(...next);
     this.context.stroke();
     this.last = next;
+    this.changed = true;
+    this.ask();
   }
 
   end() {
     if (!this.last) return;
-    this.last = null;
+    [this.last, this.changed, this.waiting] = [null, true, false];
+    this.ask();
+  }
+
+  ask() {
+    if (!this.changed || this.waiting) return;
+    [this.changed, this.waiting] = [false, true];
     this.send(this.canvas.toDataURL("image/png"));
+  }
+
+  /* Python has answered so many pictures. */
+  answered(number) {
+    if (number === this.number) return;
+    [this.number, this.waiting] = [number, false];
+    this.ask();
   }
 }

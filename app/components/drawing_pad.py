@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,7 @@ def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
 
     Raises a SpaceError where the browser sent no picture.
     """
-    # Streamlit keeps the picture; the run that follows reads it.
-    state = _mount(
-        key=key, data={"label": label, "size": size}, default={"picture": ""}, on_picture_change=lambda: None
-    )
-    picture = read_picture(state.picture)
+    picture = _picture(_mount, key, label, size)
     return picture and picture.convert("L")
 
 
@@ -46,11 +43,17 @@ def camera(key: str, label: str, size: int = 220) -> Image | None:
 
     Raises a SpaceError where the browser sent no picture.
     """
-    count = f"{key}:answered"
+    return _picture(_mount_camera, key, label, size)
+
+
+def _picture(mount: Callable, key: str, label: str, size: int) -> Image | None:
+    count = f"{key}:answered"  # the browser sends the next picture once it hears that the last was answered
     st.session_state[count] = number = st.session_state.get(count, 0) + 1
     data = {"label": label, "size": size, "answered": number}
-    state = _mount_camera(key=key, data=data, default={"picture": ""}, on_picture_change=lambda: None)
-    return read_picture(state.picture)
+    # Streamlit keeps the picture; the run that follows reads it.
+    return read_picture(
+        mount(key=key, data=data, default={"picture": ""}, on_picture_change=lambda: None).picture
+    )
 
 
 def read_picture(sent: str | None) -> Image | None:

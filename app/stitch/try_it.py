@@ -130,7 +130,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     if source == "draw":
         picture, name = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger"), "drawing"
         if picture is None:
-            st.caption("Draw a picture. Every pair answers when you lift the pen.")
+            st.caption("Draw a picture. Every pair answers while you draw.")
             return None
     elif source == "camera":
         held = "a digit, written thickly on paper," if look.on_dark else "something"

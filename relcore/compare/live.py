@@ -24,6 +24,7 @@ from relcore.engine.device import Array, NumpyDevice, device_of, leave
 from relcore.engine.engine import Engine, Moments
 from relcore.maps.pane_maps import OWN, TWO, Directions, DirectionsOf
 from relcore.maps.reduction import ReductionSpec, aligned, facing, leading_axes
+from relcore.panes.channel import PROBE, SCORE, maps_answer, read_request, sampled_places
 from relcore.panes.page import PageUnits
 from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import inverse_root, mean_of
@@ -452,25 +453,6 @@ class LiveComparison:
         return float(CkaSums(n, squares[0, 1], *sides).value())
 
 
-# What the panes ask for while an anchor moves, wherever they are shown.
-
-MOVE, PROBE, SCORE = range(3)
-_LEAST, _MOST_EXTRA = 6, 4096  # numbers of a request: at least; of more rows at most
-
-
-def read_request(message: bytes, n: int) -> np.ndarray | None:
-    """The numbers of a request by panes of n rows, int32: serial number, kind, the places of the anchor
-    and of the row where it is now, the row of the pair whose similarities are shown or −1, how many rows are
-    drawn or 0 for all, then the places of more rows that are wanted. None for anything else.
-    """
-    if len(message) % 4 or not 4 * _LEAST <= len(message) <= 4 * (_LEAST + _MOST_EXTRA):
-        return None
-    request = np.frombuffer(message, "<i4")
-    places = request[[2, 3, *range(_LEAST, len(request))]]
-    known = MOVE <= request[1] <= SCORE and 0 <= request[5] <= n and request[4] >= -1
-    return request if known and (places >= 0).all() and (places < n).all() else None
-
-
 @dataclass(frozen=True)
 class LiveAnswers:
     """Answers to the requests of panes that show the rows `shown` (m,) of a pair, with `anchors` (k,).
@@ -518,23 +500,6 @@ class LiveAnswers:
             anchor_of = following.held.anchor
             similar = [anchor_of(side, row) @ anchor_of(side, watched) for side in sides]
         return maps_answer(request, n if chosen is None else len(chosen), maps, near, similar)
-
-
-def maps_answer(
-    request: np.ndarray,
-    m: int,
-    maps: Sequence[bytes],
-    near: np.ndarray | Sequence[Sequence[int]] = ((), ()),
-    similar: Sequence[float] = (np.nan, np.nan),
-) -> bytes:
-    """The answer to a request with maps of m rows, see `LiveAnswers.answer`."""
-    about = np.array([*request[:2], len(near[0]), m], "<i4").tobytes()
-    return b"".join((about, np.array(near, "<i4").tobytes(), np.array(similar, "<f4").tobytes(), *maps))
-
-
-def sampled_places(n: int, most: int) -> np.ndarray:
-    """The places (most,) of `most` of n rows at equal steps, as hand.js takes them."""
-    return np.arange(most) * n // most
 
 
 FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of more anchors one that moves is hardly seen

@@ -22,7 +22,6 @@ from relcore.compare.live import (
     LiveComparison,
     LiveRows,
     live_header,
-    read_request,
     why_not,
 )
 from relcore.compare.scene import MapLook, assemble_scene, dressed, prominent_rows
@@ -31,6 +30,7 @@ from relcore.figures.scene import Scene
 from relcore.maps.pane_maps import GRID, OWN, PANES, drawn_panes, map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, default_view, make_view
+from relcore.panes.channel import read_request
 from relcore.represent.anchors import select_anchors
 from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match, as_pair, match

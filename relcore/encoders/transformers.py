@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -22,6 +22,7 @@ from relcore.encoders.dataset import Dataset, hub_answers, hub_folder
 from relcore.encoders.encoder import EncodeBatch, Encoder
 from relcore.encoders.images import eight_bits
 from relcore.engine.device import full_precision, is_out_of_memory
+from relcore.engine.training import one_thread
 from relcore.runs.progress import Progress
 
 if TYPE_CHECKING:
@@ -186,7 +187,9 @@ class TorchBatches:
 
         parts: list[dict[str, np.ndarray]] = []
         start, precise = 0, full_precision(torch, self.device.partition(":")[0])
-        with torch.inference_mode(), precise:
+        # A single item, as one that is typed, waits longer for its threads than they save.
+        alone = one_thread() if len(items) == 1 and self.device == "cpu" else nullcontext()
+        with torch.inference_mode(), precise, alone:
             while start < len(items):
                 size = min(self.size, len(items) - start)
                 try:

@@ -16,13 +16,12 @@ from scipy.linalg import lapack
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import lengths, unit_rows
-from relcore.compare.live import SCORE, maps_answer, sampled_places
 from relcore.engine.device import NumpyDevice
 from relcore.engine.engine import Engine
 from relcore.invert.inversion import MOST_OMEGA, InversionSpec, PairedRows
+from relcore.panes.channel import SCORE, SLIDE, maps_answer, sampled_places
 from relcore.represent.translation import invert, pruning_orders
 
-SLIDE = 3  # a kind of request, beside those of `relcore.compare.live`
 _WELL_CONDITIONED = 1e-6
 _N_NUMBERS = 6  # of a request
 

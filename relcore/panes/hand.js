@@ -252,7 +252,7 @@ class Hand {
     const { owner, held } = this;
     Object.assign(this, { shown: serial, came: performance.now() });
     this.tell(this.resting ? "whole" : "data", serial);
-    this.show();
+    if (!this.resting) this.show(); // else the scores stand there
     this.live.panes.forEach((number, i) => {
       const pane = owner.panes[number];
       if (!this.saved.has(pane)) this.saved.set(pane, { units: pane.units, dense: pane.dense });

@@ -17,8 +17,9 @@ from app import live, sharing
 from app.live import AnchorOffer
 from app.server.guard import Gate, Guard
 from app.workspace import Workspace
-from relcore.compare.live import MOVE, PROBE, SCORE, LiveAnswers, LiveComparison, LiveRows, sampled_places
+from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows
 from relcore.maps.views import View
+from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
 from relcore.represent.representations import ProjectionSpec
 from relcore.scores.comparison import LIVE_QUERIES, score_forms
 from relcore.spaces.matching import match

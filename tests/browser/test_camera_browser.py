@@ -66,3 +66,30 @@ def test_a_camera_that_is_refused_is_told(camera):
     camera.get_by_role("button", name="Start the camera").click()
     camera.get_by_text("(NotAllowedError). Allow it").wait_for()
     assert camera.evaluate("pictures.length") == 0
+
+
+PAD = """async (script) => {
+  const { default: mount } = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
+  window.pictures = [];
+  window.answer = (answered) => mount({
+    data: { label: "Draw", size: 120, answered }, parentElement: document.body, setStateValue: (_, picture) => pictures.push(picture),
+  });
+  answer(0);
+}"""
+
+
+def test_a_drawing_is_sent_while_it_is_drawn_but_not_before_the_last_is_answered(page, demo):
+    page.goto(f"{demo}/_stcore/health")
+    page.evaluate(PAD, SCRIPT.with_name("drawing_pad.js").read_text(encoding="utf-8"))
+    box = page.locator("canvas").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 80, box["y"] + 80, steps=8)
+    assert page.evaluate("pictures.length") == 1  # the rest waits for the answer
+    page.evaluate("answer(1)")
+    assert page.evaluate("pictures.length") == 2
+    page.evaluate("answer(2)")
+    assert page.evaluate("pictures.length") == 2  # nothing new was drawn
+    page.mouse.up()
+    assert page.evaluate("pictures.length") == 3
+    assert page.evaluate("pictures[1] === pictures[2] && pictures[0] !== pictures[1]")

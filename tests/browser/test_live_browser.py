@@ -189,8 +189,9 @@ def on_slider(page, app):
     settle(page)
     page.evaluate(HEARD, ROOT)
     page.get_by_role("button", name="Method details").click()
-    track = page.locator(".st-key-invert-delta .react-aria-SliderTrack").bounding_box()
-    thumb = page.locator(".st-key-invert-delta .react-aria-SliderThumb").bounding_box()
+    value = page.locator(".st-key-invert-delta [data-testid='stSliderThumbValue']")
+    track = value.locator("../..").bounding_box()
+    thumb = value.locator("..").bounding_box()
     at = [thumb["x"] + thumb["width"] / 2, thumb["y"] + thumb["height"] / 2]
     page.mouse.move(*at)
     pictures = pictures_of(page)

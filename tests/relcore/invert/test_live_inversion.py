@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore.compare.live import SCORE, sampled_places
 from relcore.invert.inversion import InversionSpec, PairedRows
-from relcore.invert.live import SLIDE, LiveInversion, SlidAnswers
+from relcore.invert.live import LiveInversion, SlidAnswers
+from relcore.panes.channel import SCORE, SLIDE, sampled_places
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 

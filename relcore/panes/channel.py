@@ -1,0 +1,42 @@
+"""What panes ask for while a hand moves an anchor or a slider, wherever they are shown, and the bytes of the
+answers; hand.js is the other end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+MOVE, PROBE, SCORE, SLIDE = range(4)
+_LEAST, _MOST_EXTRA = 6, 4096  # numbers of a request: at least; of more rows at most
+
+
+def read_request(message: bytes, n: int) -> np.ndarray | None:
+    """The numbers of a request by panes of n rows, int32: serial number, kind, the places of the anchor
+    and of the row where it is now, the row of the pair whose similarities are shown or −1, how many rows are
+    drawn or 0 for all, then the places of more rows that are wanted. None for anything else.
+    """
+    if len(message) % 4 or not 4 * _LEAST <= len(message) <= 4 * (_LEAST + _MOST_EXTRA):
+        return None
+    request = np.frombuffer(message, "<i4")
+    places = request[[2, 3, *range(_LEAST, len(request))]]
+    known = MOVE <= request[1] <= SCORE and 0 <= request[5] <= n and request[4] >= -1
+    return request if known and (places >= 0).all() and (places < n).all() else None
+
+
+def maps_answer(
+    request: np.ndarray,
+    m: int,
+    maps: Sequence[bytes],
+    near: np.ndarray | Sequence[Sequence[int]] = ((), ()),
+    similar: Sequence[float] = (np.nan, np.nan),
+) -> bytes:
+    """The answer to a request with maps of m rows, see `LiveAnswers.answer`."""
+    about = np.array([*request[:2], len(near[0]), m], "<i4").tobytes()
+    return b"".join((about, np.array(near, "<i4").tobytes(), np.array(similar, "<f4").tobytes(), *maps))
+
+
+def sampled_places(n: int, most: int) -> np.ndarray:
+    """The places (most,) of `most` of n rows at equal steps, as hand.js takes them."""
+    return np.arange(most) * n // most
