@@ -50,7 +50,7 @@ def _session() -> str:
     return context.session_id if context else ""
 
 
-class Answers(Protocol):
+class PaneAnswers(Protocol):
     """Answers to the requests of panes."""
 
     def read(self, message: bytes) -> np.ndarray | None: ...
@@ -78,7 +78,7 @@ class Offer(ABC):
         channel."""
 
     @abstractmethod
-    def answers(self) -> Answers:
+    def answers(self) -> PaneAnswers:
         """What answers the panes; made when they first ask."""
 
 
@@ -178,7 +178,7 @@ async def _connect(socket: WebSocket) -> None:
         await socket.close()
 
 
-async def _answer(socket: WebSocket, answers: Answers) -> None:
+async def _answer(socket: WebSocket, answers: PaneAnswers) -> None:
     """Answer the latest request of each kind; what came before it is late, and is dropped. Scores are given
     up once the hand moves again.
     """
