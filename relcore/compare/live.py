@@ -22,6 +22,7 @@ from relcore.base.names import REDUCTIONS
 from relcore.base.rows import DerivedRows, row_blocks, unit_rows
 from relcore.engine.device import Array, NumpyDevice, device_of, leave
 from relcore.engine.engine import Engine, Moments
+from relcore.engine.nearest import top_rows
 from relcore.maps.pane_maps import OWN, TWO, Directions, DirectionsOf
 from relcore.maps.reduction import ReductionSpec, aligned, facing, leading_axes
 from relcore.panes.channel import PROBE, SCORE, maps_answer, read_request, sampled_places
@@ -29,7 +30,7 @@ from relcore.panes.page import PageUnits
 from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import inverse_root, mean_of
 from relcore.scores.cka import CkaSums, SpaceSums
-from relcore.scores.comparison import LIVE_QUERIES
+from relcore.scores.comparison import LIVE_QUERIES, class_labels, wins_vote
 from relcore.spaces.matching import Match
 from relcore.spaces.split import Split
 
@@ -40,13 +41,14 @@ MOST_NUMBERS = 2**26  # in the unit rows of a space in the memory of a CPU: 268 
 
 class LiveScores(NamedTuple):
     """The share of queries whose own row in the other space is the nearest (NaN for "mutual"), the mean
-    reciprocal rank, and linear CKA, each of the relative rows that are held out, as Explore scores them. The
-    first two are NaN for a single anchor.
+    reciprocal rank, linear CKA, and class agreement (NaN without labels), each of the relative rows that are
+    held out, as Explore scores them. All but CKA are NaN for a single anchor.
     """
 
     top1: float
     mrr: float
     cka: float
+    classes: float = np.nan
 
 
 class LiveFrame(NamedTuple):
@@ -147,6 +149,17 @@ class LiveRows:
         """The moments of all rows: of either space, and of both."""
         X, Y = self.every
         return {(0, 0): Engine().moments(X), (1, 1): Engine().moments(Y), (0, 1): Engine().moments(X, Y)}
+
+    @cached_property
+    def classes(self) -> np.ndarray | None:
+        """A number for the class of each row, (n,), −1 without one; None unless two classes or more share
+        rows.
+        """
+        labels = class_labels(self.pair)
+        names, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
+        if names is None or not 1 < np.count_nonzero(names != "") < np.count_nonzero(labels != ""):
+            return None
+        return np.where(labels == "", -1, codes)
 
     def some(self, rows: np.ndarray | None) -> SomeRows:
         if rows is None or len(rows) == len(self.pair):
@@ -383,12 +396,21 @@ class LiveComparison:
             return LiveScores(np.nan, np.nan, self._cka(Split.held_out(ids, np.array(self.anchors)).untested))
         split = Split.held_out(ids, np.array(self.anchors))
         queries, left_out = split.queries(n_queries), split.untested
-        ranks = [self._ranks(0, 1, queries, left_out, overtaken)]
-        if convention == "mutual":
-            ranks.append(self._ranks(1, 0, queries, left_out, overtaken))
+        ways = [(0, 1), (1, 0)] if convention == "mutual" else [(0, 1)]
+        found = [self._ranks(*way, queries, left_out, k, overtaken) for way in ways]
+        ranks = [rank for rank, _ in found]
         reciprocal = np.mean([np.where(rank <= k, 1 / rank, 0.0) for rank in ranks], axis=0)
         top1 = float(np.mean(ranks[0] == 1)) if convention == "paper" else np.nan
-        return LiveScores(top1, float(reciprocal.mean()), self._cka(left_out))
+        classes = self._classes_won(queries, [near for _, near in found])
+        return LiveScores(top1, float(reciprocal.mean()), self._cka(left_out), classes)
+
+    def _classes_won(self, queries: np.ndarray, lists: Sequence[np.ndarray | None]) -> float:
+        """The share of the labelled queries whose class wins the vote of rows (q, k); NaN without labels."""
+        classes = self.held.classes
+        if classes is None or not (known := classes[queries] >= 0).any():
+            return np.nan
+        own = classes[queries[known]]
+        return float(np.mean([wins_vote(own, classes[near[known]]) for near in lists]))
 
     def _ranks(
         self,
@@ -396,10 +418,11 @@ class LiveComparison:
         other: int,
         queries: np.ndarray,
         left_out: np.ndarray,
+        k: int,
         overtaken: Callable[[], bool],
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """The rank (q,) of the row of each query in the other space, 1 the nearest, among the rows that are
-        not left out.
+        not left out; and, where there are classes, the k labelled rows nearest to it, but for itself (q, k).
         """
         where, every = self.where, self.held.every
         turns, mixed = self._turns(one, other)
@@ -409,7 +432,11 @@ class LiveComparison:
             asked = where.product(asked, where.put(mixed), "queries")
             turn = where.put(turns[1])
             own = where.paired(asked, self._unit(every[other][numbers], turn))
-            above = np.zeros(len(queries), dtype=np.int64)
+            above, labelled, near = np.zeros(len(queries), dtype=np.int64), None, None
+            if self.held.classes is not None:
+                labelled = self.held.classes >= 0
+                labelled[left_out] = False
+                near = top_rows(where, len(queries), max(1, min(k, np.count_nonzero(labelled) - 1)))
             size = where.rows_at_once(where.search_rows, 4 * (3 * len(queries) + sum(turns[1].shape)))
             for block in row_blocks(len(self.held.pair), size):
                 if overtaken():
@@ -418,11 +445,13 @@ class LiveComparison:
                 here = np.flatnonzero((queries >= block.start) & (queries < block.stop))
                 # Itself by another product, whose last digit may differ.
                 products[where.put(here), where.put(queries[here] - block.start)] = -2
+                rows = np.arange(block.start, block.stop)
+                products[:, where.put(np.flatnonzero(np.isin(rows, left_out)))] = -2
                 above += where.get((products > own[:, None]).sum(1))
-            if len(left_out):
-                rows = self._unit(every[other][where.put(left_out)], turn)
-                above -= where.get((where.product(asked, rows.T, "products") > own[:, None]).sum(1))
-        return above + 1
+                if near is not None:
+                    products[:, where.put(np.flatnonzero(~labelled[block]))] = -2
+                    near.add(products, where.put(rows))
+        return above + 1, near and near.fetched().rows
 
     def _unit(self, units: Array, turn: Array) -> Array:
         where = self.where
@@ -471,7 +500,7 @@ class LiveAnswers:
         return read_request(message, len(self.shown))
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
-        """The serial number and the kind of a request, then three scores as float32; or how many rows are
+        """The serial number and the kind of a request, then four scores as float32; or how many rows are
         near and how many have places, as int32, the places of the near ones of each space, the similarities
         of the row that is shown to the anchor as float32, and the maps as float16. Nothing for scores that
         are `overtaken()` by a movement.

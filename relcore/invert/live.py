@@ -125,13 +125,13 @@ class SlidAnswers:
         return request if known and position >= 0 and 0 <= most <= self._map.shape[1] else None
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
-        """The serial number and the kind of a request, then the mean cosine and two zeros as float32; or a
+        """The serial number and the kind of a request, then the mean cosine and three zeros as float32; or a
         map, see `maps_answer`, the last one where the numbers cannot be used.
         """
         _, kind, slider, position, _, most = map(int, request)
         try:
             if kind == SCORE:
-                scores = [] if overtaken() else [self.live.cosine(self.spec), 0, 0]
+                scores = [] if overtaken() else [self.live.cosine(self.spec), 0, 0, 0]
                 return request[:2].tobytes() + np.array(scores, "<f4").tobytes() if scores else b""
             spec = self._moved(slider, position)
             self._map = NumpyDevice().full_range(self.live.coordinates(spec).T, self._map.shape[1])

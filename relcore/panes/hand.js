@@ -26,7 +26,7 @@ function halves() {
 /* The parts of an answer in bytes about so many models, see `LiveAnswers.answer` in Python: maps as [x, y, x, y, …]. */
 function decoded(answer, panes, models) {
   const [serial, kind] = new Int32Array(answer, 0, 2);
-  if (kind === SCORE) return { serial, kind, scores: new Float32Array(answer, HEAD, 3) };
+  if (kind === SCORE) return { serial, kind, scores: new Float32Array(answer, HEAD, 4) };
   const [k, m] = new Int32Array(answer, HEAD, 2);
   const near = Array.from({ length: models }, (_, side) => new Int32Array(answer, HEAD + 8 + 4 * k * side, k));
   const similar = new Float32Array(answer, HEAD + 8 + 4 * k * models, models);
@@ -297,10 +297,10 @@ class Hand {
     for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
   }
 
-  score([share, rank, cka]) {
+  score([share, rank, cka, classes = NaN]) {
     const { kind, row, to } = this.held;
     const near = Number.isNaN(share) ? "" : ` · ${percent(share)} nearest themselves`;
-    const scores = kind === SLIDE ? `mean cosine ${decimals(share)} · colours follow the release` : `MRR ${decimals(rank)} · CKA ${decimals(cka)}`;
+    const scores = kind === SLIDE ? `mean cosine ${decimals(share)} · colours follow the release` : `MRR ${decimals(rank)} · CKA ${decimals(cka)}${Number.isNaN(classes) ? "" : ` · class agreement ${decimals(classes)}`}`;
     this.strip.textContent = `${this.said()}${kind === SLIDE ? "" : near} · ${scores}`;
     this.strip.classList.remove("ls-old");
     this.held.share = share;

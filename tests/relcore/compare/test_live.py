@@ -12,7 +12,7 @@ from relcore.engine.device import NumpyDevice, device_of, held
 from relcore.maps import reduction as reduction_module
 from relcore.maps.pane_maps import TWO, Directions, orient_pairs, pca_pair
 from relcore.maps.reduction import ReductionSpec, leading_axes
-from relcore.scores.comparison import score_forms
+from relcore.scores.comparison import class_labels, score_forms
 
 N, KINDS = 200, ("cpu", "torch")
 FIRST, APART = ReductionSpec(fit="first"), ReductionSpec()
@@ -92,6 +92,24 @@ def test_after_a_thousand_moves_maps_and_scores_are_those_of_the_last_anchors(de
         assert found.cka == pytest.approx(scores["cka"], abs=1e-5)
         if convention == "paper":
             assert found.top1 == pytest.approx(scores["mrr"].top1, abs=1e-5)
+
+
+@pytest.mark.parametrize("convention", ["paper", "mutual"])
+def test_class_agreement_is_that_of_explore(device, convention):
+    """Where the classes are a part of the space, and a tenth of the rows has none."""
+    pair, rng = pair_of(widths=(9, 9)), np.random.default_rng(4)
+    labels = (pair.source.vectors[:, 0] > np.median(pair.source.vectors[:, 0])).astype(str).astype(object)
+    labels[rng.permutation(N)[: N // 10]] = ""
+    pair = match(pair.source.with_columns(labels=labels), pair.target)
+    live = LiveComparison(LiveRows(pair, np.arange(N)), range(12))
+    settings = {"n_queries": 60, "convention": convention}
+    scores = score_forms(
+        pair, ["relative"], pair.ids[:12], ProjectionSpec(), labels=class_labels(pair), **settings
+    )
+    expected = scores["relative"]["class agreement"]
+    assert expected > 0.6
+    assert live.scores(**settings).classes == pytest.approx(expected, abs=1e-6)
+    assert np.isnan(LiveComparison(LiveRows(pair_of(), np.arange(N)), range(12)).scores().classes)
 
 
 def test_anchors_that_come_and_go_and_more_anchors_than_columns(device):

@@ -316,4 +316,4 @@ def test_a_file_follows_an_anchor_as_the_server_does(fit):
         expected = np.frombuffer(other, "<f2").reshape(2, n).T
         np.testing.assert_allclose(np.reshape(one, (n, 2)), expected, atol=4e-3)
     assert found[1] == frame.near.tolist()
-    np.testing.assert_allclose(found[2], scores, atol=0.02)  # a rank or two turns with float16
+    np.testing.assert_allclose(found[2], scores[:3], atol=0.02)  # a rank or two turns with float16
