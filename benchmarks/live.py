@@ -1,6 +1,6 @@
 """``python -m benchmarks.live``: how long a dragged anchor takes until the maps of both models, and their
 scores, have followed; with ``--slider``, how long the recovered rows of Invert take to follow δ; with
-``--panes``, four panes over many rows.
+``--try-it``, a typed sentence and a stroke to all answers; with ``--panes``, four panes over many rows.
 
 In a real Chromium: from the movement of the pointer until the data of both panes are there ("data"), until
 both are drawn ("drawn"), and, of the last movement before a rest, until all of very many rows are there
@@ -50,6 +50,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
     parser.add_argument("--server", action="store_true", help="without a browser, on the chosen device")
     parser.add_argument("--slider", action="store_true", help="δ of Invert instead of a dragged anchor")
+    parser.add_argument("--try-it", action="store_true", help="a typed sentence and a stroke on Stitch")
     parser.add_argument("--panes", action="store_true", help="four panes instead of a dragged anchor")
     parser.add_argument("--tries", type=int, default=20, help="anchors that are added with --panes")
     parser.add_argument("--rows", type=int, help="with --width: this size instead of the usual ones")
@@ -59,6 +60,9 @@ def main() -> int:
     on_a_gpu = resolve().startswith("cuda")
     sizes = [(options.rows, options.width)] if options.rows else [*SIZES, *[ON_A_GPU] * on_a_gpu]
     print("device", described(), flush=True)
+    if options.try_it:
+        try_it(options.moves // 5)
+        return 0
     for n, d in sizes:
         if options.panes:
             asyncio.run(big(n, d, options.tries))
@@ -152,6 +156,93 @@ def slider_path(page: Any) -> Callable[[int], tuple[float, float]]:
     middle = thumb["y"] + thumb["height"] / 2
     page.mouse.move(thumb["x"] + thumb["width"] / 2, middle)
     return lambda move: (slider["x"] + (0.45 + 0.35 * np.sin(move / 9)) * slider["width"], middle)
+
+
+# From the last event of a kind to the next change of the table of answers.
+ANSWERED = """kind => {
+  document.addEventListener(kind, () => ([window.asked, window.answered] = [performance.now(), 0]), true);
+  new MutationObserver((changes) => {
+    const inTable = ({ target }) => (target.closest ? target : target.parentElement)?.closest(".stHtml, [data-testid=stHtml]")?.querySelector(".relscope-answers");
+    if (window.asked && !window.answered && changes.some(inTable)) window.answered = performance.now();
+  }).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+SENTENCES = (
+    "the match was won in the last set",
+    "a star collapses under its own weight",
+    "he wrote poems about the sea",
+    "the king died without an heir",
+    "cells divide and grow",
+    "the river floods every spring",
+    "an engine of four cylinders",
+    "they voted against the law",
+    "the planet has two moons",
+    "bread is baked at night",
+)
+
+
+def try_it(times: int) -> None:
+    """On Stitch: a typed letter to all answers, by MiniLM and two pooled word models, and the last
+    movement of a stroke to all answers of four networks of digits.
+    """
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as store, sync_playwright() as playwright:
+        process, url = serve(store)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        try:
+            for what, kind, ask in (("typed", "input", typed), ("stroke", "pointermove", stroked)):
+                page = browser.new_page(viewport={"width": 1360, "height": 1400})
+                page.set_default_timeout(MOST)
+                page.goto(f"{url}/stitch")
+                page.evaluate(SETTLED)
+                if what == "typed":
+                    page.get_by_text("Wikipedia sentences, three encoders").first.click()
+                    page.evaluate(SETTLED)
+                page.get_by_text("Try it: type a sentence").click()
+                page.evaluate(SETTLED)
+                page.evaluate(ANSWERED, kind)
+                spread(f"{what}_to_all_answers_ms", [ask(page, number) for number in range(times + 2)][2:])
+        finally:
+            browser.close()
+            process.terminate()
+            process.wait()
+
+
+def typed(page: Any, number: int) -> float:
+    box = page.get_by_label("A sentence")
+    box.fill(f"{SENTENCES[number % len(SENTENCES)]}, {number}")
+    page.evaluate(SETTLED)
+    box.press("End")
+    return answered(page, lambda: box.press("s"))
+
+
+def stroked(page: Any, number: int) -> float:
+    if not number:
+        page.get_by_text("Draw", exact=True).click()
+        page.evaluate(SETTLED)
+    box, rng = page.locator("canvas.pad").bounding_box(), np.random.default_rng(number)
+    places = [
+        (box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in rng.uniform(0.2, 0.8, (4, 2))
+    ]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=4)
+    page.evaluate(SETTLED)
+    took = answered(page, lambda: (page.mouse.move(places[-1][0] + 5, places[-1][1]), page.mouse.up()))
+    if number % 4 == 3:
+        page.get_by_role("button", name="Clear").click()
+        page.evaluate(SETTLED)
+    return took
+
+
+def answered(page: Any, act: Callable[[], Any]) -> float:
+    """Milliseconds from the act until all answers have changed."""
+    act()
+    page.wait_for_function("window.answered")
+    took = page.evaluate("window.answered - window.asked")
+    page.evaluate(SETTLED)
+    return took
 
 
 def made_up(n: int, d: int) -> Match:

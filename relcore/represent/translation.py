@@ -82,7 +82,8 @@ class Procrustes(_Translation):
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         engine = Engine()
         rotation, singular_values = engine.rotation(engine.product(source.T, target))
-        spread = np.linalg.norm(engine.product(source, rotation)) ** 2
+        keeps = rotation.shape[0] <= rotation.shape[1]  # then it keeps the lengths of all rows
+        spread = np.linalg.norm(source if keeps else engine.product(source, rotation)) ** 2
         return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:

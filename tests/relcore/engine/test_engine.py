@@ -13,6 +13,7 @@ from relcore.engine import device as devices
 from relcore.engine.device import TorchDevice, on_device
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest, nearest_within
+from relcore.represent.translation import InverseRelativeProjection, Procrustes
 
 DEVICES = ("cpu", "torch")
 rng = np.random.default_rng(0)
@@ -184,3 +185,29 @@ def test_a_gpu_gets_ready_in_a_thread_and_its_faults_are_left_to_the_work(monkey
     go_on.set()
     for thread in (one for one in enumerate_threads() if one.name == "get-ready"):
         thread.join()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("n", [7, 12, 40])
+@pytest.mark.parametrize("power", [-1, -0.5])
+def test_shrunk_is_the_power_of_the_larger_gram_matrix(device, n, power):
+    A = X[:n].astype(np.float64)
+    values, vectors = np.linalg.eigh(A @ A.T + 0.7 * np.eye(n))
+    found, squares = Engine(device).shrunk(A, 0.7, power)
+    np.testing.assert_allclose(found, vectors * values**power @ vectors.T @ A, atol=1e-10)
+    np.testing.assert_allclose(squares, np.linalg.svd(A)[1][::-1] ** 2, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("fit", "most"),
+    [
+        (lambda A, B: InverseRelativeProjection("whitened").fit(A, B), 4),  # was 16
+        (lambda A, B: Procrustes().fit(A, B), 3),  # was 5
+    ],
+)
+def test_a_fit_sends_few_matrices_to_the_device(monkeypatch, fit, most):
+    sent, put = [], TorchDevice.put
+    monkeypatch.setattr(TorchDevice, "put", lambda self, array: sent.append(array.shape) or put(self, array))
+    monkeypatch.setenv("RELSCOPE_DEVICE", "torch")
+    fit(X[:40], X[:40, ::-1])
+    assert len(sent) == most
