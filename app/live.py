@@ -142,27 +142,38 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
     is none.
     """
     header = offer.header if st.runtime.exists() else None
-    if not header or "refused" in header:
+    name = _kept(f"{key}:live", offer if header and "refused" not in header else None)
+    if not name:
         return header
+    base = st.get_option("server.baseUrlPath").strip("/")
+    address = f"/{base}{ADDRESS}" if base else ADDRESS
+    return {"address": address, "name": name, **header}
+
+
+def _kept(place: str, offer: Offer | None) -> str:
+    """The name of the offer that this session has at this place from now on, "" for none. What no offer
+    shows any more leaves the memory.
+    """
+    if not st.runtime.exists():
+        return ""
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
         del _offers[ended]
-    place = f"{key}:live"
     known, name = st.session_state.get(place, (None, ""))
-    before = _offers.get(name)
-    if known != offer.content or before is None:
+    before, content = _offers.get(name), offer and offer.content
+    if before is None or known != content:
         _offers.pop(name, None)
+        name = ""
+    if offer and not name:
         name, _offers[offer.name] = offer.name, offer
-        st.session_state[place] = offer.content, name
         while len(_offers) > _MOST_OFFERS:
             _offers.popitem(last=False)
+    st.session_state[place] = content, name
     shown = {space.digest for one in _offers.values() for space in one.pair.spaces}
     leave_all_but(shown)
     if before and before.pair.others and (gone := {space.digest for space in before.pair.spaces} - shown):
         compute.forget(gone)
-    base = st.get_option("server.baseUrlPath").strip("/")
-    address = f"/{base}{ADDRESS}" if base else ADDRESS
-    return {"address": address, "name": name, **header}
+    return name
 
 
 async def _connect(socket: WebSocket) -> None:

@@ -1,5 +1,7 @@
 """The channel beside the page: who may ask, what is answered, and that late questions are dropped."""
 
+import gc
+import weakref
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
@@ -17,7 +19,8 @@ from app import live, sharing
 from app.live import AnchorOffer
 from app.server.guard import Gate, Guard
 from app.workspace import Workspace
-from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows
+from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows, leave_all_but
+from relcore.engine.device import held
 from relcore.maps.views import View
 from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
 from relcore.represent.representations import ProjectionSpec
@@ -67,12 +70,11 @@ def asked(serial, kind, anchor=0, place=0, watched=-1, most=0, *more):
     return np.array([serial, kind, anchor, place, watched, most, *more], "<i4").tobytes()
 
 
-def parts(answer):
-    """What is near in both spaces, the similarities of the watched row, and the maps."""
+def parts(answer, n=2):
+    """What is near in each of n spaces, the similarities of the watched row, and the maps."""
     k, m = np.frombuffer(answer[8:16], "<i4")
-    near = np.frombuffer(answer[16 : 16 + 8 * k], "<i4").reshape(2, k)
-    similar = np.frombuffer(answer[16 + 8 * k : 24 + 8 * k], "<f4")
-    return near, similar, np.frombuffer(answer[24 + 8 * k :], "<f2").reshape(-1, 2, m)
+    near, similar, maps = np.split(np.frombuffer(answer[16:], "<i2"), [2 * n * k, 2 * n * (k + 1)])
+    return near.view("<i4").reshape(n, k), similar.view("<f4"), maps.view("<f2").reshape(-1, 2, m)
 
 
 def refused(visitor, name):
@@ -172,6 +174,24 @@ def test_two_sessions_that_drag_at_once_get_their_own_maps(offer, pair, monkeypa
                 expected = LiveComparison(held, rows, shown=one.shown).frame().maps
                 found = np.frombuffer(b"".join(expected), "<f2").reshape(2, 2, -1)
                 np.testing.assert_allclose(maps, found, atol=2e-3)
+
+
+def test_a_model_that_was_removed_leaves_the_memory_of_the_server(offer, pair, monkeypatch):
+    monkeypatch.setattr(st.runtime, "exists", lambda: True)
+    monkeypatch.setattr(st, "session_state", {})
+    leave_all_but(())
+    third = LatentSpace(np.random.default_rng(3).normal(size=(N, 4)), pair.ids)
+    three = replace(offer, pair=match(pair.source, pair.target, third), name="three")
+    assert live.offered("panes", three)["panes"] == [3, 4, 5]
+    answer = three.answers().answer(np.frombuffer(asked(1, MOVE, 3, 31), "<i4"))
+    assert parts(answer, 3)[2].shape == (3, 2, N)
+    assert held()[0] == 3
+    still_there = weakref.ref(third)
+    del third, three
+    live.offered("panes", replace(offer, name="two"))
+    gc.collect()
+    assert still_there() is None
+    assert held()[0] == 2
 
 
 def test_late_questions_are_dropped(offer, monkeypatch):
