@@ -141,7 +141,9 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
     """Where the panes with this key find the channel, or why what they show cannot follow; None where there
     is none.
     """
-    header = offer.header if st.runtime.exists() else None
+    if not st.runtime.exists():
+        return None
+    header = offer.header
     name = _kept(f"{key}:live", offer if header and "refused" not in header else None)
     if not name:
         return header
@@ -154,8 +156,6 @@ def _kept(place: str, offer: Offer | None) -> str:
     """The name of the offer that this session has at this place from now on, "" for none. What no offer
     shows any more leaves the memory.
     """
-    if not st.runtime.exists():
-        return ""
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
         del _offers[ended]

@@ -300,13 +300,20 @@ class Hand {
   score([share, rank, cka, classes = NaN]) {
     const { kind, row, to } = this.held;
     const near = Number.isNaN(share) ? "" : ` · ${percent(share)} nearest themselves`;
-    const scores = kind === SLIDE ? `mean cosine ${decimals(share)} · colours follow the release` : `MRR ${decimals(rank)} · CKA ${decimals(cka)}${Number.isNaN(classes) ? "" : ` · class agreement ${decimals(classes)}`}`;
+    const scores = kind === SLIDE ? `mean cosine ${decimals(share)} · colours follow the release` : `MRR ${decimals(rank)} · CKA ${decimals(cka)}${Number.isNaN(classes) ? "" : ` · class agreement ${decimals(classes)}`}${this.scored}`;
     this.strip.textContent = `${this.said()}${kind === SLIDE ? "" : near} · ${scores}`;
     this.strip.classList.remove("ls-old");
     this.held.share = share;
     if (kind !== SLIDE) this.owner.place.found?.(share);
     this.tell("scores", this.scoring);
     if ([...this.saved.keys()].some((pane) => pane.sampled)) this.whole = this.send(kind, row, to); // last, as it takes long to draw
+  }
+
+  /* The two models that scores are of, where there are more. */
+  get scored() {
+    const { columns, panes } = this.owner.header;
+    const names = panes.slice(0, 2).map(({ title }) => title.slice(0, title.lastIndexOf(" · ")));
+    return columns > 2 ? ` (${names.join(" and ")})` : "";
   }
 
   /* The anchor stays where it is now, or is back where it was. */
@@ -316,7 +323,7 @@ class Hand {
     if (held.kind !== MOVE || held.to === held.row) return this.cancel();
     const number = owner.anchors.indexOf(held.row) + 1;
     const [from, to] = [owner.idOf(held.row), owner.idOf(held.to)];
-    const share = held.share >= 0 ? ` ${percent(held.share)} of the rows are their own nearest neighbour in the other model.` : "";
+    const share = held.share >= 0 ? ` ${percent(held.share)} of the rows are their own nearest neighbour in the other model${this.scored}.` : "";
     this.spoken.textContent = `Anchor ${number} moved from “${from}” to “${to}”.${share}`;
     for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
     this.let();

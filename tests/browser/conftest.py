@@ -22,7 +22,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 ROOT = Path(__file__).parents[2]
-N, FILES = 300, ("a.npz", "b.parquet")  # of `own`
+N, FILES, THIRD = 300, ("a.npz", "b.parquet"), "c.npz"  # of `own`
 
 
 LOOKED_FOR = "/_stcore/"  # Streamlit looks for its server below the page's own path first
@@ -131,7 +131,9 @@ def app(servers, store) -> str:
 
 @pytest.fixture(scope="session")
 def own(servers, tmp_path_factory):
-    """The address, the folder and what is printed: 300 rows in ten classes, and the same rotated."""
+    """The address, the folder and what is printed: 300 rows in ten classes, the same rotated, and 240 of them
+    in 4 dimensions.
+    """
     folder, rng = tmp_path_factory.mktemp("own"), np.random.default_rng(0)
     labels = np.array([f"class {row % 10}" for row in range(N)])
     vectors = 2 * rng.normal(size=(10, 6))[np.arange(N) % 10] + rng.normal(size=(N, 6))
@@ -144,8 +146,9 @@ def own(servers, tmp_path_factory):
         "label": labels,
     }
     parquet.write_table(pa.table(columns), folder / FILES[1])
+    np.savez(folder / THIRD, vectors=vectors[60:, :4].astype(np.float32), ids=ids[60:], labels=labels[60:])
     out = folder / "lines.jsonl"
-    return servers.app(folder / "store", (*FILES, "--print-selection"), folder, out), folder, out
+    return servers.app(folder / "store", (*FILES, THIRD, "--print-selection"), folder, out), folder, out
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.panes import ROOT, draw, scene, settle, star
+from tests.browser.panes import ROOT, draw, scene, settle, star, views, zoom
 
 HEARD = """root => {
   window.heard = [];
@@ -86,6 +86,38 @@ def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
     )
     settle(eight)
     assert undo_buttons(eight) == 0
+
+
+def test_three_models_are_hovered_dragged_and_zoomed_as_one_and_one_is_removed(watched, own):
+    watched.set_viewport_size({"width": 1440, "height": 1000})
+    watched.goto(f"{own[0]}/explore?panes=relative&anchors=random,8,0&all=1")
+    watched.wait_for_selector(f"{ROOT}[data-drawn]")
+    settle(watched)
+    watched.locator(".st-key-models-add-2 button").first.click()
+    watched.locator(".st-key-models-choose-0 button").click()
+    watched.wait_for_selector(f"{ROOT}[data-panes='3']")
+    settle(watched)
+    watched.mouse.move(*star(watched, 2, 4))
+    watched.wait_for_selector(".ls-tip:not([hidden])")
+    assert watched.locator(".ls-ring[visibility=visible]").count() == 3
+    watched.evaluate(HEARD, ROOT)
+    before = watched.get_attribute(ROOT, "data-drawn").split("-")
+    held(watched, pane=2)
+    watched.wait_for_selector(".ls-live:has-text('(a and b)')")  # which two models the scores are of
+    assert watched.locator(".ls-near circle").count() == 30
+    watched.mouse.up()
+    watched.wait_for_function(
+        "([root, before]) => document.querySelector(root).dataset.drawn !== before",
+        arg=[ROOT, "-".join(before)],
+    )
+    settle(watched)
+    now = watched.get_attribute(ROOT, "data-drawn").split("-")
+    assert not any(one == other for one, other in zip(now, before, strict=True))
+    watched.get_by_label("Zoom all panes together").click()
+    zoom(watched, 1, 2)
+    assert len(set(map(str, views(watched)))) == 1
+    watched.locator(".st-key-models-remove-0 button").filter(visible=True).first.click()
+    watched.wait_for_selector(f"{ROOT}[data-panes='2']")
 
 
 def test_escape_brings_all_back_and_the_keyboard_moves_an_anchor(eight):
