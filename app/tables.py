@@ -58,16 +58,11 @@ EXPLANATIONS = {
     "relative": "similarities to the anchors",
     "whitened": "similarities, decorrelated over the anchors (our variant)",
     "procrustes": "reference: one space rotated onto the other, uses both",
-    "ground truth": "relative to all true anchors",
-    "seeds": "relative to the seeds only",
-    "found": "relative to the anchors found",
-    "found, continuous": "relative to the optimised vectors, before they are replaced by their nearest rows",
 }
 
 
-def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
-    """Draw a table with a row per representation (or `head`) and a column per metric, and the notes of the
-    scores."""
+def score_table(scores: Mapping[str, Mapping[str, Score]]) -> None:
+    """Draw a table with a row per representation and a column per metric, and the notes of the scores."""
     metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
     columns = "".join(f'<th scope="col">{linked_html(METRICS[metric].title)}</th>' for metric in metrics)
     body = "".join(
@@ -78,8 +73,8 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
         for form, by_metric in scores.items()
     )
     st.html(
-        f'<table class="relscope-scores"><thead><tr><th scope="col">{head}</th>{columns}</tr></thead>'
-        f"<tbody>{body}</tbody></table>"
+        '<table class="relscope-scores"><thead><tr><th scope="col">Representation</th>'
+        f"{columns}</tr></thead><tbody>{body}</tbody></table>"
     )
     chance = "rows of one space permuted, mean of all draws; hover for the 95 % band"
     caption(" · ".join([*circumstances(scores), f"chance level: {chance}"]))

@@ -30,6 +30,7 @@ from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
 from relcore.catalog.catalog import SpaceSpec, unscored_ids
+from relcore.catalog.row_tables import is_pairing_unknown
 from relcore.engine.device import held
 from relcore.files import selections
 from relcore.spaces.ids import GuessedIds
@@ -183,7 +184,10 @@ def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[Space
         st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
         return None
     source, target = pair.source.dimension, pair.target.dimension
-    facts = [f"{counted(len(pair), 'row')} in {f'all {len(pair.spaces)}' if pair.others else 'both'}"]
+    ends = workspace.source, workspace.target
+    unknown = not pair.others and is_pairing_unknown(ends, list(map(compute.load_space, ends)))
+    where = f"in {f'all {len(pair.spaces)}' if pair.others else 'both'}"
+    facts = [f"{counted(len(pair), 'row')} {'by row order, pairing unknown' if unknown else where}"]
     if not pair.others:
         facts.append(f"{source} d each" if source == target else f"{source} d and {target} d")
     if pair.n_source_only or pair.n_target_only:
@@ -198,7 +202,7 @@ def _notes(workspace: Workspace, pair: Match) -> None:
     if isinstance(pair.ids, GuessedIds):
         n = f"{len(pair.ids.marks):,}"
         st.caption(f":material/hub: Pairs found by Link, {n} of them confirmed; only these are scored.")
-    ends = (workspace.source, workspace.target)
+    ends = workspace.source, workspace.target
     if removed := {one for end in ends for one in unscored_ids(end)}.intersection(pair.ids):
         rows = counted(len(removed), "removed suspect is", "removed suspects are")
         with st.container(horizontal=True, vertical_alignment="center"):

@@ -171,7 +171,10 @@ def test_a_study(package, files, monkeypatch, capsys):
         4,
         6,
     ]
-    assert "Twice a number" in Session().open("research", "Studies").at.radio(key="studies.kind").options
+    page = (
+        Session().open("research", "Studies").change("segmented_control", "studies.topic", "More questions")
+    )
+    assert "Is twice a number on a line?" in page.at.radio(key="studies.kind").options
 
 
 def run_here(runs, queue):

@@ -9,7 +9,7 @@ from app.anchors.lists import headline_metric, step_between
 from app.jobs import scores
 from app.workspace import Workspace
 from relcore.base.names import METRICS
-from relcore.base.numbers import short
+from relcore.base.numbers import MINUS, short
 from relcore.catalog.catalog import with_unscored
 from relcore.scores.score import Interval, Score
 from relcore.spaces.matching import Match
@@ -59,7 +59,14 @@ def draw(workspace: Workspace, pair: Match) -> None:
             help_ += f". Last step, on rows that are anchors neither before nor after: {change.describe()}"
         if metric == first:
             help_ += f". {_ABOUT}"
-        look = {"delta": step, "delta_color": "normal" if metric == first else "off", "help": help_}
+        lost = (step or "").startswith(MINUS)  # Streamlit reads a hyphen only
+        colour = ("inverse" if lost else "normal") if metric == first else "off"
+        look = {
+            "delta": step,
+            "delta_color": colour,
+            "delta_arrow": "down" if lost else "auto",
+            "help": help_,
+        }
         st.metric(f"{METRICS[metric].title}, {form}", short(score), width="content", **look)
 
 

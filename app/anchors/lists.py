@@ -16,7 +16,7 @@ from app.plain_text import plain_name
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METRICS, STRATEGIES
-from relcore.base.numbers import MINUS, counted, short, signed
+from relcore.base.numbers import counted, short, signed
 from relcore.base.text import lines_of
 from relcore.scores.score import Interval, Score
 from relcore.spaces.matching import Match
@@ -244,8 +244,7 @@ def step_between(before: Score, now: Score, change: Interval) -> str | None:
     measured = ((score.k, score.interval is None, score.recall is None) for score in (before, now))
     if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:
         return None
-    # Streamlit takes a change for a loss by its first sign, which has to be a hyphen.
-    return f"{signed(step).replace(MINUS, '-')} from {short(before)}"
+    return f"{signed(step)} from {short(before)}"
 
 
 def contradiction(first: Interval, changes: Mapping[str, Interval], worse: str) -> str:

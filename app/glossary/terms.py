@@ -478,6 +478,20 @@ ENTRIES = {
             matrix(160, 20, "#... .#.. ..#. ...#", 14),
         ),
     ),
+    "csls": Term(
+        "CSLS",
+        "CSLS",
+        "Twice the cosine of two rows, less the mean cosine of each with its k nearest rows of the other"
+        " space. It is high for rows that are near each other and far from all others.",
+        picture(
+            dots(((70, 48),), "a", 6),
+            dots(((170, 48),), "b", 6),
+            lines(((78, 48), (162, 48)), kind="frame"),
+            dots(((196, 22), (208, 60)), "b pale"),
+            lines(((78, 46), (190, 24)), ((78, 50), (202, 60))),
+        ),
+        "Conneau et al. 2018",
+    ),
     "adapter": Term(
         "Adapter",
         "[Aa]dapters?",

@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results, session
 from app.glossary.card import caption
+from app.glossary.terms import linked
 from app.items import with_items
 from app.jobs import queue
 from app.page_settings import kept, segments
@@ -20,7 +21,7 @@ from app.places import EXPLORE, go
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
 from app.sharing import keep_upload
-from app.tables import chosen_rows, score_table
+from app.tables import chosen_rows, report_table
 from app.widgets import setting_widget, space_name
 from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
@@ -28,7 +29,7 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import delimited
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
-from relcore.catalog.row_tables import is_numbered
+from relcore.catalog.row_tables import is_numbered, is_pairing_unknown
 from relcore.figures.export import chart_exportable
 from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, BootstrapResult, Pairs
 from relcore.linking.link import known_pairs, links_table, read_pairs
@@ -51,8 +52,7 @@ _TOLD = {
     "shared": "An experiment: the target is shuffled, its ids are hidden, and what is found is compared with"
     " them.",
     "none": "Only the shapes of the two spaces are compared.",
-    "few": "Pairs that are known to belong together: three or more, better 15 to 30. All other ids are"
-    " taken as unrelated.",
+    "few": "Pairs that are known to belong together: three or more, better 15 to 30. No other ids are read.",
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # links that are listed to be checked
@@ -87,7 +87,8 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
         tell_in_use()
-    n_shared = 0 if guessed else len(shared_ids([source, target]))  # such ids are guesses
+    unknown = guessed or is_pairing_unknown((workspace.source, workspace.target), (source, target))
+    n_shared = 0 if unknown else len(shared_ids([source, target]))  # what such ids share are guesses
     fields, n = settings_of(BootstrapSpec), min(len(source), len(target))
     haves = [have for have in _HAVE if have != "shared" or n_shared >= FEWEST_SHARED]
 
@@ -98,7 +99,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         titles = {have: _HAVE[have] for have in haves}
         numbered = is_numbered(source) and is_numbered(target)  # equal row numbers may mean nothing
         usual = "shared" if "shared" in haves and not numbered else "none"
-        have = segments("What do you have?", titles, f"bootstrap.have-{'-'.join(haves)}", usual)
+        have = segments("What do you have?", titles, f"bootstrap.have-{'-'.join(haves)}-{usual}", usual)
         chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
     st.caption(f"{_TOLD[have]} {rows_it_takes(source, target)}" if have == "none" else _TOLD[have])
@@ -128,7 +129,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         if start == "anchors":
             pairs = tuple((anchor, anchor) for anchor in workspace.anchors)
         else:
-            pairs = _given(start)
+            pairs = _given(start, source, target)
         if not pairs:
             return None
     if method == "paper" and not (pairs or settings["n_seeds"]):
@@ -140,15 +141,20 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     return BootstrapSetup(workspace.source, workspace.target, source, target, spec, details)
 
 
-def _given(start: str) -> Pairs | None:
+def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None:
     """The pairs that are typed or in a file; None if there are none yet, after the page has shown what to
     do."""
     try:
         if start == "typed":
+            ends = [
+                f"{'row (the first is 0)' if is_numbered(space) else 'id'} of {plain_name(space.name)}"
+                for space in (source, target)
+            ]
+            examples = zip(source.ids[:3], target.ids[2::-1], strict=False)
             text = kept(
                 st.text_area,
-                "One pair per line: id of the source, then a tab or “=”, then id of the target",
-                placeholder="river = fluss\nmountain = berg\nsea = meer",
+                f"One pair per line: {ends[0]}, then a tab or “=”, then {ends[1]}",
+                placeholder="\n".join(f"{own} = {other}" for own, other in examples),
                 key="bootstrap.typed",
                 height=120,
             )
@@ -203,7 +209,8 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     show, icon = (st.success, "check_circle") if outcome.linked else (st.warning, "help")
     verdict, button = st.columns([3, 1], vertical_alignment="center")
     with verdict:
-        show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
+        told = linked(f"**{plain(outcome.headline)}** {plain(result.reason)}")
+        show(told, icon=f":material/{icon}:")
     digests = setup.source.digest, setup.target.digest
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "bootstrap": setup.spec}
     shown = bool(result.kept) or outcome.known
@@ -224,9 +231,7 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     with button:
         _use_button(setup, outcome, used, confirmed, chosen)
     if outcome.scores:
-        st.subheader("Scores of the anchors", anchor=False)
-        score_table(outcome.scores, head="Anchors")
-        caption("On held-out rows: not seeds, not anchors, and not matched with an anchor.")
+        report_table(outcome.report().tables[-1])
         exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
     elif outcome.known:
         st.caption(
@@ -250,7 +255,7 @@ def _use_button(
     any."""
     result, known = outcome.result, confirmed | chosen
     missing = compute.LEAST_HELD_OUT - len(known)
-    label = "Use them everywhere"
+    label = "Use the links everywhere"
     if used:
         label = f"Confirm {counted(len(chosen), 'link')}" if chosen or missing > 0 else "Show the scores"
     clicked = st.button(
@@ -302,8 +307,10 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
         caption(
             f"{told}, in random order. Select those that are right: only confirmed links are scored. A"
-            " confirmed anchor is no longer used as an anchor."
+            " confirmed anchor is scored, too, so it is no longer an anchor."
         )
+        if all(payload is None for payload in (setup.source.payload, setup.target.payload)):
+            st.caption("To see what the rows are, load the files in Data with a table of their texts.")
     if not pairs:
         return ()
     sides, look = [], {"column_config": {}}

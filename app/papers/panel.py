@@ -159,7 +159,7 @@ def _value(value: Any) -> str:
 
 
 STYLE = Path(__file__).parents[2] / "assets" / "papers.css"
-_ALL, _UNMEASURED = "All", "not measured here"
+_ALL, _UNMEASURED, _NOTHING = "All", "not measured here", "nothing to measure"
 _COLORS = {HOLDS: "green", PARTLY: "orange", DOES_NOT: "red"}
 _GOING = "relscope.papers-going"
 
@@ -172,15 +172,16 @@ def draw() -> None:
     found = [verdict for row in rows for verdict in verdicts_of(row, results).values()]
     own = [verdict.own for verdict in found if verdict.own]
     n_ours = sum(claim.claim.ours for verdict in found for claim in verdict.claims)
+    holds = sum(verdict.word == HOLDS for verdict in found)
     messages.lead(
-        f"<b>{len(rows)}</b> tables and figures of three papers; <b>{n_measured}</b> have numbers measured"
-        f" here. In <b>{len(found)}</b> experiments, a table or figure on one data set, the papers’ patterns"
-        f" {_counted(found)}. Compare the patterns, not the values: published numbers come from the papers’"
-        " data and models, ours from those at hand."
-        '<details class="relscope-details"><summary>How this is counted</summary>Each experiment'
-        f" counts once. Of the {sum(len(verdict.claims) for verdict in found)} comparisons, {n_ours} rest on"
-        f" a threshold of ours. Without these, {len(own)} experiments are left: the patterns {_counted(own)}."
-        f" {RULE}</details>"
+        f"Three papers, measured again: their pattern holds in <b>{holds}</b> of <b>{len(found)}</b>"
+        " experiments. Compare the patterns, not the values: published numbers come from the papers’ data and"
+        " models, ours from those at hand."
+        '<details class="relscope-details"><summary>How this is counted</summary>The papers have'
+        f" {len(rows)} tables and figures; {n_measured} have numbers measured here. An experiment is a table"
+        f" or figure on one data set, and counts once. The patterns {_counted(found)}. Of the"
+        f" {sum(len(verdict.claims) for verdict in found)} comparisons, {n_ours} rest on a threshold of ours."
+        f" Without these, {len(own)} experiments are left: the patterns {_counted(own)}. {RULE}</details>"
     )
     verdicts = {row.id: _verdict(row, results) for row in rows}
     chosen = _filtered(rows, verdicts, results)
@@ -215,7 +216,8 @@ def _verdict(row: PaperRow, results: dict[str, Ours]) -> dict[str, list[str]]:
     for on, verdict in verdicts_of(row, results).items():
         by_word.setdefault(verdict.word, []).append(on)
     measured = any(name in results for name in row.run_names())
-    return by_word or {"measured, nothing compared" if measured else _UNMEASURED: []}
+    without = _NOTHING if "nothing to measure" in row.why_not else _UNMEASURED
+    return by_word or {"measured, nothing compared" if measured else without: []}
 
 
 def _in_line(verdict: dict[str, list[str]]) -> str:
@@ -231,7 +233,7 @@ def _filtered(
     rows: tuple[PaperRow, ...], verdicts: dict[str, dict[str, list[str]]], results: dict[str, Ours]
 ) -> list[PaperRow]:
     papers = {row.paper.id: row.paper.short for row in rows}
-    words = [HOLDS, PARTLY, DOES_NOT, UNDECIDED, _UNMEASURED]
+    words = [HOLDS, PARTLY, DOES_NOT, UNDECIDED, _UNMEASURED, _NOTHING]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="papers-choosers"):
         paper = segments("Paper", {_ALL: _ALL} | papers, "papers.paper")
         look = {"format_func": str.capitalize, "width": 220}
@@ -299,12 +301,14 @@ def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     if parts and row.differs:
         parts.append(small_print(row.differs, "Differences from the paper:"))
     missing = row.why_not or "No result with the row's settings."
-    right.html("".join(parts) or small_print(missing, "Not measured here:"))
-    with st.container(horizontal=True, gap="small"):
-        for kind in studies_of(row):
+    right.html("".join(parts) or small_print(missing, "" if _NOTHING in missing else "Not measured here:"))
+    for kind in studies_of(row):
+        with right:
+            if conclusion := panel.conclusion_of(_spec_of(row, kind)):
+                st.markdown(f"**The study {plain(STUDIES[kind].title)}:** {conclusion}")
             _explore(row, f"Open the study: {STUDIES[kind].title}", kind)
-        if row.page != "studies":
-            _explore(row, f"Open in {_place(row)[1] or _place(row)[0].title}")
+    if row.page != "studies":
+        _explore(row, f"Open in {_place(row)[1] or _place(row)[0].title}")
 
 
 def _explore(row: PaperRow, label: str, kind: str = "") -> None:
@@ -337,11 +341,16 @@ def _run_of(row: PaperRow, kind: str) -> PaperRun | None:
     return next((run for run in runs if (run.study == kind if kind else run.words)), None)
 
 
+def _spec_of(row: PaperRow, kind: str) -> StudySpec:
+    run = _run_of(row, kind)
+    return StudySpec.of(study_of(kind), run.settings if run else None)
+
+
 def _open(row: PaperRow, kind: str) -> None:
     """Use the table's settings on its page, and open that page in the next run."""
     run = _run_of(row, kind)
     if kind:
-        panel.open_spec(StudySpec.of(study_of(kind), run.settings if run else None))
+        panel.open_spec(_spec_of(row, kind))
         st.session_state[RESEARCH.key] = RESEARCH.tabs[0]
         return
     if run:

@@ -19,7 +19,7 @@ from app.widgets import bound, space_labels, space_name
 from app.workspace import BUNDLED, Workspace
 from relcore.base import access, records
 from relcore.base.errors import SpaceError, quote
-from relcore.base.numbers import counted
+from relcore.base.numbers import counted, short
 from relcore.base.portable import candidates, is_absolute, last_part, with_paths
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec
@@ -36,6 +36,7 @@ from relcore.files.columns import (
 )
 from relcore.files.tables import TABLES
 from relcore.runs.digest import digest_of
+from relcore.scores.cka import linear_cka
 from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")
@@ -57,6 +58,7 @@ _ROLES = {option: role for role, option in OPTIONS.items()}
 _FAILED = "relscope.spaces-failed"  # spaces that could not be loaded, and why
 _OFFERED = "relscope.spaces-offered"  # without ids, to be compared once the user says how their rows pair
 _MOST_NAMES = 2_000  # columns in a chooser
+_COMPARED = 5000  # rows, from the first, that are compared in their order
 _FEW = 8  # number columns that could still be ids
 _MOST_NAMED = 3  # spaces in the name of a step
 
@@ -401,16 +403,28 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
     with st.container(border=True, key="unpaired"):
         st.subheader("How are the rows of these two spaces paired?", anchor=False)
         st.markdown(
-            f"Neither **{first}** nor **{second}** has ids. Pair them by row order if row 1 of both is the"
-            " same item, row 2 of both, and so on. If you do not know, link the rows."
+            f"Neither **{first}** nor **{second}** has ids. Link finds which rows are the same thing. Pair by"
+            " row order only if row 1 of both is the same item, row 2 of both, and so on."
         )
+        likely = len(spaces[0]) == len(spaces[1]) and _agrees_in_order(spaces)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            if _link_button(likely=len(spaces[0]) != len(spaces[1])):
+            if _link_button(likely=not likely):
                 _compare(specs)
                 go(CONNECT, "Link")
-            if _row_order_button(spaces, likely=True):
+            if _row_order_button(spaces, likely=likely):
                 _compare((*row_tables.by_rows(*specs[:2]), *specs[2:]))
                 go(EXPLORE)
+
+
+def _agrees_in_order(spaces: Sequence[LatentSpace]) -> bool:
+    """Whether two spaces of equally many rows are alike in their order; a caption tells by which score."""
+    score = linear_cka(*(space.vectors[:_COMPARED] for space in spaces))
+    agrees = score > score.null.high
+    told = "rows agree, so they may be in the same order" if agrees else "rows do not agree in this order"
+    st.caption(
+        f"The {told}: linear CKA {short(score)}, chance up to {short(score.null.high)}, n = {score.n:,}."
+    )
+    return agrees
 
 
 def _link_button(likely: bool) -> bool:

@@ -232,7 +232,8 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
     result = _retrieved(pair, (pair.source.name, pair.target.name), spec)
     messages.lead(lead(result))
     recipe = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs)
-    exports.figure(recipe.draw(result), "languages.map")
+    with st.container(key="wide"):
+        exports.figure(recipe.draw(result), "languages.map")
     zero = f" Left out: {counted(pair.n_zero, 'pair')} whose row is zero in either." if pair.n_zero else ""
     st.caption(
         f"{counted(len(result.ids), 'query', 'queries')} through {counted(spec.n_anchors, 'known pair')},"

@@ -281,8 +281,10 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> None:
     with sentence:
         messages.lead(bold_numbers(headline(result, metric)))
     cell = _chosen(result)
-    _heat_maps(result, metric, show, cell)
-    exports.export_bar(StitchMatrix(**setup.recipe, metric=metric, show=show).draw(result), "stitch-matrix")
+    with st.container(key="wide"):
+        _heat_maps(result, metric, show, cell)
+        recipe = StitchMatrix(**setup.recipe, metric=metric, show=show)
+        exports.export_bar(recipe.draw(result), "stitch-matrix")
     if cell:
         with st.expander(
             "One pair in detail", icon=":material/grid_on:", key=_PAIR, on_change="rerun"

@@ -1,8 +1,9 @@
-"""Choose a study and its grid, see its time, run, stop and resume it; the store keeps the runs."""
+"""Choose a study by its question, see its time, run, stop and resume it; the store keeps the runs."""
 
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pandas as pd
@@ -10,10 +11,11 @@ import streamlit as st
 
 from app import compute, exports, messages, session
 from app.jobs import learned, queue
-from app.page_settings import kept
+from app.page_settings import kept, segments
 from app.places import RESEARCH
 from app.plain_text import plain, plain_name
 from app.spaces.loading import rejoined
+from app.tables import report_table
 from app.workspace import Workspace
 from relcore.base.names import STUDIES
 from relcore.base.numbers import counted
@@ -24,24 +26,50 @@ from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
 from relcore.studies.paper_rows import PaperRow, rows_of_study
-from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of
+from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of, study_report
 
-_GIVEN = "relscope.given-"
+_GIVEN, _STOPPING = "relscope.given-", "relscope.stopping-study"
+_TOPIC, _KIND = "studies.topic", "studies.kind"
 
 
-def choose_study() -> Study:
+def choose_study() -> Study | None:
+    """Draw the choosers of a topic and of one of its questions, and the search, which looks in all topics."""
+    studies = {kind: study_of(kind) for kind in STUDIES.working()}
+    topics = dict.fromkeys(study.topic for study in studies.values())
     finished = queue().store.finished
-    opening = next((kind for kind in STUDIES if finished and kind in finished.groups), None)  # has a picture
-    kinds = STUDIES.working()
+    opening = next((kind for kind in studies if finished and kind in finished.groups), None)  # has a picture
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="studies-choosers"):
+        topic = segments("Topic", list(topics), _TOPIC, opening and studies[opening].topic)
+        look = {"placeholder": "anchors, Fig. 6, trained …", "icon": ":material/search:", "width": 260}
+        words = st.text_input("Search", key="studies.search", max_chars=80, **look).lower().split()
+    kinds = [
+        kind for kind, study in studies.items() if (_fits(study, words) if words else study.topic == topic)
+    ]
+    if not kinds:
+        return messages.info("No study matches. Change the search.", ":material/search_off:")
+    if st.session_state.get(_KIND, kinds[0]) not in kinds:  # one of another topic
+        st.session_state[_KIND] = kinds[0]
+
+    def stay() -> None:  # where the search led
+        st.session_state[_TOPIC] = studies[st.session_state[_KIND]].topic
+
     kind = kept(
         st.radio,
         "Study",
         kinds,
-        index=kinds.index(opening) if opening else 0,
-        format_func=lambda kind: study_of(kind).title,
-        key="studies.kind",
+        index=kinds.index(opening) if opening in kinds else 0,
+        format_func=lambda kind: plain(studies[kind].question),
+        captions=[plain(f"{studies[kind].title} · {studies[kind].paper}") for kind in kinds],
+        key=_KIND,
+        label_visibility="collapsed",
+        on_change=stay,
     )
-    return study_of(kind)
+    return studies[kind]
+
+
+def _fits(study: Study, words: list[str]) -> bool:
+    text = f"{study.title} {study.question} {study.paper} {study.topic} {study.__doc__}".lower()
+    return all(word in text for word in words)
 
 
 def choose_options(study: Study, workspace: Workspace) -> StudySpec:
@@ -77,10 +105,12 @@ def _described(spec: SpaceSpec) -> str:
 
 
 def introduce(study: Study) -> None:
-    st.subheader(study.question, anchor=False)
+    """Draw the way to the tables and figures of the papers that the study answers."""
+    if not (rows := rows_of_study(study.kind)):
+        return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"Asked by: {plain(study.paper)}.", width="content")
-        for row in rows_of_study(study.kind):
+        st.caption("In the papers:", width="content")
+        for row in rows:
             st.button(
                 row.name,
                 key=f"studies.row-{row.id}",
@@ -128,17 +158,16 @@ def control(runs: StudyRuns) -> None:
         return
     made, n_left = runs.made(store), len(runs.missing(store, own=True))  # with Relscope
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        came = f" They come with Relscope. {made.in_words}" if made else ""
-        stopped = made and (standing.stopped or n_left < len(runs))
-        if stopped:
-            came = f"{'Stopped. ' * standing.stopped}{len(runs) - n_left:,} of {counted(len(runs), 'run')}"
-            came += " computed here; the others came with Relscope."
-        else:
-            came = f"{counted(len(runs), 'run')}, all done.{came}"
-        st.caption(came, width="content")
+        came, n_here, total = "", len(runs) - n_left, counted(len(runs), "run")
+        if made:
+            came = f"The {total} shown come with Relscope. {made.in_words}"
+        if made and n_here:
+            came = f"{n_here:,} of {total} computed here; the others came with Relscope."
+        stopped = "Stopped. " if standing.stopped and n_left else "" if n_here < len(runs) else "All done. "
+        st.caption(f"{stopped}{came or total}", width="content")
         if made:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
-            verb = f"Resume {n_left:,} of {counted(len(runs), 'run')} here" if stopped else "Run them here"
+            verb = f"Resume {n_left:,} of {total} here" if n_here else "Run them here"
             st.button(
                 f"{verb} · {_duration(runs.expected(store, n_workers, own=True).likely)}",
                 help="Computes them again on this machine, and shows these runs from then on.",
@@ -149,14 +178,25 @@ def control(runs: StudyRuns) -> None:
 @st.fragment(run_every=1.0)
 def _follow(runs: StudyRuns) -> None:
     standing = runs.standing(queue())
+    stopping = st.session_state.get(_STOPPING) == runs.spec
     if not standing.under_way:
+        st.session_state.pop(_STOPPING, None)
         st.rerun()
+    if stopping:
+        st.progress(standing.done / standing.total, text="Stopping … Every finished run is saved.")
+        return
     left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
     message = f" · {plain(standing.message)}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         total = counted(standing.total, "run")
         st.progress(standing.done / standing.total, text=f"{standing.done:,} of {total}{left}{message}")
-        st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=runs.stop, args=(queue(),))
+        st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=_stop, args=(runs,))
+
+
+def _stop(runs: StudyRuns) -> None:
+    """Stop all runs in the background, because each ends with its process; the page says so meanwhile."""
+    st.session_state[_STOPPING] = runs.spec
+    threading.Thread(target=runs.stop, args=(queue(),), daemon=True).start()
 
 
 def offer_files(spec: StudySpec) -> None:
@@ -186,7 +226,8 @@ def _open_file(content: bytes) -> None:
 
 
 def open_spec(spec: StudySpec) -> None:
-    st.session_state["studies.kind"] = spec.kind
+    shown = {_KIND: spec.kind, _TOPIC: study_of(spec.kind).topic, "studies.search": ""}
+    st.session_state.update(shown)
     for option in study_of(spec.kind).options:
         key, value = f"studies.{spec.kind}.{option.name}", spec.settings[option.name]
         if option.choices:
@@ -212,22 +253,20 @@ def _live(runs: StudyRuns) -> None:
 
 
 def _results(runs: StudyRuns, live: bool) -> None:
-    table, options = _table(runs), runs.spec.settings
+    table = _table(runs)
     if table.empty:
-        if not live:
-            st.caption("No run has finished yet. Results appear here as soon as the first runs finish.")
+        st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
-    if conclusion := plain(runs.study.conclusion(options, table) or ""):
+    report = study_report(runs, table, queue().store)
+    if conclusion := plain(report.facts["conclusion"]):
         so_far = "" if len(table) == len(runs) else f" So far: {len(table):,} of {counted(len(runs), 'run')}."
         st.markdown(f"**{conclusion}**{so_far}")
     chart = _figure(runs, table, live)
     if chart and not live:
         exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")
-    findings = runs.study.findings(options, table)
-    if not findings.empty and (chart or not live):
-        numbers = {"value": "value", "low": "95 % from", "high": "to"}
-        look = {name: st.column_config.NumberColumn(title, format="%.3f") for name, title in numbers.items()}
-        st.dataframe(findings, hide_index=True, column_config=look, key=f"studies.findings-{runs.study.kind}")
+    findings = report.tables[1]
+    if findings.shown and (chart or not live):
+        report_table(findings)
     if not live:
         _runs(runs, table)
 
@@ -276,23 +315,28 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     lists = [name for name in table if table[name].map(lambda value: isinstance(value, list)).any()]
     blank = [name for name in table if name not in lists and (table[name] == "").all()]
     shown = table.drop(columns=["key", *lists, *blank])
-    st.markdown(f"#### {counted(len(table), 'run')}")
+    st.markdown(f"### {counted(len(table), 'run')}")
     seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
     st.dataframe(shown, key="studies.runs", column_config={"seconds": seconds})
     csv, name = delimited(shown.rename_axis("run").reset_index()), f"{runs.study.kind}-runs.csv"
     exports.download("All runs as CSV", csv, name, "text/csv", "studies.csv", type="tertiary")
 
 
+def conclusion_of(spec: StudySpec) -> str:
+    """The conclusion from the runs that are finished, as Markdown; "" where there are too few."""
+    runs = StudyRuns(study_of(spec.kind), spec)
+    table = _table(runs)
+    return "" if table.empty else plain(runs.study.conclusion(spec.settings, table))
+
+
 def page(workspace: Workspace) -> None:
-    choosers, answer = st.columns([1, 3.4], gap="large")
-    with choosers:
-        study = choose_study()
-    with answer:
-        introduce(study)
-        with st.expander("Method details", icon=":material/tune:", key="studies.details"):
-            st.caption(" ".join((study.__doc__ or "").split()))
-            spec = choose_options(study, workspace)
-            offer_files(spec)
-        runs = StudyRuns(study, spec)
-        control(runs)
-        draw(runs)
+    if (study := choose_study()) is None:
+        return
+    introduce(study)
+    with st.expander("Method details", icon=":material/tune:", key="studies.details"):
+        st.caption(" ".join((study.__doc__ or "").split()))
+        spec = choose_options(study, workspace)
+        offer_files(spec)
+    runs = StudyRuns(study, spec)
+    control(runs)
+    draw(runs)

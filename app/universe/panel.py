@@ -233,7 +233,8 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
     metric = segments("Score", titles, key, help=_METRIC_HELP)
     recipe = {"spaces": tuple(specs), "digests": compute.digests(specs), "anchors": workspace.anchors}
     figure = TranslationTable(**recipe, metric=metric, spec=spec).draw(result)
-    exports.figure(figure, f"translate.map-{metric}")
+    with st.container(key="wide"):
+        exports.figure(figure, f"translate.map-{metric}")
     caption(circumstances(result, metric))
     st.markdown("### Mean over the pairs")
     st.dataframe(result.summary().round(3), hide_index=True, key="translate.summary")

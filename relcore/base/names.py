@@ -554,9 +554,11 @@ PLUGIN_STUDIES = (
 
 @dataclass(frozen=True)
 class StudyName(Named):
-    """A study; `help` is its question, `paper` the source of the question."""
+    """A study; `help` is its question, `paper` the source of the question; Studies lists those of a `topic`
+    together."""
 
     paper: str = ""
+    topic: str = "More questions"
 
 
 _STUDIES = {
@@ -565,72 +567,84 @@ _STUDIES = {
         ".studies.networks:SimilarityPerformance",
         "Do networks that resemble a good one perform well?",
         "Moschella et al. 2023, Figs. 3 and 8",
+        "What does similarity tell?",
     ),
     "anchor-count": StudyName(
         "Number of anchors",
         ".studies.relative:AnchorCount",
         "How many anchors does it take?",
         "Moschella et al. 2023, Fig. 6",
+        "How many anchors?",
     ),
     "trained-count": StudyName(
         "Number of anchors, trained",
         ".studies.networks:TrainedCount",
         "How many anchors does a network trained on relative rows need?",
         "Moschella et al. 2023, Fig. 6, left",
+        "How many anchors?",
     ),
     "training": StudyName(
         "Training on relative rows",
         ".studies.networks:TrainingRelative",
         "Does training on relative representations cost accuracy?",
         "Moschella et al. 2023, Table 2",
+        "Does stitching work?",
     ),
     "quantisation": StudyName(
         "Quantisation: bound and cost",
         ".studies.relative:Quantisation",
         "At which thresholds does quantisation bring two spaces closer, and what does it cost?",
         "Moschella et al. 2023, left open in A.3",
+        "Which settings?",
     ),
     "across-languages": StudyName(
         "Heads through everyday sentences",
         ".studies.heads:HeadAcross",
         "How many pairs of sentences that do not concern the task does a head need to change encoders?",
         "Moschella et al. 2023, Table 14",
+        "How many anchors?",
     ),
     "rescaled-rows": StudyName(
         "Rows at other lengths",
         ".studies.networks:RescaledRows",
         "Does a network still answer correctly if all rows have another length?",
         "Maiorca et al. 2024, Fig. 4",
+        "Do lengths matter?",
     ),
     "rescaled-layers": StudyName(
         "Layers at other lengths",
         ".studies.networks:RescaledLayers",
         "Does a network still answer correctly if the vectors inside it have another length?",
         "Maiorca et al. 2024, Fig. 2",
+        "Do lengths matter?",
     ),
     "pruning": StudyName(
         "δ × ω of the pruned inverse",
         ".studies.inversion:Pruning",
         "Which δ and ω recover rows of another encoder, and do they serve its head, too?",
         "Maiorca et al. 2024, Figs. 3 and 6",
+        "Which settings?",
     ),
     "row-lengths": StudyName(
         "Lengths of rows",
         ".studies.networks:RowLengths",
         "How much do the rows of a space differ in length, which inversion cannot recover?",
         "Maiorca et al. 2024, Fig. 5",
+        "Do lengths matter?",
     ),
     "reconstruction": StudyName(
         "Reconstruction stitching",
         ".studies.isometry:Reconstruction",
         "Can a decoder draw what the encoder of another training run has seen?",
         "Moschella et al. 2023, Fig. 1, Fig. 4 and Table 3",
+        "Does stitching work?",
     ),
     "across-domains": StudyName(
         "Across domains",
         ".studies.heads:AcrossDomains",
         "Can a head read the rows of an encoder that was trained on another domain?",
         "Maiorca et al. 2024, Fig. 7",
+        "Does stitching work?",
     ),
 }
 STUDIES = Family("studies", StudyName, _STUDIES, private=True)

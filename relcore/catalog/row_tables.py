@@ -123,6 +123,12 @@ def pairs_in_order(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) ->
     return all(numbered) and not any(spec.dataset for spec in specs)
 
 
+def is_pairing_unknown(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> bool:
+    """Whether nothing pairs spaces but the order of their rows, and nobody has said that it does."""
+    said = all(spec.option("ids") == "rows" for spec in specs)
+    return not said and pairs_in_order(specs, spaces)
+
+
 def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
     """Whether row order is the likely pairing: equally many rows, and just one space with ids of its own."""
     return len(source) == len(target) and is_numbered(source) != is_numbered(target)

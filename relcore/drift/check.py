@@ -560,8 +560,8 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
         ),
         (
             not planned and not verdict.alarms(ROWS) and verdict.alarmed([EVERYTHING_NEW]),
-            "If the new version is meant to be another model, ask for a planned change (--gate planned): then"
-            " only broken rows are an alarm.",
+            "If the new version is meant to be another model, say that this is planned: then only broken rows"
+            " are an alarm.",
         ),
         (drift.left_out, f"Classes with too few queries for a churn of their own: {drift.left_out:,}."),
     )

@@ -813,7 +813,7 @@ class _Bootstrap:
             found = f"a fit without them finds {100 * held_out.again:.0f} % of their links again"
         scores += f", and {found}"
         if held_out.linked:
-            return "linked", f"The two spaces are linked: {scores}.", held_out
+            return "linked", f"{scores}.", held_out
         if not n_seeds:
             return "not found", self._not_found(scores), held_out
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
@@ -839,7 +839,7 @@ class _Bootstrap:
             f" chance up to {short(linked.chance)}) and put {100 * linked.same:.0f} % in the same place"
         )
         if linked.agrees:
-            return "linked", f"The two spaces are linked: {scores}.", found
+            return "linked", f"T{scores[1:]}.", found
         return "not found", self._not_found(scores), found
 
     def _not_found(self, scores: str) -> str:

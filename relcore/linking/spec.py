@@ -42,6 +42,12 @@ from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 
 SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
+_SETS = {
+    "ground truth": "all true anchors",
+    "seeds": "the seeds only",
+    "found": "the anchors found",
+    "found, continuous": "the optimised vectors, before their nearest rows replace them",
+}
 FEWEST_SHARED = 20  # common ids; fewer are too few to hide pairs
 PAPER_ROWS = 2000  # limit, because each step of the published method compares all pairs of rows
 
@@ -92,7 +98,8 @@ class Outcome(Reported):
             return f"{self.verdict.capitalize()}. No link is kept."
         share = result.precision[len(result.kept) - 1] if n else 0
         right = f", an estimated {min(100 * share, 99.9):.1f} % right" if n else ""
-        return f"{self.verdict.capitalize()}. {told}. {n:,} of {counted(n_all, 'link')} kept{right}."
+        beside = f" beside the {counted(result.n_seeds, 'known pair')}" if result.n_seeds else ""
+        return f"{self.verdict.capitalize()}. {told}. {n:,} of {counted(n_all, 'link')} kept{beside}{right}."
 
     def report(self, **figures: Any) -> Report:
         """A report of the verdict, its reason, the links, and their quality as anchors if the true pairs
@@ -108,10 +115,12 @@ class Outcome(Reported):
         tables = [Table("rows", links_table(result))]
         if self.scores:
             jaccard = next(iter(self.scores.values()))["jaccard"]
-            tested = counted(jaccard.n, "held-out row")
+            tested = f"{counted(jaccard.n, 'held-out row')} (no seeds, no anchors, not matched with one)"
             tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
             caption = f"{tested}; k = {jaccard.k}; chance level: rows of one space permuted."
-            tables.append(Table(shown=score_cells(score_table(self.scores)), caption=caption))
+            head, *cells = score_cells(score_table(self.scores))
+            shown = [["relative to", *head[1:]], *([_SETS[form], *rest] for form, *rest in cells)]
+            tables.append(Table(shown=shown, title="Scores of the anchors", caption=caption))
         return Report(f"{self.headline} {result.reason}", tables, facts, figures=figures)
 
     def wrong(self) -> Pairs:

@@ -310,7 +310,8 @@ class RunResult:
 class Study(ABC):
     """The base class of studies. `kind` is the name in `names.STUDIES`; raise `version` when results change.
 
-    A study of a plugin has its `title`, `question` and `paper` (the source) as attributes of the class.
+    A study of a plugin has its `title`, `question`, `paper` (the source) and perhaps `topic` (under which the
+    page lists it) as attributes of the class.
 
     A `table` is `StudyRuns.table` with at least one finished run. Pages show the docstring of a study.
 
@@ -349,6 +350,10 @@ class Study(ABC):
     @property
     def paper(self) -> str:
         return STUDIES[self.kind].paper
+
+    @property
+    def topic(self) -> str:
+        return STUDIES[self.kind].topic
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         """The settings of every run, in the order in which they start; see `grid`."""
@@ -866,10 +871,10 @@ def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str 
         bundled = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
         bundled["made"] = groups[0].in_words
         notes.append(f"{len(groups):,} of these runs came with Relscope. {groups[0].in_words}")
-    shown = [["finding", "value", "95 %", "n"]]
+    shown = [["finding", "value", "95 %", "n", "interval"]]
     for row in findings.itertuples() if len(findings) else ():
         interval = "" if row.low != row.low else band(row.low, row.high)
-        shown.append([row.what, short(row.value), interval, f"{row.n:,}"])
+        shown.append([row.what, short(row.value), interval, f"{row.n:,}", row.interval])
     sentence = f"{study.title}: {len(table):,} of {number} done. {conclusion or 'No findings yet.'}"
     return Report(
         sentence,

@@ -168,6 +168,7 @@ def test_an_arrow_needs_the_same_queries_and_a_difference_that_is_clear():
 
     up, sampled = Interval(0.02, 0.01, 0.03), {"n_queries": 300, "interval": (0.4, 0.6)}
     assert step_between(score(0.4994), score(0.5226), up) == "+.024 from .499"
+    assert step_between(score(0.5226), score(0.4994), Interval(-0.02, -0.03, -0.01)) == "−.024 from .523"
     assert step_between(score(0.52, **sampled), score(0.5, **sampled), Interval(-0.1, -0.2, 0)) is None
     assert step_between(score(0.52), score(0.5), up) is None
     assert step_between(score(0.5), score(0.52, **sampled), up) is None

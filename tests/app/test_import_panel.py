@@ -74,6 +74,10 @@ def explore(session):
     return session.open("explore")
 
 
+def kind(session, key):
+    return session.at.button(key=key).proto.type
+
+
 def lead(session):
     return next(one.body for one in session.at.get("html") if "relscope-lead" in one.body)
 
@@ -90,6 +94,7 @@ def test_files_without_ids_are_paired_by_row_order_only_where_the_user_says_so(s
     assert "**a** nor **b** has ids" in " ".join(text.value for text in spaces.markdown)
     keys = [button.key for button in spaces.at.button]
     assert keys.index("unpaired.link") < keys.index("unpaired.rows")
+    assert kind(spaces, "unpaired.rows") == "primary"  # they agree in this order
     explore(spaces.click("unpaired.rows"))
     assert dict(spaces.workspace.source.options) == dict(spaces.workspace.target.options) == {"ids": "rows"}
     assert lead(spaces).startswith(f'<p class="relscope-lead">Paired by row order: {N} rows.')
@@ -99,7 +104,10 @@ def test_files_without_ids_are_paired_by_row_order_only_where_the_user_says_so(s
 def test_rows_that_do_not_match_by_their_order_lead_to_link(spaces):
     """1,200 unrelated rows; the seed is fixed, so the scores are within their chance bands each time."""
     upload(spaces, c__npy=npy(1, 1200, 8), d__npy=npy(2, 1200, 8))
-    explore(spaces.click("spaces.load-compare").click("unpaired.rows"))
+    spaces.click("spaces.load-compare")
+    assert "do not agree in this order: linear CKA" in spaces.captions
+    assert (kind(spaces, "unpaired.link"), kind(spaces, "unpaired.rows")) == ("primary", "secondary")
+    explore(spaces.click("unpaired.rows"))
     assert "Paired by row order, and they do not match: find partners with Link." in lead(spaces)
     assert "the same 1,200 rows" not in " ".join(one.body for one in spaces.at.get("html"))
     spaces.click("explore.partners")

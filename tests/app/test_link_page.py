@@ -65,6 +65,26 @@ def choose(session, setting, value):
     return session.run()
 
 
+def test_rows_without_ids_are_linked_by_row_numbers_and_not_tested_by_their_order(make_rotated):
+    workspace = make_rotated()
+    for spec in workspace.spaces:
+        np.save(spec.name.replace("npz", "npy"), load(spec).vectors)
+    specs = tuple(
+        dataclasses.replace(spec, name=spec.name.replace("npz", "npy")) for spec in workspace.spaces
+    )
+    session = Session(workspace=Workspace(specs, *specs)).open("connect", "Link")
+    assert "150 rows by row order, pairing unknown" in session.captions
+    (have,) = (one for one in session.at.get("button_group") if one.key.startswith("bootstrap.have-"))
+    assert have.options == ["No pair", "A few pairs"]
+    choose(session, "have", "few")
+    assert "row (the first is 0) of first" in session.at.text_area[0].label
+    by_rows = tuple(dataclasses.replace(spec, options=(("ids", "rows"),)) for spec in specs)
+    session = Session(workspace=Workspace(by_rows, *by_rows)).open("connect", "Link")
+    assert "150 rows in both" in session.captions
+    (have,) = (one for one in session.at.get("button_group") if one.key.startswith("bootstrap.have-"))
+    assert have.options[-1] == "Test: hide the shared ids"
+
+
 def test_unrelated_spaces_are_no_success(make_rotated):
     session = Session(workspace=make_rotated(related=False)).open("connect", "Link")
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")

@@ -30,7 +30,9 @@ def test_rows_are_lines_with_their_verdict_and_only_open_ones_are_drawn(page):
 
 
 def test_a_study_opens_the_row_that_it_answers_and_the_row_its_study(page):
-    open_row(page, "inverse-figure-4").click("papers.explore-inverse-figure-4-rescaled-rows")
+    open_row(page, "inverse-figure-4")
+    assert any(text.value.startswith("**The study Rows at other lengths:**") for text in page.markdown)
+    page.click("papers.explore-inverse-figure-4-rescaled-rows")
     assert page.radio(key="studies.kind").value == "rescaled-rows"
     page.click("studies.row-inverse-figure-4")
     assert page.session_state["research.tab"] == "Papers"

@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 
 from app.jobs import whole_queue
-from relcore.studies.study import StudyRuns, StudySpec, study_of
+from relcore.studies.study import StudyProgress, StudyRuns, StudySpec, study_of
 
 
 @pytest.fixture
@@ -29,6 +29,28 @@ def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
     assert runs.table(whole_queue().store).shape[0] == len(runs)
     assert [element for element in first_start.main if element.type == "plotly_chart"]
     assert whole_queue().jobs() == []
+
+
+def test_studies_are_listed_by_topic_and_searched_in_all_topics(first_start):
+    page = first_start.change("segmented_control", "studies.topic", "How many anchors?")
+    assert page.radio(key="studies.kind").options[0] == "How many anchors does it take?"
+    assert page.radio(key="studies.kind").value == "anchor-count"
+    page.change("text_input", "studies.search", "fig. 5 lengths")
+    assert page.radio(key="studies.kind").value == "row-lengths"
+    page.change("text_input", "studies.search", "no such words")
+    assert not page.radio
+
+
+def test_a_study_that_is_being_stopped_says_so(first_start, monkeypatch):
+    progress = StudyProgress(3, 2, 40, (), 45)
+    monkeypatch.setattr(StudyRuns, "standing", lambda runs, queue: progress)
+    first_start.run()
+    assert "studies.stop" in [button.key for button in first_start.button]
+    monkeypatch.setattr(StudyRuns, "stop", lambda runs, queue: None)
+    first_start.click("studies.stop")
+    (bar,) = first_start.get("progress")
+    assert bar.proto.text.startswith("Stopping …")
+    assert "studies.stop" not in [button.key for button in first_start.button]
 
 
 def test_runs_that_were_stopped_here_can_be_resumed(first_start):

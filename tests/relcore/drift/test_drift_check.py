@@ -222,7 +222,7 @@ def test_another_model_that_is_planned_alarms_for_broken_rows_alone(vectors):
     assert verdict.alarmed()
     assert not verdict.alarmed([])
     assert drift.headline(verdict, planned=True).startswith("No broken rows")
-    assert any("--gate planned" in told for told in cautions(drift, verdict))
+    assert any("say that this is planned" in told for told in cautions(drift, verdict))
     other[4] = 0
     drift = DriftCheck().run((version(vectors, "v1"), version(other, "v2")))
     assert drift.judged(Thresholds()).alarmed([])
