@@ -123,6 +123,11 @@ def _shows_pair(place: Place) -> bool:
     return place in (EXPLORE, DATA) or (place is CONNECT and open_tab(CONNECT.key) in _ON_THE_PAIR)
 
 
+def _move(move: Callable[[], None], what: str) -> None:
+    move()
+    session.announce(what)
+
+
 def _undo_and_redo() -> None:
     history = session.history()
     undo = "Undo", history.undo_step, history.undo, "Ctrl+Z"
@@ -131,8 +136,9 @@ def _undo_and_redo() -> None:
         if step:  # else there is no such button
             name = verb.lower()
             look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys}
-            help_ = f"{verb}: {plain_name(step)} ({keys})"
-            st.button(verb, key=f"history.{name}", help=help_, on_click=move, **look)
+            what = f"{verb}: {plain_name(step)}"
+            look |= {"help": f"{what} ({keys})", "on_click": _move, "args": (move, what)}
+            st.button(verb, key=f"history.{name}", **look)
 
 
 def _models(workspace: Workspace) -> None:
@@ -258,9 +264,9 @@ def _session_file(workspace: Workspace) -> None:
                 "Open the session", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch"
             )
         st.caption(
-            "Copy the address bar to share a view of the bundled spaces. A session file also contains anchors"
-            " chosen by hand, removed suspects, the selection, and the names and digests of your files, but"
-            " not their folders. To open it, first load these files."
+            "A session file holds your choices: spaces, anchors, removed rows and selection. It names your"
+            " files and does not contain them: load them first, then open it. For the bundled spaces, the"
+            " address bar is a link to this view."
         )
         n, n_bytes = held()
         if resolve() != "cpu" or n:

@@ -607,24 +607,24 @@ def _navigation(number: int) -> None:
             shortcut="Right",
             **_to((number + 1) % (last + 1)),
         )
+        presents = bool(st.session_state.get(_PRESENTS))
         for other in range(1, last + 1):  # no group of choices, which would take the arrow keys
             look = "secondary" if other == number else "tertiary"
             st.button(
                 f"{other}",
                 key=f"story.step-{other}",
                 type=look,
-                help=STEPS[other - 1].title,
+                help=None if presents else STEPS[other - 1].title,
                 **_to(other),
             )
         st.space("stretch")
-        presents = bool(st.session_state.get(_PRESENTS))
         # No toggle: the arrow keys do not reach the story while an input has the focus.
         st.button(
-            "Small type" if presents else "Present the story",
+            "End the presentation" if presents else "Present the story",
             key="story.present",
             icon=":material/co_present:",
             type="tertiary",
-            help="Large type, for a screen in front of a class",
+            help=None if presents else "Large type, for a screen in front of a class",
             **_to(number, not presents),
         )
         st.button("Reset", key="story.reset", icon=":material/restart_alt:", type="tertiary", on_click=reset)

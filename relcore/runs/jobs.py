@@ -92,7 +92,7 @@ class Job:
 
     def __post_init__(self) -> None:
         self._lock, self._ended = threading.Lock(), threading.Event()
-        self._status = JobStatus(self.state, message="waiting for a worker" * (self.state == "queued"))
+        self._status = JobStatus(self.state, message="waiting for its turn" * (self.state == "queued"))
         self._curve: dict[str, list[float]] = {}
         self._pins = Pins()  # protects its inputs and its result until it has ended
         self._tries = self._losses = 0
@@ -362,7 +362,7 @@ class JobQueue:
         if future.status not in ("finished", "error"):
             self._send_again(job, "the scheduler died; the job resumes")
         elif killed and not job._tries:  # it was waiting on workers that died for another reason
-            self._send_again(job, "waiting for a worker")
+            self._send_again(job, "waiting for its turn")
         elif killed:
             died = "the worker process died each time it ran this job (killed, or out of memory)"
             job._end("failed", f"{died}; try fewer rows, or a machine with more memory")
