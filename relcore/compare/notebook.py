@@ -39,7 +39,7 @@ from relcore.spaces.space import LatentSpace, MatrixLike
 if TYPE_CHECKING:
     from relcore.panes.widget import PanesWidget
 
-N_ANCHORS = 300
+N_ANCHORS, MOST_OTHERS = 300, 2
 _MAP = ReductionSpec(fit="first")
 
 
@@ -49,13 +49,14 @@ def show(
     target: MatrixLike | str | Path,
     anchors: Sequence[str] | int | None = None,
     *,
+    others: Sequence[MatrixLike | str | Path] = (),
     panes: Sequence[str] = GRID,
     color_by: str | Sequence[object] | None = None,
     link_zoom: bool = False,
     height: int = 640,
 ) -> PanesWidget:
-    """The linked panes of two spaces as a widget for Jupyter, VS Code and marimo, by PCA fitted on the first
-    space.
+    """The linked panes of two to four spaces as a widget for Jupyter, VS Code and marimo, by PCA fitted on
+    the first space.
 
     The widget's `selection` (ids), `selected_rows` (of the shared rows) and `anchors` (ids) can be read,
     set, and observed with ``widget.observe``.
@@ -67,6 +68,9 @@ def show(
     anchors : ids, or how many, optional
         By default 300 rows at random, or a third of the rows where these are fewer. An empty list draws the
         absolute panes alone.
+    others : sequence of one or two more spaces, optional
+        Beside the source and the target, over the rows that all share. Scores of a dragged anchor are of the
+        source and the target.
     panes : representations
         One or two of "own" (absolute, each space on its own axes), "absolute" (on shared axes), "relative",
         "whitened" and "procrustes".
@@ -96,10 +100,12 @@ def show(
     need_distinct("panes", _listed("panes", panes, "a list of representations"), PANES)
     if len(panes) > 2:
         raise SpaceError(f"panes: expected one or two representations, got {len(panes)}")
-    source, target = as_pair(
-        *(load_words(one) if isinstance(one, str | Path) else one for one in (source, target))
-    )
-    pair = match(source, target)
+    if len(_listed("others", others, "a list of spaces")) > MOST_OTHERS:
+        raise SpaceError(f"others: expected at most {MOST_OTHERS} more spaces, got {len(others)}")
+    given = (source, target, *others)
+    source, target, *others = (load_words(one) if isinstance(one, str | Path) else one for one in given)
+    source, target = as_pair(source, target)
+    pair = match(source, target, *others)
     if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
         n_anchors = min(N_ANCHORS, len(pair) // 3) if anchors is None else int(anchors)
         anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
@@ -141,7 +147,7 @@ def _drawing(
     def picture(pane: str, anchors: Sequence[str]) -> tuple[list[np.ndarray], str]:
         return map_pair(pair, view.rows, pane, anchors, ProjectionSpec(), _MAP)
 
-    widths = [space.dimension for space in (pair.source, pair.target)]
+    widths = [space.dimension for space in pair.spaces]
     panes, first = drawn_panes(panes, widths, _MAP), drawn_panes(["absolute"], widths, _MAP)[0]
     absolute = picture(first, ())
     names = named_clusters(pair.source, view.rows, absolute[0][0]) if needs_clusters(view, None) else None
@@ -153,7 +159,7 @@ def _drawing(
             raise SpaceError(f"anchors: expected at least one for the {panes[0]} panes, got none")
         pictures = {pane: absolute if pane == first else picture(pane, anchors) for pane in forms}
         oriented = orient_pairs(pictures, absolute[0][0], pair, _MAP)
-        scene = assemble_scene((pair.source, pair.target), view, oriented, anchors)
+        scene = assemble_scene(pair.spaces, view, oriented, anchors)
         return replace(dressed(scene, MapLook(), None, names), prominence=prominence), view.rows
 
     return draw, _Dragged(pair, view.rows, panes, absolute[0][0])
@@ -178,7 +184,7 @@ class _Dragged:
             return None
         if refused := why_not(self.pair, ProjectionSpec(), _MAP):
             return {"refused": refused}
-        return live_header(self.panes, len(anchors))
+        return live_header(self.panes, len(anchors), len(self.pair.spaces))
 
     def answer(self, anchors: Sequence[str], message: bytes) -> bytes:
         request, anchors = read_request(message, len(self.rows)), tuple(anchors)

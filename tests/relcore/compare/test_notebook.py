@@ -27,6 +27,19 @@ def test_relative_panes_of_a_turned_space_agree_and_absolute_ones_do_not(spaces)
     assert np.abs(drawn["a · shared axes"] - drawn["b · shared axes"]).max() > 0.5
 
 
+def test_a_third_space_has_its_own_panes_over_the_rows_that_all_share(spaces):
+    third = LatentSpace(3 * spaces[0].vectors[:40, ::-1], spaces[0].ids[:40], name="c")
+    widget = show(*spaces, others=[third], anchors=[f"row {i}" for i in range(12)], panes=["relative"])
+    drawn = pictures(widget)
+    assert list(drawn) == ["a · relative", "b · relative", "c · relative"]
+    assert len(widget.scene) == 40
+    for other in ("b", "c"):
+        np.testing.assert_allclose(drawn["a · relative"], drawn[f"{other} · relative"], atol=1e-4)
+    assert widget._header["live"]["panes"] == [0, 1, 2]
+    with pytest.raises(SpaceError, match="others: expected at most 2 more spaces, got 3"):
+        show(*spaces, others=[third] * 3)
+
+
 def test_a_pane_spans_the_leading_axes_of_the_similarities(spaces):
     anchors = [f"row {i}" for i in range(12)]
     widget = show(*spaces, anchors=anchors)
