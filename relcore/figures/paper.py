@@ -544,10 +544,13 @@ def pictures_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
 
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
-    """The scene's panes in rows of `scene.columns`, the legend below."""
+    """The scene's panes in rows of `scene.columns`, in the width of one column of a paper at most two side by
+    side; the legend below."""
     with settings(style):
-        columns = min(len(scene.panes), scene.columns)
-        rows = -(-len(scene.panes) // columns)
+        models = min(len(scene.panes), scene.columns)
+        columns = min(models, 2) if style.width <= COLUMN else models
+        lines = -(-models // columns)  # of each representation
+        rows = lines * -(-len(scene.panes) // models)
         line, scales = style.line, scales_of(scene)
         above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
         edge, gap = 0.02, 0.04 * style.width / columns
@@ -559,7 +562,8 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
         total = rows * (above + high) + 0.6 * line * (rows - 1) + under + (3.6 * line if scales else 0)
         figure.set_figheight(total)
         for i, pane in enumerate(scene.panes):
-            row, column = divmod(i, columns)
+            row, column = divmod(i % models, columns)
+            row += lines * (i // models)
             left, bottom = edge + column * (wide + gap), total - (row + 1) * (above + high) - 0.6 * line * row
             solid = pane.coordinates.shape[1] == 3
             axes = _add_axes(figure, left, bottom, wide, high, projection="3d" if solid else None)

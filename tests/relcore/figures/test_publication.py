@@ -72,6 +72,15 @@ def test_distances_are_kept_in_every_direction(make_scene):
     assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
 
 
+@pytest.mark.parametrize(("width", "expected"), [(6.75, [3, 3]), (3.25, [2, 1, 2, 1])])
+def test_three_models_stand_side_by_side_or_in_a_narrow_figure_on_two_lines(make_scene, width, expected):
+    scene = make_scene(n_panes=1)
+    panes = tuple(replace(scene.panes[0], title=f"{number}") for number in range(6))
+    axes = paper.panes_figure(replace(scene, panes=panes, columns=3), Style(width=width, dpi=72)).axes
+    heights = [round(one.get_position().y0, 3) for one in axes]
+    assert [heights.count(height) for height in sorted(set(heights), reverse=True)] == expected
+
+
 def test_the_legend_of_the_panes_names_the_star(make_scene):
     def entries(scene):
         return [text.get_text() for text in paper.panes_figure(scene, Style(dpi=72)).legends[0].get_texts()]
