@@ -1,12 +1,12 @@
-"""``python -m benchmarks.migrate million|encode|rates|table``: a million rows through each adapter, and what the
-verdict of a migration, its cascade and its price are worth on seven judged collections.
+"""``python -m benchmarks.migrate million|encode|rates|compress|table``: a million rows through each adapter, and what
+the verdict of a migration, its cascade, its price and cheaper indexes are worth on seven judged collections.
 
 ``million`` maps made-up rows of width 384, each adapter in a process of its own, so that its peak of memory is known, into
 million.md. ``encode FOLDER`` writes the vectors of the collections (Cranfield, NPL, TREC's questions from RELSCOPE_DATA;
 sentences by article and by title; docstrings of scipy and of numpy, pandas and the standard library) as .npy; what is
 there is kept. ``rates FOLDER OUT.jsonl`` measures each collection, pair of models, number and draw of the pairs: on all
-queries, and on each half of them (``--part I/N`` for a share of these cells, ``--draws N``); ``table OUT.jsonl …`` makes
-migrate.md of the lines. Nothing of these collections set a constant of Relscope, but Cranfield the order of adapters.
+queries, and on each half of them (``--part I/N`` for a share of these cells, ``--draws N``); ``compress FOLDER OUT.jsonl``
+scores cheaper indexes; ``table OUT.jsonl …`` makes migrate.md of the lines of both. Nothing of these collections set a constant of Relscope, but Cranfield the order of adapters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import product
 from pathlib import Path
@@ -38,6 +38,8 @@ from benchmarks.steps import processor
 from relcore import LatentSpace, Migration
 from relcore.base.access import data_folder
 from relcore.base.names import ADAPTERS
+from relcore.base.numbers import signed
+from relcore.base.rows import unit_rows
 from relcore.encoders.bundled import wikipedia_dataset
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.encoder import Encoder, TrainedEncoder
@@ -45,6 +47,7 @@ from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.migrate.adapters import adapt
+from relcore.migrate.compression import CheaperIndex, Codes
 from relcore.migrate.estimators import Adapter
 from relcore.migrate.evaluate import OPTIONS, Bootstrap, JudgedQuery, QueryScores
 from relcore.migrate.migration import WORTH_A_CHANGE, MigrationResult
@@ -60,7 +63,7 @@ GOALS = ("npy", "parquet", "faiss", "lancedb")
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.migrate", description=__doc__)
-    parser.add_argument("what", choices=("million", "encode", "rates", "table"))
+    parser.add_argument("what", choices=("million", "encode", "rates", "compress", "table"))
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH")
     parser.add_argument("--rows", type=int, default=N)
     parser.add_argument("--folder", type=Path, help="where 5 kB per row fit; default: the temporary folder")
@@ -76,10 +79,13 @@ def main() -> int:
             encoded(options.paths[0], name)
     elif options.what == "rates":
         rates(*options.paths, options.only, options.draws, *map(int, options.part.split("/")))
+    elif options.what == "compress":
+        compress(*options.paths, options.only)
     elif options.what == "table":
         lines = [json.loads(line) for path in options.paths for line in path.read_text().splitlines()]
-        cells = pd.DataFrame(lines).drop_duplicates("cell")
-        RATES.write_text(rates_table(cells), encoding="utf-8")
+        cells = pd.DataFrame([line for line in lines if "cell" in line]).drop_duplicates("cell")
+        indexes = pd.DataFrame([line for line in lines if "form" in line])
+        RATES.write_text(rates_table(cells) + indexes_table(indexes), encoding="utf-8")
     else:
         million(options.rows, options.folder)
     return 0
@@ -357,17 +363,12 @@ def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: i
     """The options' scores on all queries; the verdicts of two halves, and whether the other contradicts it; the
     price of a half, and what the other half needs.
     """
-    facts = json.loads((folder / f"{name}.json").read_text())
-    n, relevant = len(facts["documents"]), facts["relevant"]
-    rows = [np.load(folder / f"{name}.{model}.npy").astype(np.float32) for model in change]
-    order = np.random.default_rng(draw).permutation(len(relevant))
+    taken = queries_of(folder, name, change)
+    order = np.random.default_rng(draw).permutation(len(taken.relevant))
     half = len(order) // 2
 
     def result(asked: np.ndarray) -> MigrationResult:
-        ids, names = [f"d{row}" for row in range(n)], [f"q{one}" for one in asked]
-        spaces = [LatentSpace(side[:n], ids, name=model) for side, model in zip(rows, change, strict=True)]
-        spaces += [LatentSpace(side[n:][asked], names, name="queries") for side in rows]
-        graded = tuple(JudgedQuery(f"q{one}", f"d{row}", 1.0) for one in asked for row in relevant[one])
+        spaces, graded = taken.of(asked)
         return Migration(n_pairs=n_pairs, sizes=(), judgements=graded, random_state=draw).run(spaces)
 
     whole, *halves = (result(np.sort(some)) for some in (order, order[:half], order[half : 2 * half]))
@@ -390,6 +391,31 @@ def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: i
         "width": [(one.high - one.low) / one.rows for half in halves for one in needs(half)],
         "touched": [one.rows / half.price.n_rows for half in halves for one in needs(half)],
     }
+
+
+class Queries(NamedTuple):
+    """The rows of a collection by two models, documents then queries, and what is relevant to each query."""
+
+    names: tuple[str, str]
+    rows: list[np.ndarray]
+    n: int
+    relevant: list[list[int]]
+
+    def of(self, asked: Sequence[int]) -> tuple[list[LatentSpace], tuple[JudgedQuery, ...]]:
+        """The spaces of a migration with some of the queries, and their judgements."""
+        ids, names = [f"d{row}" for row in range(self.n)], [f"q{one}" for one in asked]
+        spaces = [
+            LatentSpace(side[: self.n], ids, name=model)
+            for side, model in zip(self.rows, self.names, strict=True)
+        ]
+        spaces += [LatentSpace(side[self.n :][asked], names, name="queries") for side in self.rows]
+        return spaces, tuple(JudgedQuery(f"q{q}", f"d{row}", 1.0) for q in asked for row in self.relevant[q])
+
+
+def queries_of(folder: Path, name: str, change: tuple[str, str]) -> Queries:
+    facts = json.loads((folder / f"{name}.json").read_text())
+    rows = [np.load(folder / f"{name}.{model}.npy").astype(np.float32) for model in change]
+    return Queries(change, rows, len(facts["documents"]), facts["relevant"])
 
 
 def needs(result: MigrationResult) -> list[Need]:
@@ -456,6 +482,62 @@ def rates_table(cells: pd.DataFrame) -> str:
         means = " | ".join(f"{part[option].mean():.3f}".lstrip("0") for option in OPTIONS)
         lines.append(f"| {old} → {new} | {pairs:,} | {len(part)} | {means} | {part.share.mean():.0%} |")
     return "\n".join([*lines, ""])
+
+
+# Cheaper indexes.
+
+COMPRESSED = tuple(change for change in CHANGES if change[1] == "minilm")
+CUT_TO = 64
+
+
+def compress(folder: Path, out: Path, only: list[str]) -> None:
+    """Write a line for each option on each cheaper index, 300 pairs; and a bridge cut to 64 dimensions."""
+    with out.open("a") as stream:
+        for name, change in product(only, COMPRESSED):
+            taken = queries_of(folder, name, change)
+            spaces, graded = taken.of(range(len(taken.relevant)))
+            task = Migration(n_pairs=300, sizes=(), judgements=graded)
+            for one in CheaperIndex(migration=task, adapter="inverse").run(spaces).rows:
+                facts = {"option": one.option, "form": one.form, **vars(one.change), "bytes": one.row_bytes}
+                print(json.dumps({"collection": name, "old": change[0], **facts}), file=stream, flush=True)
+            for adapter in ("whitened", "ridge"):
+                facts = {
+                    "option": adapter,
+                    "form": f"bridge, first {CUT_TO}",
+                    **cut_bridge(task, spaces, adapter),
+                }
+                print(json.dumps({"collection": name, "old": change[0], **facts}), file=stream, flush=True)
+
+
+def cut_bridge(task: Migration, spaces: list[LatentSpace], adapter: str) -> dict[str, float]:
+    """What a bridge loses where the rows that are searched keep their first 64 dimensions."""
+    ground = task.ground(spaces, checked=True)
+    trial, sides = ground.trial, ground.trial.sides(ground.pairs.fit(adapter))
+    codes = Codes(unit_rows(sides.bridged[1][:, :CUT_TO]), lambda Q: Q[:, :CUT_TO].copy(), 4 * CUT_TO)
+    cut = sides._replace(bridged=(codes.queries(sides.bridged[0]), codes.rows))
+    scores = [trial.score(trial.lists(one, options=("bridge",))["bridge"]) for one in (cut, sides)]
+    change = Bootstrap(len(scores[0])).difference(*map(QueryScores, scores))
+    return {**vars(change), "bytes": codes.n_bytes}
+
+
+def indexes_table(lines: pd.DataFrame) -> str:
+    """Mean change of nDCG@10 over the collections (least … most), and in how many it is clearly worse."""
+    said = [
+        "\n# What a cheaper index costs\n",
+        f"`python -m benchmarks.migrate compress`: nDCG@10 less that of full vectors, mean (least … most) of"
+        f" {lines.collection.nunique()} collections; in brackets how many are clearly worse (95 %, over queries). 300"
+        " pairs, adapter inverse, new model MiniLM. Binary: centred, a query's own numbers, 100 ranked again.\n",
+        "| index | option | old model LSA | Word2Vec | paraphrase-MiniLM |",
+        "|---|---|---|---|---|",
+    ]
+    for (form, option), part in lines.groupby(["form", "option"], sort=False):
+        cells = []
+        for old, _ in COMPRESSED:
+            some = part[part.old == old]
+            spread = f"{signed(some.value.min())} … {signed(some.value.max())}"
+            cells.append(f"{signed(some.value.mean())} ({spread}) [{(some.high < 0).sum()} of {len(some)}]")
+        said.append(f"| {form} | {option} | {' | '.join(cells)} |")
+    return "\n".join([*said, ""])
 
 
 # A million rows.

@@ -148,13 +148,19 @@ def verdict_of(
     harms = "re-embed" in scores and bootstrap.difference(scores["re-embed"], scores["keep"]).high < 0
     if harms:
         cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
-    if option == "cascade" and not price:
-        cost = "; what a cascade embeds is not known without a log of queries"
+    priced = ""
+    if price:
+        asked = counted(price.n_queries, "query", "queries")
+        priced = f"; for {asked} a cascade embeds {percent(price.share)} of the rows"
+    elif option == "cascade":
+        cost = priced = (
+            f"; it embeds at most {n_candidates:,} rows per query, and a log of queries tells how many in all"
+        )
     headline = f"nDCG@{k} {means[option]}"
     if option != "keep":
         gain = bootstrap.difference(scores[option], scores["keep"])
         headline += f", {signed(gain.value)} to the old model (95 %: {band(gain.low, gain.high)})"
-    headline += f"; a cascade embeds {percent(price.share)} of the rows" if price else ""
+    headline += priced
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.", f"{headline}.")
 
 

@@ -141,7 +141,7 @@ class Exposure(Study):
             many=True,
             help="With 30 leaked pairs. Each but the rotation costs my own search something.",
         ),
-        states("the words of both sides", 5, (3, 5, 10)),
+        states("the words of both sides", 10, (3, 5, 10)),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ import pytest
 
 from relcore.migrate.evaluate import Bootstrap, QueryScores
 from relcore.migrate.migration import decide, verdict_of
+from relcore.migrate.price import Need, Price
 
 Q = 400
 
@@ -118,3 +119,17 @@ def test_the_sentence_has_every_number(base, bootstrap, rng):
     same = verdict_of(even, bootstrap, **settings, relevance="neighbours")
     assert same.sentence.startswith("No verdict: both models find the same rows")
     assert same.option == ""
+
+
+def test_the_verdict_for_a_cascade_says_its_price_or_what_tells_it(base, bootstrap):
+    found = {"keep": QueryScores(base), "cascade": QueryScores(base + 0.1)}
+    settings = {"k": 10, "on": "400 queries", "weight": 1.0, "relevance": "labels", "n_candidates": 20}
+    told = verdict_of(found, bootstrap, **settings)
+    assert told.option == "cascade"
+    for text in (told.sentence, told.headline):
+        assert "; it embeds at most 20 rows per query, and a log of queries tells how many in all" in text
+    price = Price(60, 5000, Need(20, 900, 800, 1000), (), 7.0, ())
+    told = verdict_of(found, bootstrap, **settings, price=price)
+    assert told.option == "cascade"
+    assert told.headline.endswith("; for 60 queries a cascade embeds 18 % of the rows.")
+    assert "60 queries need 900 of 5,000 rows embedded (18 %; another log as long 800–1,000)" in told.sentence
