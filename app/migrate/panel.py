@@ -206,12 +206,13 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
     if result.relevance == "judgements":
         what = "judged queries"
-    caption(
-        f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs. Adapter:"
-        f" {how}. {result.rewriting_note} {result.weight_note} Intervals: over queries and draws of"
-        " the pairs, paired for differences. Chance: scoring each query with another query's results. Curves:"
-        " means of three draws of the pairs."
-    )
+    caption(f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs.")
+    with setup.details:
+        caption(
+            f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals are over queries and"
+            " draws of the pairs, paired for differences. Chance: each query scored with another query's"
+            " results. Curves are means of three draws of the pairs."
+        )
 
 
 def _cells(cells: Cells, key: str) -> None:

@@ -159,7 +159,10 @@ def verdict_of(
     headline = f"nDCG@{k} {means[option]}"
     if option != "keep":
         gain = bootstrap.difference(scores[option], scores["keep"])
-        headline += f", {signed(gain.value)} to the old model (95 %: {band(gain.low, gain.high)})"
+        headline += f", {short(gain.value)} more than with the old model (95 %: {band(gain.low, gain.high)})"
+    if option == "cascade" and "re-embed" in scores:
+        gain = bootstrap.difference(scores["re-embed"], scores[option])
+        headline += f"; embedding all rows again changes that by {signed(gain.value)}"
     headline += priced
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.", f"{headline}.")
 
@@ -172,9 +175,9 @@ _FINDS = {
 }
 MOVES = {
     "keep": "Keep the old model",
-    "bridge": "Bridge: let new queries search the old vectors through the adapter",
-    "twice": "Query both models: search the old vectors with both and add the scores",
-    "cascade": "Cascade: let the new model rank what the old index finds",
+    "bridge": "Bridge the models (new queries search the old vectors through the adapter)",
+    "twice": "Query both models (both search the old vectors, and their scores are added)",
+    "cascade": "Let the new model rank what the old index finds (cascade)",
     "re-embed": "Re-embed the corpus",
 }
 _TOLD = {
@@ -295,9 +298,8 @@ class MigrationResult(Reported):
         return pd.DataFrame(rows)
 
     def title_of(self, option: str) -> str:
-        if option == "twice":
-            return f"{TITLES[option]}, weight {short(self.weight, 2)}"
-        return TITLES[option] + (f" over {self.n_candidates:,}" if option == "cascade" else "")
+        more = {"bridge": f", {ADAPTERS[self.adapter].title}", "twice": f", weight {short(self.weight, 2)}"}
+        return TITLES[option] + (more | {"cascade": f" over {self.n_candidates:,}"}).get(option, "")
 
     def cost_of(self, option: str) -> Cost:
         """What an option costs, the pairs of its adapter included."""
@@ -321,28 +323,36 @@ class MigrationResult(Reported):
 
     def costs(self, rate: Rate = UNKNOWN) -> list[list[str]]:
         """The cost of each option as cells, the head first; of embedding rows where the rate is known."""
-        shown = [["option", "rows to embed", "per query", "models, searches", "index", "corpus rewritten"]]
-        shown[0] += ["embedding costs"] * bool(rate.of(1))
+        shown = [["option", self.metric, "rows to embed", "and per query", "models per query"]]
+        shown[0] += [
+            "searches per query",
+            "index",
+            "corpus rewritten",
+            *["embedding costs"] * bool(rate.of(1)),
+        ]
         for option in OPTIONS:
-            if self.option(option) or (option == "re-embed" and self.n_corpus):
-                cost = self.cost_of(option)
-                unknown = option == "cascade" and not self.price
-                each = f"{'at most ' * unknown}{cost.rows_per_query:,.0f}"
-                cells = [TITLES[option], f"{'at least ' * unknown}{cost.rows_now:,}", each]
-                cells += [f"{cost.models_per_query}, {cost.searches_per_query}", readable(cost.index_bytes)]
+            score = self.option(option)
+            if score or (option == "re-embed" and self.n_corpus):
+                cost, unknown = self.cost_of(option), option == "cascade" and not self.price
+                least, most = "at least " * unknown, "at most " * unknown
+                name = f"{'▸ ' * (option == self.verdict.option)}{TITLES[option]}"
+                cells = [name, short(score.value) if score else "–", f"{least}{cost.rows_now:,}"]
+                cells += [f"{most}{cost.rows_per_query:,.0f}", str(cost.models_per_query)]
+                cells += [str(cost.searches_per_query), readable(cost.index_bytes)]
                 cells.append("yes" if cost.rewrites else "no")
-                shown.append(
-                    [*cells, *[f"{'at least ' * unknown}{rate.of(cost.rows_now)}"] * bool(rate.of(1))]
-                )
+                shown.append([*cells, *[f"{least}{rate.of(cost.rows_now)}"] * bool(rate.of(1))])
         return shown
 
     @property
     def cost_note(self) -> str:
-        told = f"{self.n_corpus:,} rows. To embed: the adapter's pairs; all rows for re-embedding; for a"
-        told += " cascade, also the rows that queries find"
-        if not self.price:
-            return f"{told}; a log of queries by both models says how many. Models and searches: per query."
-        return f"{told}, here all of the log, and per query what one more finds. Models, searches: per query."
+        told = "▸ is recommended. " * bool(self.verdict.option)
+        told += (
+            f"The corpus has {self.n_corpus:,} rows. A bridge embeds its pairs, re-embedding all rows, and a"
+        )
+        told += " cascade its pairs and what queries find"
+        if self.price:
+            return f"{told}: here for the whole log, and what one more query adds."
+        return f"{told}. A log of queries by both models would tell how many rows that is."
 
     @property
     def rewrites_corpus(self) -> bool:

@@ -117,5 +117,5 @@ def test_costs_of_each_option():
     assert whitened.cost_of("cascade").rewrites
     assert whitened.cost_of("cascade").index_bytes > costs["cascade"].index_bytes
     report = found.report()
-    assert report.tables[0].shown[0][:2] == ["option", "rows to embed"]
+    assert report.tables[0].shown[0][:2] == ["option", "nDCG@10"]
     assert report.record()["price"]["need"]["rows"] == found.price.need.rows

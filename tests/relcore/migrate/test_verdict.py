@@ -98,7 +98,7 @@ def test_the_sentence_has_every_number(base, bootstrap, rng):
     told = verdict_of(samples, bootstrap, **settings, relevance="judgements").sentence
     keep, twice = base.mean(), base.mean() + 0.05
     assert told.startswith(
-        "Query both models: search the old vectors with both and add the scores: by the judgements,"
+        "Query both models (both search the old vectors, and their scores are added): by the judgements,"
         " nDCG@10 is "
     )
     assert f"{keep:.3f}"[1:] in told
