@@ -169,7 +169,7 @@ def reduction(
         for matrix, *of_space in zip(inputs, blocks, shapes, strict=True):
             put_blocks(store, matrix, *of_space)
         likely = expect(store, f"reduction/{spec.method}", reduction_seconds(shapes, fitting))
-        title = f"{REDUCTIONS[spec.method].title}, {pane}"
+        title = f"{REDUCTIONS[spec.method].title} map{f', {pane}' * (pane != 'absolute')}"
         work = reduce_on_gpu_job if spec.method == "umap-gpu" else reduce_job
         job = queue().submit(key, work, title=title, expected=likely, spec=fitting, inputs=inputs)
     if job.status().state != "done":

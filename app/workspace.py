@@ -153,8 +153,10 @@ class History:
             self.present = workspace
 
     @property
-    def before(self) -> Workspace | None:
-        return self._past[-1][1] if self._past else None
+    def with_other_anchors(self) -> Workspace | None:
+        """The last workspace whose anchors are not the present ones."""
+        past = (earlier for _, earlier in reversed(self._past))
+        return next((earlier for earlier in past if earlier.anchors != self.present.anchors), None)
 
     @property
     def undo_step(self) -> str | None:

@@ -58,6 +58,7 @@ with picture, st.container(horizontal=True, vertical_alignment="center", key="ef
     if models.others:
         st.caption(f"{' and '.join(map(plain, model_names(models)[:2]))}:", width="content")
     effect.draw(workspace, pair)
+    choosers.map_chooser(workspace)
     choosers.view_choosers(workspace, pair)
     panes.export_bar(models, drawing, "explore")
 with side:

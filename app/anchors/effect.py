@@ -7,32 +7,30 @@ import streamlit as st
 from app import compute, messages, session
 from app.anchors.lists import headline_metric, step_between
 from app.jobs import scores
-from app.workspace import Workspace
-from relcore.base.names import METRICS
-from relcore.base.numbers import MINUS, short
+from app.workspace import Workspace, strategy_of
+from relcore.base.names import METRICS, STRATEGIES
+from relcore.base.numbers import MINUS, counted, short
 from relcore.catalog.catalog import with_unscored
 from relcore.scores.score import Interval, Score
 from relcore.spaces.matching import Match
 
 
-def _scored_by(workspace: Workspace) -> tuple:
-    """The settings that scores depend on beside the anchors."""
-    ends = (with_unscored(end, ()) for end in workspace.models)
-    return *ends, workspace.projection, workspace.k, workspace.convention
+def _ends(workspace: Workspace) -> list:
+    return [with_unscored(end, ()) for end in workspace.models]
 
 
 def effect(
     workspace: Workspace, pair: Match
 ) -> tuple[dict[str, Score], dict[str, Score], dict[str, Interval]]:
-    """Scores with the present anchors, scores before the last step, and their paired differences, in the
-    representation of the lower panes."""
-    form, anchors, before = workspace.form, workspace.anchors, session.history().before
+    """Scores with the present anchors, scores with the anchors before them, and their paired differences, in
+    the representation of the lower panes."""
+    form, anchors, before = workspace.form, workspace.anchors, session.history().with_other_anchors
     settings = workspace.projection, workspace.k, workspace.convention
     now = scores(pair, form, anchors, *settings, alone=True)
     if (
         not before
-        or before.anchors in ((), anchors)
-        or _scored_by(before) != _scored_by(workspace)
+        or not before.anchors
+        or _ends(before) != _ends(workspace)
         or any(identifier not in pair.source.index for identifier in before.anchors)
         or not compute.can_be_scored(pair, before.anchors, anchors)
     ):
@@ -43,7 +41,8 @@ def effect(
 
 
 def draw(workspace: Workspace, pair: Match) -> None:
-    """Draw the scores of the anchors in a row, with an arrow beside each score that the last step changed."""
+    """Draw the scores of the anchors in a row, with an arrow beside each score that differs from that of the
+    anchors before; arrows stay until anchors change again."""
     if not workspace.anchors:
         return
     if not compute.can_be_scored(pair, workspace.anchors):
@@ -56,7 +55,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
         change, help_ = moved.get(metric), score.describe()
         step = step_between(before[metric], score, change) if change and metric in before else None
         if change:
-            help_ += f". Last step, on rows that are anchors neither before nor after: {change.describe()}"
+            help_ += f". On rows that are anchors neither before nor after: {change.describe()}"
         if metric == first:
             help_ += f". {_ABOUT}"
         lost = (step or "").startswith(MINUS)  # Streamlit reads a hyphen only
@@ -67,11 +66,21 @@ def draw(workspace: Workspace, pair: Match) -> None:
             "delta_arrow": "down" if lost else "auto",
             "help": help_,
         }
-        st.metric(f"{METRICS[metric].title}, {form}", short(score), width="content", **look)
+        title = f"{'Main score: ' * (metric == first)}{METRICS[metric].title}, {form}"
+        st.metric(title, short(score), width="content", **look)
+    if moved:
+        st.caption(f"Arrows: compared with {_named(session.history().with_other_anchors)}", width="content")
+
+
+def _named(workspace: Workspace) -> str:
+    """The anchors in words: ``"300 random anchors"``, ``"299 other anchors"``."""
+    chosen = strategy_of(workspace.anchors_from)
+    how = STRATEGIES[chosen[0]].title.lower() if chosen else "other"
+    return counted(len(workspace.anchors), f"{how} anchor")
 
 
 _ABOUT = (
-    "Only held-out rows are scored, never an anchor. An arrow shows the score before the last step and how"
+    "Only held-out rows are scored, never an anchor. An arrow shows the score of the anchors before, and how"
     " much it changed, if the 95 % interval of the paired difference, on at most"
     f" {compute.DIFFERENCE_ROWS:,} rows, excludes 0. Only this score has a colour: cosine and CKA can rise"
     " with fewer anchors, although fewer neighbours are found."

@@ -23,6 +23,7 @@ from relcore.maps.reduction import offered_methods
 from relcore.maps.views import COLUMN, MOST_PIVOTS
 from relcore.spaces.matching import Match
 
+_SEEN = "relscope.relative-seen"
 EXAMPLES = "Examples"  # for people; in links, recipes and code they are pivots
 _HELP = (
     "You can also choose a column of the tables that came with the spaces. Numbers get a colour bar."
@@ -109,6 +110,39 @@ def switch(workspace: Workspace, pair: Match) -> None:
             label_visibility="collapsed",
             width="stretch",
         )
+        if shown not in AXES:
+            st.session_state[_SEEN] = True
+        elif workspace.anchors and _SEEN not in st.session_state:
+            st.html('<i class="relscope-invites"></i>')  # lets the style sheet pulse the last position
+
+
+def map_chooser(workspace: Workspace) -> None:
+    """Draw the chooser of the method and the dimensions of the maps."""
+    reduction = workspace.reduction
+    methods = dict.fromkeys([*offered_methods(), reduction.method])
+
+    def choose(name: str) -> None:
+        method, dimensions = name.split()
+        chosen = {"method": method, "n_components": int(dimensions)}
+        session.edit_spec(f"map by {_map_name(name)}", "reduction", **chosen)
+
+    bound(
+        st.selectbox,
+        "Map",
+        "view.map",
+        f"{reduction.method} {reduction.n_components}",
+        choose,
+        options=[f"{method} {dimensions}" for dimensions in (2, 3) for method in methods],
+        format_func=_map_name,
+        label_visibility="collapsed",
+        width=150,
+        help="PCA is computed at once. UMAP and t-SNE run in the background; the maps show PCA until then.",
+    )
+
+
+def _map_name(name: str) -> str:
+    method, dimensions = name.split()
+    return f"{REDUCTIONS[method].title}{', 3-D' * (dimensions == '3')}"
 
 
 def _second_row_chooser(workspace: Workspace) -> None:
@@ -149,20 +183,6 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             format_func={"pivots": EXAMPLES, "all": "All"}.get,
             help=f"Only the examples and their neighbourhoods, or all {counted(len(pair), 'row')}",
             required=True,
-        )
-        bound(
-            st.segmented_control,
-            "Reduction",
-            "view.method",
-            workspace.reduction.method,
-            lambda name: session.edit_spec(f"reduce by {REDUCTIONS[name].title}", "reduction", method=name),
-            options=list(dict.fromkeys([*offered_methods(), workspace.reduction.method])),
-            format_func=lambda name: REDUCTIONS[name].title,
-            required=True,
-            help=(
-                "PCA is computed at once. UMAP and t-SNE run as background jobs; the panes show PCA until"
-                " they are done."
-            ),
         )
         _second_row_chooser(workspace)
         with st.expander("More", icon=":material/more_horiz:"):
@@ -230,15 +250,6 @@ def _further_choosers(workspace: Workspace) -> None:
             "Rotates, mirrors and scales the second picture onto the first (Procrustes). It changes the"
             " display only."
         ),
-    )
-    bound(
-        st.segmented_control,
-        "Dimensions",
-        "view.dimensions",
-        reduction.n_components,
-        change("dimensions", "reduction", "n_components"),
-        options=[2, 3],
-        required=True,
     )
     if reduction.method in ("umap", "umap-gpu"):
         number("UMAP neighbours", "n_neighbors", 2, 200)

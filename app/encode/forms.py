@@ -248,9 +248,9 @@ def show_preview(preview: Preview) -> None:
         st.caption(f"Classes: {named}{f' and {more:,} more' if more > 0 else ''}.")
 
 
-def choose_encoders(preview: Preview) -> list[Encoder]:
+def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
     """The chosen encoders without repetition; forms with an error are left out. By default the fastest
-    encoders that give at least two spaces."""
+    encoders that give at least two spaces, and MiniLM for the user's `own` texts."""
     loaded = ENCODERS.loaded()
     classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.offered()}
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
@@ -264,10 +264,12 @@ def choose_encoders(preview: Preview) -> list[Encoder]:
     for name in sorted(fit, key=times.get):
         if sum(len(usual[one]) for one in quick) < 2:
             quick.append(name)
+    if own and "minilm" in fit and "minilm" not in quick:
+        quick.append("minilm")
     shown = list(classes)
     if len(classes) > 1:
         look = {"selection_mode": "multi", "default": quick or shown[:1], "format_func": titles.get}
-        shown = st.pills("Encoders", shown, key=f"encode.forms-{preview.kind}", **look, **_KEEP)
+        shown = st.pills("Encoders", shown, key=f"encode.forms-{preview.kind}{'-own' * own}", **look, **_KEEP)
     encoders: list[Encoder] = []
     asked = [name for name in shown if times[name] is None or classes[name].unfit(preview)]
     settings = st.expander(

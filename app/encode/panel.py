@@ -66,7 +66,7 @@ def _start(*given: Any) -> None:
 
 
 def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
-    encoders = forms.choose_encoders(preview)
+    encoders = forms.choose_encoders(preview, own=dataset.source in ("file", "folder"))
     costs = {encoder: _cost(encoder, preview) for encoder in encoders}
     missing = [cost for cost in costs.values() if cost != 0.0]
     expected = {encoder: cost for encoder, cost in costs.items() if cost}

@@ -281,18 +281,16 @@ class DensityKey {
     this.show(null);
   }
 
-  /* `told`: what is said of a pane without density, mostly nothing; `lost`: its points cannot be drawn. */
-  show(dense, told = "", lost = false) {
+  /* `told`: what is said of a pane without density, mostly nothing; `lost`: its points cannot be drawn; `lined`: contours are. */
+  show(dense, told = "", lost = false, lined = false) {
     if (lost) [dense, told] = [null, LOST];
-    this.root.hidden = !dense && !told;
-    this.said = told;
-    if (told) this.words.textContent = told;
-    this.ramp.hidden = !dense;
-    if (!dense) return;
-    const rows = dense.inView.toLocaleString();
-    this.words.textContent = dense.asPoints ? `${rows} rows as points` : `Density of ${rows} rows; zoom in for points`;
-    this.ramp.hidden = dense.asPoints;
-    this.said = dense.asPoints ? `${rows} rows in view, as points` : `density of ${rows} rows: the stronger a colour, the more rows, on a logarithmic scale`;
-    if (!dense.asPoints) this.most.textContent = `${dense.density.top.toLocaleString()} or more rows in a dot`;
+    const rows = dense?.inView.toLocaleString();
+    this.ramp.hidden = !dense || dense.asPoints;
+    if (dense) told = dense.asPoints ? `${rows} rows as points` : `Density of ${rows} rows; zoom in for points`;
+    this.said = this.ramp.hidden ? told : `density of ${rows} rows: the stronger a colour, the more rows, on a logarithmic scale`;
+    const lines = lined && !lost ? `Lines hold ${SHARES.map((share) => 100 * share).join(", ")} % of the rows` : "";
+    this.words.textContent = [told, lines].filter(Boolean).join(" · ");
+    this.root.hidden = !this.words.textContent;
+    if (!this.ramp.hidden) this.most.textContent = `${dense.density.top.toLocaleString()} or more rows in a dot`;
   }
 }

@@ -1,7 +1,9 @@
-/* Legend: the classes of each colouring on one line that scrolls, so that no number of classes moves the panes. A click shows or hides a
-   class, a double click shows it alone, Shift and a click adds its rows to the selection. With the keyboard: Enter, I and Shift+Enter. */
+/* Legend: the classes of each colouring on one line, so that no number of classes moves the panes; those without room there are behind a
+   button with their number. A click shows or hides a class, a double click shows it alone, Shift and a click adds its rows to the selection.
+   With the keyboard: Enter, I and Shift+Enter. */
 
 const CHIP_LETTERS = 40; // the title says the whole name
+const MOST_CHIPS = 200; // classes of a legend; of more their number is said
 const DOUBLE_CLICK = 240; // milliseconds that a click waits for a second one
 
 class Legend {
@@ -16,18 +18,15 @@ class Legend {
     this.root = element("div", "ls-legends", {}, this.lists, this.star);
   }
 
-  /* `most`: so many names, and how many more there are. */
-  draw(colorings, most) {
+  draw(colorings) {
     const { activeElement } = this.lists.getRootNode(); // a notebook may show the panes in a shadow tree
     const focus = this.lists.contains(activeElement) ? activeElement.dataset.class : null;
-    const scrolled = [...this.lists.children].map((list) => list.scrollLeft);
-    this.lists.replaceChildren(...colorings.map((coloring, i) => this.list(coloring, i, most)));
-    [...this.lists.children].forEach((list, i) => (list.scrollLeft = scrolled[i] ?? 0));
+    this.lists.replaceChildren(...colorings.map((coloring, i) => this.list(coloring, i)));
     if (focus) this.lists.querySelector(`[data-class="${focus}"]`)?.focus();
     this.show(colorings);
   }
 
-  list(coloring, i, most) {
+  list(coloring, i) {
     const { told } = coloring;
     const name = [told.side, told.title].filter(Boolean).join(": ");
     const label = `${name || "Categories"}: click to show or hide, double click to show one alone, Shift and click to select`;
@@ -36,22 +35,39 @@ class Legend {
     const none = told.labels.length - 1;
     if (told.ticks) root.append(this.bar(coloring, i));
     const named = told.ticks ? [] : coloring.present().filter((number) => number !== none);
-    root.append(...named.slice(0, most).map((number) => this.chip(coloring, i, number)));
-    if (named.length > most) root.append(element("span", "ls-more", {}, `and ${named.length - most} more`));
+    root.append(...named.slice(0, MOST_CHIPS).map((number) => this.chip(coloring, i, number)));
+    if (named.length > MOST_CHIPS) root.append(element("span", "ls-more", {}, `and ${named.length - MOST_CHIPS} more`));
     if (coloring.mixed) root.append(this.chip(coloring, i, none));
-    const cut = () => root.classList.toggle("ls-cut", root.scrollLeft + root.clientWidth < root.scrollWidth - 1);
-    root.addEventListener("scroll", cut, { passive: true });
-    new ResizeObserver(cut).observe(root);
-    root.addEventListener(
-      "wheel",
-      (event) => {
-        if (root.scrollWidth <= root.clientWidth || event.ctrlKey) return;
-        event.preventDefault();
-        root.scrollLeft += event.deltaY || event.deltaX;
-      },
-      { passive: false },
-    );
-    return root;
+    return this.line(root);
+  }
+
+  /* A legend of one line, and the button that shows the classes without room on it. */
+  line(root) {
+    const rest = element("button", "ls-rest", { type: "button", "aria-expanded": false });
+    const whole = element("div", "ls-line", {}, root, rest);
+    const fit = () => {
+      const [first, ...others] = root.children;
+      const open = whole.classList.contains("ls-open");
+      const over = others.filter((one) => one.offsetTop > first.offsetTop + 12);
+      for (const one of others) one.classList.toggle("ls-over", !open && over.includes(one));
+      rest.style.visibility = open || over.length ? "" : "hidden"; // its room stays, or it would come and go
+      rest.textContent = open ? "×" : `+${over.length}`;
+      rest.setAttribute("aria-label", open ? "Show one line of classes" : `Show ${over.length} more classes`);
+    };
+    const open = (wanted) => {
+      rest.setAttribute("aria-expanded", wanted);
+      whole.classList.toggle("ls-open", wanted);
+      fit();
+    };
+    rest.addEventListener("click", () => open(!whole.classList.contains("ls-open")));
+    whole.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !whole.classList.contains("ls-open")) return;
+      event.stopPropagation();
+      open(false);
+      rest.focus();
+    });
+    new ResizeObserver(fit).observe(whole);
+    return whole;
   }
 
   chip(coloring, i, number) {

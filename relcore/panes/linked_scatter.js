@@ -46,6 +46,7 @@ class LinkedScatter {
     this.stars = new StarControl((look, settled) => this.starred(look, settled));
     this.filter = new Filter((settled) => this.filtered(settled));
     this.named = true;
+    this.density = null; // whether lines of density are drawn; null: where points hide each other
     this.hand = new Hand(this);
     this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
     this.toolbar.press("names", true);
@@ -86,6 +87,7 @@ class LinkedScatter {
     if (past?.tool !== header.tool) this.setTool(header.tool);
     const [solid, wasSolid] = [header, past].map((one) => one?.panes.some((pane) => pane.dimensions === 3) ?? false);
     this.toolbar.buttons.turn.hidden = !solid;
+    this.toolbar.buttons.density.hidden = solid;
     if (solid !== wasSolid) this.setTool(solid ? "turn" : header.tool);
     this.toolbar.buttons.stars.hidden = !header.arrays.anchors[1];
     const settled = !this.unanswered.some((event) => event.kind === "stars");
@@ -107,7 +109,7 @@ class LinkedScatter {
     const look = { again, hiding, theme: this.theme, dark: this.root.dataset.theme === "dark" };
     const [repainted, rehidden] = this.colorings.update(header, past, { fresh, take, ...look });
     this.root.dataset.colorings = header.colorings.length;
-    if (repainted) this.legend.draw(this.colorings.list, header.most);
+    if (repainted) this.legend.draw(this.colorings.list);
     const refiltered = this.takeFilter(header, past, fresh, take) || (repainted && this.filter.out);
     if (refiltered) for (const coloring of this.colorings.list) coloring.keep(this.filter.out);
     const regrouped = fresh("clusters") || other;
@@ -314,7 +316,7 @@ class LinkedScatter {
     this.panes.forEach((each) => each.setRing(row));
     if (row < 0) return this.tip.hide();
     const [category, number] = [pane.coloring.say(row), this.anchors.indexOf(row) + 1];
-    this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category, color: pane.coloring.colorOf(row), anchor: number });
+    this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category, color: pane.coloring.colorOf(row), anchor: number, under: pane.under(row) });
     this.tip.place(pane.pixel(row), pane.plot, this.root);
   }
 
@@ -332,6 +334,7 @@ class LinkedScatter {
     this.root.dataset.anchors = this.anchors.length;
     this.root.dataset.hidden = this.legend.hidden;
     this.root.dataset.pictures = this.panes.map((pane) => pane.picture).join(" ");
+    this.toolbar.press("density", this.panes.some(({ contours }) => contours.shown));
     if (!this.hand.held) for (const pane of this.panes) pane.feel();
     this.root.dataset.views = JSON.stringify(this.panes.map(({ view }) => [view.x, view.y, view.zoom]));
   }
@@ -359,6 +362,11 @@ class LinkedScatter {
   setNamed(named) {
     this.named = named;
     this.toolbar.press("names", named);
+    for (const pane of this.panes) pane.redraw();
+  }
+
+  toggleDensity() {
+    this.density = !this.panes.some(({ contours }) => contours.shown);
     for (const pane of this.panes) pane.redraw();
   }
 

@@ -3,12 +3,15 @@
 
 const NAME_LETTERS = 30;
 const NAMED_SELECTED = 24; // rings and names of a selection; more would hide what they point at
-const FEW = 3; // of so few rows the name stands above or below the middle one, which it would hide
+const COVERED = 0.25; // of the rows of a group that its name may cover: none of up to three
+const FEW = 3; // no name covers a row of a group of so few
+const [DOT, LOOKED_UNDER] = [4, 80]; // half the side of a row that a name must not cover, in pixels; rows of a group that are looked at
+const NAMED_HEAPS = 40; // numbers of rows on one spot
 const NAMED_ROWS = 60; // names of single rows at most, however far one zooms in
 const NAMES_A_DOUBLING = 14; // as many more names each time the view is half as wide
 const ROWS_FOR_MIDDLES = 100000; // of more rows every second, third, … is looked at: the middle of a group moves by less than its name is wide
 const LOOKED_AT = 20000; // most prominent rows that are looked at for names where too many are in view for all
-const FONTS = { row: "500 11.5px", group: "650 13px", chosen: "650 12px" };
+const FONTS = { heap: "600 10.5px", row: "500 11.5px", group: "650 13px", chosen: "650 12px" };
 const widths = new Map();
 let ruler = null;
 
@@ -24,7 +27,38 @@ function widthOf(text, kind, family) {
   return widths.get(key);
 }
 
-const touches = ([left, top, right, bottom], boxes) => boxes.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1]);
+/* Boxes [left, top, right, bottom] that none may touch, by the squares of 64 pixels that they lie in. */
+class Boxes {
+  constructor(boxes) {
+    this.squares = new Map();
+    for (const box of boxes) this.add(box);
+  }
+
+  squaresOf([left, top, right, bottom]) {
+    const found = [];
+    for (let x = left >> 6; x <= right >> 6; x++) for (let y = top >> 6; y <= bottom >> 6; y++) found.push(4096 * y + x);
+    return found;
+  }
+
+  add(box) {
+    for (const square of this.squaresOf(box)) this.squares.set(square, [...(this.squares.get(square) ?? []), box]);
+  }
+
+  touches(one) {
+    return this.squaresOf(one).some((square) => this.squares.get(square)?.some((box) => meet(one, box)));
+  }
+}
+
+const meet = ([left, top, right, bottom], box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1];
+
+/* Where a name may stand, best first: shifts to the right of its left end, and downwards, of a name so wide. */
+function placesOf(kind, wide) {
+  if (kind === "group") return [0, 16, -16, 32, -32, 48, -48].flatMap((down) => [-wide / 2, 8, -8 - wide].map((right) => [right, down])).sort((a, b) => weight(a, wide) - weight(b, wide));
+  const gap = kind === "chosen" ? 12 : 8; // a chosen row has a ring
+  return [[gap, 0], [-gap - wide, 0], [-wide / 2, -gap - 8], [-wide / 2, gap + 8], [gap, -16], [gap, 16], [-gap - wide, -16], [-gap - wide, 16]];
+}
+
+const weight = ([right, down], wide) => Math.abs(down) + Math.abs(right + wide / 2) / 2;
 
 /* A name of at most so many letters, none cut in half, as an emoji takes two places of a string. Paths and addresses, which have no
    spaces, differ at their ends: they lose their middle. */
@@ -53,7 +87,8 @@ function middles(coordinates, dimensions, groupOf) {
       for (let axis = 0; axis < dimensions; axis++) distance += (coordinates[dimensions * row + axis] - middle[axis]) ** 2;
       if (distance < nearest) [best, nearest] = [row, distance];
     }
-    found.push({ group, row: best, count: rows.length });
+    const looked = Uint32Array.from(sampled(rows.length, Math.min(rows.length, LOOKED_UNDER)), (place) => rows[place]);
+    found.push({ group, row: best, count: rows.length, rows: looked });
   }
   return found.sort((a, b) => b.count - a.count);
 }
@@ -111,20 +146,26 @@ class Names {
   place(pane, owner, width, height) {
     const [{ font }, chosen] = [owner.theme, owner.chosen];
     this.used = 0;
-    this.boxes = [];
-    const stars = pane.stars.boxes((row) => !pane.hides(row), (row) => pane.pixel(row, width, height), width);
-    const put = (row, text, kind, color, few = false) => {
-      const [x, y] = pane.pixel(row, width, height);
+    const pixel = (row) => pane.pixel(row, width, height);
+    const visible = (row) => !pane.hides(row);
+    if (owner.named && pane.regroup && !pane.glide) this.regroup(pane, owner);
+    const dot = (row) => (([x, y]) => [x - DOT, y - DOT, x + DOT, y + DOT])(pixel(row));
+    const few = owner.named ? this.groups.flatMap(({ rows }) => (rows.length <= FEW ? Array.from(rows) : [])) : [];
+    const [taken, stars] = [few.map(dot), pane.stars.boxes(visible, pixel, width)].map((boxes) => new Boxes(boxes));
+    const put = (row, text, kind, color, rows = []) => {
+      const [x, y] = pixel(row);
       if (x < 0 || x > width || y < 0 || y > height) return false;
       const wide = widthOf(text, kind, font);
-      const gap = kind === "chosen" ? 12 : 8; // a chosen row has a ring
-      const within = clamp(x - wide / 2, 4, Math.max(4, width - wide - 4));
-      const places = kind === "group" ? (few ? [16, -16, 32, -32] : [0, -16, 16, -32, 32]).map((up) => [within, y - up]) : [gap, -gap - wide, -12 - wide].map((right) => [x + right, y]); // the last beside a star of its own
-      for (const [left, middle] of places) {
-        const box = [left - 3, middle - 8, left + wide + 3, middle + 8];
-        if (box[0] < 0 || box[2] > width || box[1] < 0 || box[3] > height || touches(box, this.boxes) || (kind !== "chosen" && touches(box, stars))) continue;
-        this.boxes.push(box);
-        this.write(text, left, middle + 4, kind, color);
+      const dots = rows.length > FEW ? Array.from(rows, dot) : [];
+      const places = placesOf(kind, wide);
+      // Where hundreds of small stars leave no room, the name of a class lies below them.
+      for (const [place, [right, down]] of (color && !pane.stars.numbered ? [...places, ...places] : places).entries()) {
+        const left = kind === "group" ? clamp(x + right, 4, Math.max(4, width - wide - 4)) : x + right;
+        const box = [left - 3, y + down - 8, left + wide + 3, y + down + 8];
+        if (box[0] < 0 || box[2] > width || box[1] < 0 || box[3] > height || taken.touches(box) || (place < places.length && stars.touches(box))) continue;
+        if (dots.length && dots.filter((one) => meet(one, box)).length > COVERED * dots.length) continue;
+        taken.add(box);
+        this.write(text, left, y + down + 4, kind, color);
         return true;
       }
       return false;
@@ -140,8 +181,8 @@ class Names {
     });
     for (const row of owner.header.mute ? [] : chosen) put(row, shortened(owner.idOf(row)), "chosen");
     if (owner.named) {
-      if (pane.regroup && !pane.glide) this.regroup(pane, owner);
-      for (const { row, text, color, few } of this.groups) put(row, shortened(text), "group", color, few);
+      for (const { row, text, color, rows } of this.groups) put(row, shortened(text), "group", color, rows);
+      this.placeHeaps(pane, put, visible);
       if (!chosen.length && !owner.header.mute) this.placeRows(pane, owner, put, width, height);
     }
     while (this.texts.children.length > this.used) this.texts.lastChild.remove();
@@ -155,11 +196,22 @@ class Names {
     const [coordinates, dimensions] = pane.solid ? [pane.solid, 3] : [pane.units, 2];
     const found = (groupOf) => middles(coordinates, dimensions, (row) => (pane.hides(row) ? -1 : groupOf(row)));
     const named = told.ramp || told.mute ? [] : found((row) => (coloring.categories[row] === NONE ? -1 : coloring.categories[row]));
-    this.groups = named.map(({ group, row, count }) => ({ row, text: told.labels[group], color: coloring.palette[group], few: count <= FEW }));
+    this.groups = named.map(({ group, row, rows }) => ({ row, text: told.labels[group], color: coloring.palette[group], rows }));
     if (!owner.clusters) return;
     const free = (row) => told.ramp || coloring.categories[row] === NONE;
     const others = found((row) => (free(row) && owner.clusters[row] !== NONE ? owner.clusters[row] : -1));
-    this.groups.push(...others.map(({ group, row }) => ({ row, text: owner.header.clusters[group] })));
+    this.groups.push(...others.map(({ group, row, rows }) => ({ row, rows, text: owner.header.clusters[group] })));
+  }
+
+  /* The number of rows on a spot, where there are several. */
+  placeHeaps(pane, put, visible) {
+    const { units, dense } = pane;
+    if (pane.solid || pane.glide || pane.following || dense?.asPoints === false) return;
+    if (this.heapsOf !== units) [this.heapsOf, this.heaps] = [units, heapsOf(units)];
+    for (const heap of this.heaps.slice(0, NAMED_HEAPS)) {
+      const shown = heap.filter(visible);
+      if (shown.length > 1) put(shown[0], `×${shown.length.toLocaleString()}`, "heap");
+    }
   }
 
   placeRows(pane, owner, put, width, height) {

@@ -4,6 +4,7 @@
 const MARGIN = 1.08;
 const CLOSEST = 8; // how far "zoom to the selection" goes into a single point
 const REACH = 9; // pixels within which the pointer takes a point
+const SPOT = 1.5; // pixels around a row in which others are hidden by it
 const DRAWING = new Set(["lasso", "box"]); // tools that draw the edge of a selection
 const GLIDING = 450; // milliseconds in which points move to another map
 const MOST_GLIDING = 60000; // rows; of more, a processor without a graphics card draws too few frames
@@ -49,10 +50,11 @@ class Pane {
     this.near = new Near();
     this.names = new Names();
     this.moving = new Moving(this);
+    this.contours = new Contours(this);
     this.turn = FACING;
     this.lasso = element("path", "ls-lasso");
     this.ring = element("circle", "ls-ring", { r: 8, visibility: "hidden" });
-    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.near.root, this.stars.root, this.names.root, this.ring, this.lasso);
+    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.contours.root, this.near.root, this.names.root, this.stars.root, this.ring, this.lasso);
     this.plot = element("div", "ls-plot", {}, this.density, this.canvas, this.overlay, this.key.root);
     this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot);
     this.points = pointsOn(this.canvas);
@@ -92,6 +94,7 @@ class Pane {
     this.density.style.visibility = "hidden";
     this.regroup = true;
     this.moving.forget();
+    this.contours.forget();
     if (!this.dense) return this.setCoordinates(places, dimensions);
     [this.solid, this.depths, this.units] = [null, null, unitsOf(places)];
     this.redraw();
@@ -146,6 +149,7 @@ class Pane {
     Object.assign(this, { glide: null, units, following: most, sampled, unsettled: true });
     this.names.root.style.display = this.unnamed ? "none" : "";
     this.moving.forget();
+    this.contours.forget();
     if (!this.dense) this.points.upload("position", units);
     this.redraw();
   }
@@ -191,6 +195,7 @@ class Pane {
   setFlags(flags, selected, order) {
     this.flags = flags;
     this.moving.forget();
+    this.contours.forget(false);
     if (this.dense) this.dense.setFlags(flags, selected);
     else {
       this.points.upload("flags", flags);
@@ -234,13 +239,14 @@ class Pane {
     if (this.following) this.dense?.follow(this.following);
     else this.dense?.draw(width, height, ratio, time);
     const most = this.following ? this.following : this.glide && this.points.inSoftware ? SAMPLE_GLIDING : this.moving.most(time);
-    this.key.show(this.dense, this.moving.told, this.points.lost);
+    this.key.show(this.dense, this.moving.told, this.points.lost, this.contours.shown);
     const label = [this.label, this.key.said].filter(Boolean).join(", ");
     if (this.root.getAttribute("aria-label") !== label) this.root.setAttribute("aria-label", label);
     const growth = this.dense?.growth ?? this.view.zoom ** 0.35; // zooming in spreads the points, so they may grow, but less
     const { sizes, alphas } = this.coloring.style;
     if (this.dense?.hasPoints !== false || !this.blank) this.points.draw({ scale, offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, ...this.owner.brush, surface: this.owner.surface, ratio, most, crowded: !(this.moving.sampled && this.moving.whole), sketched: Boolean(this.following) });
     this.blank = this.dense?.hasPoints === false; // nothing to wipe off
+    this.contours.place(width, height);
     this.stars.place((row) => (this.hides(row) ? null : this.pixel(row, width, height)), width);
     this.near.place((row) => this.pixel(row, width, height));
     if (!this.unnamed) this.names.place(this, this.owner, width, height);
@@ -343,6 +349,12 @@ class Pane {
     return rows;
   }
 
+  /* How many other rows lie on a row's spot: within `SPOT` pixels of it. */
+  under(row) {
+    const [x, y] = this.pixel(row);
+    return this.rowsWithin([[-1, -1], [1, -1], [1, 1], [-1, 1]].map(([right, down]) => this.unit(x + SPOT * right, y + SPOT * down))).length - 1;
+  }
+
   setRing(row) {
     this.ringed = row;
     this.placeRing();
@@ -416,6 +428,7 @@ class Pane {
     this.disposed = true;
     cancelAnimationFrame(this.frame);
     this.moving.dispose();
+    clearTimeout(this.contours.timer);
     this.dense?.dispose();
     this.observer.disconnect();
     this.unwatch();

@@ -14,7 +14,6 @@ import numpy as np
 from relcore.base.caching import MadeOnce
 from relcore.base.text import encodable
 from relcore.figures.scene import (
-    NAMED,
     NUMBERED,
     OPACITIES,
     OTHER,
@@ -225,7 +224,6 @@ def payload_of(
         ],
         "facets": [_facet_header(facet) for facet in scene.facets],
         "filter": [asdict(condition) for condition in scene.filter],
-        "most": NAMED,
         "named": scene.named,
         "mute": scene.mute,
         "turn": scene.turn,

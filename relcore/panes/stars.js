@@ -30,6 +30,7 @@ class Stars {
     }
     for (let i = 0; i < rows.length; i++) change(stars[i].lastChild, "fill", colorOf(rows[i]));
     this.numbers.replaceChildren(...Array.from(numbered ? rows : [], (_, i) => element("text", "ls-number", {}, String(i + 1))));
+    this.numbered = numbered;
     this.usual = { diameter: starSize, opacity: starOpacity };
     this.setLook(look);
   }
@@ -52,16 +53,17 @@ class Stars {
     for (let i = 0; i < this.rows.length; i++) this.shapes.children[i].classList.toggle("ls-chosen", isChosen(this.rows[i]));
   }
 
-  /* Where names must not lie: on stars with numbers. Hundreds without numbers would leave no room. */
+  /* Where names must not lie: on stars and their numbers. */
   boxes(visible, pixel, width) {
-    if (!this.shown || !this.numbers.children.length) return [];
+    if (!this.shown) return [];
+    const [side, high] = this.numbered ? [12, 6] : [0, 0];
     return Array.from(this.rows)
       .filter(visible)
       .map(pixel)
       .map(([x, y]) => {
         const { reach } = this;
         const [left, below] = this.turned(x, y, width);
-        return [x - reach - (left ? 12 : 0), y - reach - (below ? 0 : 5), x + reach + (left ? 0 : 12), y + reach + (below ? 6 : 0)];
+        return [x - reach - (left ? side : 0), y - reach - (below ? 0 : high), x + reach + (left ? 0 : side), y + reach + (below ? high : 0)];
       });
   }
 

@@ -7,6 +7,7 @@ const ICONS = {
   turn: "M10 3a7 7 0 1 0 7 7M17 10l-2.2-2.2M17 10l1.9-2.4M10 3c2.5 0 4 3.1 4 7s-1.5 7-4 7-4-3.1-4-7 1.5-7 4-7",
   stars: "M10 2.8l2.2 4.6 5 .7-3.6 3.5.9 5L10 14.2l-4.5 2.4.9-5L2.8 8.1l5-.7z",
   names: "M3.5 5V3.5h13V5M10 3.5v13M7.5 16.5h5",
+  density: "M10 3c5 0 8 3 7.5 7s-3.5 7-8 7-7.5-3-7-7.5S6 3 10 3M10 6c3 0 4.6 2 4.3 4.2S12.5 14 9.7 14 5.5 12.2 5.8 9.5 7.5 6 10 6M10 8.8a1.3 1.3 0 1 0 0 2.6 1.3 1.3 0 0 0 0-2.6",
   filter: "M3 4.5h14l-5.5 6.3v5.2l-3-1.7v-3.5z",
   link: "M8.3 11.7a3.2 3.2 0 0 0 4.6 0l2.7-2.7a3.25 3.25 0 0 0-4.6-4.6l-1 1M11.7 8.3a3.2 3.2 0 0 0-4.6 0L4.4 11a3.25 3.25 0 0 0 4.6 4.6l1-1",
   chosen: "M8.5 3.5a5 5 0 1 0 0 10 5 5 0 0 0 0-10M12.2 12.2l4.3 4.3M8.5 7.4a1.1 1.1 0 1 0 0 2.2 1.1 1.1 0 0 0 0-2.2",
@@ -27,6 +28,7 @@ const KEYS = [
   ["Z", "zoom to the selection"],
   ["A", "show or hide the anchors"],
   ["N", "show or hide the names"],
+  ["D", "lines around the most crowded places"],
   ["F", "filter rows by classes and numbers"],
   ["Drag a star", "move the anchor to another row"],
   ["S, then arrow keys", "choose an anchor, move it; Enter keeps, Escape returns"],
@@ -53,6 +55,7 @@ function actionsOf(scatter) {
       scatter.setNamed(!scatter.named);
       scatter.tell("named", scatter.named);
     },
+    density: () => scatter.toggleDensity(),
     filter: () => (scatter.header.facets.length ? scatter.showFilter(scatter.filter.root.hidden) : scatter.tell("facets", true)),
     link: () => scatter.setLinked(!scatter.linked),
     chosen: () => scatter.zoomToSelection(),
@@ -78,9 +81,9 @@ class Toolbar {
     const lines = KEYS.flatMap(([key, does]) => [element("dt", "", {}, key), element("dd", "", {}, does)]);
     const help = element("div", "ls-popover", { hidden: "", tabindex: -1, role: "group", "aria-label": "Keys" }, element("dl", "ls-keys", {}, ...lines));
     this.popovers = { ...controls, help };
-    const button = (name, label) => {
+    const button = (name, label, word = "") => {
       const icon = element("svg", "", { viewBox: "0 0 20 20", "aria-hidden": "true" }, element("path", "", { d: ICONS[name] }));
-      this.buttons[name] = element("button", "ls-button", { type: "button", title: label, "aria-label": label, "data-tool": name }, icon);
+      this.buttons[name] = element("button", "ls-button", { type: "button", title: label, "aria-label": label, "data-tool": name }, icon, word);
       this.buttons[name].addEventListener("click", () => (this.popovers[name] ? this.open(name) : actions[name]()));
       return this.buttons[name];
     };
@@ -88,6 +91,7 @@ class Toolbar {
       element("span", "ls-segments", {}, ...Object.entries(TOOLS).map(([name, label]) => button(name, label))),
       button("stars", "Size and opacity of the anchors (A hides them)"),
       button("names", "Names on the map (N)"),
+      button("density", "Density: lines around the most crowded places (D)", "Density"),
       button("filter", "Filter rows by classes and numbers (F)"),
       button("link", "Zoom all panes together"),
       button("chosen", "Zoom to the selection (Z)"),
@@ -133,7 +137,7 @@ class Toolbar {
       return true;
     }
     if (event.target.matches?.("input") && event.key.startsWith("Arrow")) return false;
-    const keys = { Escape: "clear", 0: "home", "+": "closer", "-": "farther", z: "chosen", a: "toggleStars", n: "names", f: "filter", s: "nextStar", Enter: "Enter" };
+    const keys = { Escape: "clear", 0: "home", "+": "closer", "-": "farther", z: "chosen", a: "toggleStars", n: "names", d: "density", f: "filter", s: "nextStar", Enter: "Enter" };
     for (const tool of Object.keys(TOOLS)) keys[tool[0]] = tool;
     const name = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key] ?? (event.key.startsWith("Arrow") ? event.key : undefined);
     if (!name || !this.actions[name] || this.buttons[name]?.hidden) return false;

@@ -61,7 +61,7 @@ def saved_files() -> list[Path]:
 def test_reloading_brings_back_steps_selection_and_place(opened):
     before = opened()
     assert not saved_files()  # nothing was done yet
-    before.change("number_input", "scores.k", 7).change("button_group", "view.method", "pca")
+    before.change("number_input", "scores.k", 7).change("selectbox", "view.map", "pca 2")
     before.change("toggle", "projection.center", False).click("history.undo").select("r3", "r4")
     after = opened(**query_of(before))
     assert after.workspace == before.workspace

@@ -110,6 +110,19 @@ def test_a_table_keeps_its_column_of_ids(tab, tmp_path):
     assert (box.value, box.options) == ("doc_id", ["Table and row", "text", "doc_id"])
 
 
+def test_minilm_is_chosen_at_first_for_texts_of_the_user_with_its_price(tab, tmp_path):
+    (tmp_path / "docs.csv").write_text("text,label\none text,x\nanother,y\n")
+    session = tab("Texts")
+    session.change("text_input", "data.path", str(tmp_path / "docs.csv"))
+    (chosen,) = (one for one in session.at.get("button_group") if one.key == "encode.forms-texts-own")
+    minilm = [option for option in chosen.options if "MiniLM" in str(option)]
+    if not minilm:
+        pytest.skip("MiniLM is not installed")
+    assert "minilm" in chosen.value
+    assert len(chosen.value) > 1
+    assert any("MiniLM · about" in str(option) for option in minilm)
+
+
 def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypatch):
     asked = []
     monkeypatch.setattr("relcore.encoders.datasets.hub_answers", lambda *_: asked.append(1) and False)

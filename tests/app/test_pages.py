@@ -24,7 +24,7 @@ SETTINGS = [
     ("button_group", "view.everything", "all", lambda now: "all" if now.view.everything else "pivots"),
     ("radio", "view.position", "own", lambda now: now.panes[0]),
     ("selectbox", "view.second_row", "whitened", lambda now: now.panes[1]),
-    ("button_group", "view.dimensions", 3, lambda now: now.reduction.n_components),
+    ("selectbox", "view.map", "pca 3", lambda now: f"{now.reduction.method} {now.reduction.n_components}"),
     ("selectbox", "anchors.strategy", "k-means", lambda now: now.anchors_from.split(" ")[0]),
     ("number_input", "anchors.number", 11, lambda now: len(now.anchors)),
 ]
@@ -178,7 +178,7 @@ def old_maps(session):
 
 
 def test_a_map_that_is_not_up_to_date_is_marked_and_not_exported_under_another_recipe(make_session, idle):
-    session = make_session().change("button_group", "view.method", "tsne")
+    session = make_session().change("selectbox", "view.map", "tsne 2")
     assert old_maps(session) == ["PCA until t-SNE is done"] * 4
     assert "can be exported when" not in session.captions  # PCA is a figure of its own
     idle.work()

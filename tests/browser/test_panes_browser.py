@@ -199,6 +199,76 @@ def test_the_legend_hides_isolates_and_selects_classes_by_mouse_and_keys(page):
     assert page.evaluate("document.activeElement.dataset.class") == emotions.get_attribute("data-class")
 
 
+def test_a_legend_without_room_says_how_many_classes_are_left_and_shows_them(page):
+    page.set_viewport_size({"width": 1000, "height": 700})
+    classes, coordinates = np.arange(60) % 20, np.random.default_rng(0).normal(size=(60, 2))
+    ids = np.array([f"row {i}" for i in range(60)], dtype=object)
+    names = tuple(f"a class {i}" for i in range(20))
+    draw(page, Scene((Pane("one", coordinates),), ids, classes, names))
+    rest = page.locator(".ls-rest")
+    hidden = int(rest.inner_text().removeprefix("+"))
+    assert page.locator(".ls-chip:not(.ls-over) .ls-dot").count() == 20 - hidden
+    assert 0 < hidden < 20
+    assert page.locator(".ls-chip", has_text="a class 19").is_hidden()
+    top = page.locator(".ls-grid").bounding_box()
+    rest.focus()
+    page.keyboard.press("Enter")
+    page.locator(".ls-chip", has_text="a class 19").click()
+    assert events(page, 1) == [{"kind": "hidden", "hidden": [["a class 19"]]}]
+    assert page.locator(".ls-grid").bounding_box() == top  # the maps do not move
+    page.keyboard.press("Escape")
+    assert rest.get_attribute("aria-expanded") == "false"
+    assert page.evaluate("document.activeElement.className") == "ls-rest"
+    page.set_viewport_size({"width": 2600, "height": 700})
+    page.wait_for_function("getComputedStyle(document.querySelector('.ls-rest')).visibility === 'hidden'")
+    assert page.locator(".ls-chip", has_text="a class 19").is_visible()
+
+
+def test_lines_of_density_come_in_a_crowd_go_while_it_moves_and_follow_their_switch(page):
+    crowd = scene(n=20_000, panes=2, classed=0.3)
+    lines, switch = page.locator(".ls-contours[d]"), page.get_by_role("button", name="Density")
+    draw(page, scene(n=300, panes=2))
+    at_rest(page)
+    page.wait_for_function("scatter.panes.every(({ contours }) => contours.made)")
+    assert (lines.count(), switch.get_attribute("aria-pressed")) == (0, "false")
+    draw(page, crowd)
+    page.wait_for_function("document.querySelectorAll('.ls-contours[d]').length === 2")
+    page.wait_for_selector("[data-tool=density][aria-pressed=true]")
+    assert page.locator(".ls-density-key").first.inner_text() == "Lines hold 25, 50, 75, 95 % of the rows"
+    made = page.evaluate("""() => new Promise((done) => {
+        const [pane] = scatter.panes, make = pane.contours.make;
+        let times = 0;
+        pane.contours.make = function (...given) { times++; make.apply(this, given); };
+        let frame = 0;
+        const move = () => {
+          pane.follow(pane.units.map((unit) => 0.99 * unit), 3000);
+          frame++ < 20 ? requestAnimationFrame(move) : done([times, pane.contours.shown]);
+        };
+        move();
+    })""")
+    assert made == [0, False]  # none of it while an anchor is dragged
+    page.evaluate("scatter.panes[0].settle()")
+    page.wait_for_function("scatter.panes[0].contours.shown")
+    for shown in (0, 2):
+        page.locator(ROOT).focus()
+        page.keyboard.press("d")
+        page.wait_for_function(f"document.querySelectorAll('.ls-contours[d]').length === {shown}")
+        page.wait_for_selector(f"[data-tool=density][aria-pressed={str(shown > 0).lower()}]")
+
+
+def test_rows_on_one_spot_are_counted_on_the_map_and_in_their_tip(page):
+    cloud = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
+    cloud[:7] = [0.3, 0.2]
+    ids = np.array([f"row {i}" for i in range(200)], dtype=object)
+    draw(page, Scene((Pane("one", cloud),), ids, np.full(200, -1), named=True))
+    at_rest(page)
+    assert page.locator(".ls-name-heap").all_text_contents() == ["×7"]
+    plot = page.locator(".ls-plot").bounding_box()
+    x, y = page.evaluate("scatter.panes[0].pixel(0)")
+    hover(page, 0, plot["x"] + x, plot["y"] + y)
+    assert "6 more on this spot" in page.inner_text(".ls-tip")
+
+
 def test_panes_fill_their_grid_and_the_legend_keeps_its_height(page):
     draw(page, scene(n=100))
     for width in (1440, 1280, 900):
@@ -253,6 +323,36 @@ def test_names_come_with_zoom_and_never_touch_each_other(page):
     assert events(page, 1) == [{"kind": "named", "named": False}]
 
 
+def test_names_cover_no_star_and_no_only_rows_of_a_class(page):
+    rng = np.random.default_rng(0)
+    classes, cloud = np.repeat([0, 1, 2], [200, 12, 2]), rng.normal(size=(214, 2))
+    cloud[200:212] = [0.1, 0.1] + rng.normal(size=(12, 2)) * 0.02  # small enough to be hidden by a name
+    cloud[212:] = [[0.2, -0.2], [0.3, -0.2]]
+    ids = np.array([f"row {i}" for i in range(214)], dtype=object)
+    names = ("a large class", "a small class", "two rows")
+    draw(page, Scene((Pane("one", cloud),), ids, classes, names, anchors=np.arange(38), named=True))
+    at_rest(page)
+    plot = page.locator(".ls-plot").bounding_box()
+    places = np.array(page.evaluate("ids => ids.map((row) => scatter.panes[0].pixel(row))", list(range(214))))
+    boxes = [one.bounding_box() for one in page.locator(".ls-name-group").all()]
+    assert len(boxes) == 3
+    covered = np.array(
+        [
+            (
+                np.abs(
+                    places
+                    - [box["x"] - plot["x"] + box["width"] / 2, box["y"] - plot["y"] + box["height"] / 2]
+                )
+                < [box["width"] / 2, 7]
+            ).all(axis=1)
+            for box in boxes
+        ]
+    ).any(axis=0)
+    assert not covered[:38].any()  # stars
+    assert not covered[212:].any()
+    assert covered[200:212].mean() <= 0.25
+
+
 def test_the_name_of_a_class_of_one_row_does_not_cover_it(page):
     cloud = np.array([[-1, -1], [1, 1], [-0.4, 0.3], [0.4, -0.3]])
     ids = np.array(["p", "q", "r", "s"], dtype=object)
@@ -260,8 +360,10 @@ def test_the_name_of_a_class_of_one_row_does_not_cover_it(page):
     plot = page.locator(".ls-plot").bounding_box()
     for row, name in ((2, "three"), (3, "four")):
         box = page.locator(".ls-name-group", has_text=name).bounding_box()
-        y = plot["y"] + (1 - cloud[row, 1] / 1.08) / 2 * plot["height"]  # a margin of 8 %
-        assert not box["y"] <= y <= box["y"] + box["height"]
+        x = plot["x"] + (1 + cloud[row, 0] / 1.08) / 2 * plot["width"]  # a margin of 8 %
+        y = plot["y"] + (1 - cloud[row, 1] / 1.08) / 2 * plot["height"]
+        beside = not box["x"] <= x <= box["x"] + box["width"]
+        assert beside or not box["y"] <= y <= box["y"] + box["height"]
         assert abs(box["y"] + box["height"] / 2 - y) < 40
 
 

@@ -195,6 +195,58 @@ def test_a_bin_of_three_million_rows_has_their_colour():
     })()""") == [250, 240, 230, 255]
 
 
+def test_lines_of_density_hold_their_shares_of_the_rows():
+    rng, columns, lines = np.random.default_rng(0), 120, 100
+    units = (rng.normal(size=(20_000, 2)) * [0.3, 0.2] + [0.1, -0.2]).astype(np.float32)
+    units[:500] = [0.9, 0.9]  # hidden, they draw no line
+    bins, levels, points = run(
+        "(() => { const bins = binned(units, (row) => row < 500, [-1, -1, 1, 1], columns, lines);"
+        " const dense = smoothed(bins, columns, lines), levels = levelsOf(dense);"
+        " return [[...bins], levels, outline(dense, columns, lines, levels[1]).map(([x, y]) => [x, y])]; })()",
+        units=units.ravel(),
+        columns=columns,
+        lines=lines,
+    )
+    expected = np.histogram2d(-units[500:, 1], units[500:, 0], (lines, columns), [[-1, 1], [-1, 1]])[
+        0
+    ].ravel()
+    assert np.abs(np.array(bins) - expected).sum() <= 4  # rows on the edge of two bins
+    assert levels == sorted(levels, reverse=True)
+    # Half of a Gaussian lies within √(2 ln 2) = 1.18 standard deviations.
+    x, y = (np.array(points).T + 0.5) * [[2 / columns], [2 / lines]] - 1
+    away = np.hypot((x - 0.1) / 0.3, (-y + 0.2) / 0.2)
+    assert np.abs(away - 1.18).mean() < 0.12  # the mean over five bins widens it by 2 to 6 %
+
+
+@pytest.mark.parametrize(("side", "crowded"), [(300, False), (30, True)])
+def test_rows_are_crowded_where_they_share_their_bins(side, crowded):
+    rng = np.random.default_rng(1)
+    bins = np.histogram2d(*rng.uniform(size=(2, 5000)), side)[0].ravel().astype(np.float32)
+    found, least = run("[crowding(bins), CROWDED]", bins=bins)
+    assert found == pytest.approx((bins**2).sum() / bins.sum())
+    assert (found >= least) == crowded
+    assert run("crowding(new Float32Array(9))") == 0
+
+
+def test_heaps_are_the_rows_on_one_spot():
+    units = np.random.default_rng(2).uniform(-1, 1, size=(400, 2)).astype(np.float32)
+    units[[7, 90, 311]], units[[5, 6]] = units[0], units[1]
+    assert run("heapsOf(units)", units=units.ravel()) == [[0, 7, 90, 311], [1, 5, 6]]
+
+
+def test_a_name_touches_a_box_only_where_they_meet():
+    rng = np.random.default_rng(3)
+    corners = rng.uniform(-20, 800, size=(60, 2))
+    boxes = np.c_[corners, corners + rng.uniform(4, 150, size=(60, 2))]
+    found = run("boxes.slice(30).map((box) => new Boxes(boxes.slice(0, 30)).touches(box))", boxes=boxes)
+    meets = [
+        any((one[:2] < box[2:]).all() and (one[2:] > box[:2]).all() for box in boxes[:30])
+        for one in boxes[30:]
+    ]
+    assert found == meets
+    assert 0 < sum(meets) < 30
+
+
 def test_a_group_is_named_at_the_row_nearest_to_its_median():
     points = np.random.default_rng(2).normal(size=(999, 2)).astype(np.float32)
     groups = np.arange(999) % 4 - 1
