@@ -61,19 +61,20 @@ EXPLANATIONS = {
 }
 
 
-def score_table(scores: Mapping[str, Mapping[str, Score]]) -> None:
-    """Draw a table with a row per representation and a column per metric, and the notes of the scores."""
+def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
+    """Draw a table with a row per representation (or `head`) and a column per metric, and the notes of the
+    scores."""
     metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
     columns = "".join(f'<th scope="col">{linked_html(METRICS[metric].title)}</th>' for metric in metrics)
     body = "".join(
-        f'<tr class="{escape(form)}"><th scope="row">{linked_html(form)}'
+        f'<tr class="{escape(form)}"><th scope="row">{linked_html(plain_html(form))}'
         f"<small>{EXPLANATIONS.get(form, '')}</small></th>"
         + "".join(_cell(by_metric.get(metric)) for metric in metrics)
         + "</tr>"
         for form, by_metric in scores.items()
     )
     st.html(
-        '<table class="relscope-scores"><thead><tr><th scope="col">Representation</th>'
+        f'<table class="relscope-scores"><thead><tr><th scope="col">{head}</th>'
         f"{columns}</tr></thead><tbody>{body}</tbody></table>"
     )
     chance = "rows of one space permuted, mean of all draws; hover for the 95 % band"

@@ -145,16 +145,15 @@ def _models(workspace: Workspace) -> None:
     """Draw a button for each model beside the pair, which removes it, and the chooser of one more."""
     labels = space_labels(workspace.spaces)
     for number, spec in enumerate(workspace.others):
-        look = {"icon": ":material/close:", "type": "tertiary", "help": f"Remove {plain_name(labels[spec])}"}
+        look = {"icon": ":material/close:", "type": "tertiary"}
         left = tuple(other for other in workspace.others if other != spec)
         given = {"on_click": session.edit, "args": (f"remove {labels[spec]}",), "kwargs": {"others": left}}
-        st.button(plain_name(labels[spec]), key=f"models.remove-{number}", **look, **given)
+        st.button(f"Remove {plain_name(labels[spec])}", key=f"models.remove-{number}", **look, **given)
     if len(workspace.models) == MOST_MODELS:
         return
-    help_ = f"Adds a model beside the pair, up to {MOST_MODELS} in all"
-    with menu(
-        "Model", f"models.add-{len(workspace.models)}", icon=":material/add:", type="tertiary", help=help_
-    ) as is_open:
+    help_ = f"Shows a model beside the pair, up to {MOST_MODELS} in all"
+    look = {"icon": ":material/add:", "type": "tertiary", "help": help_}
+    with menu("Add model", f"models.add-{len(workspace.models)}", **look) as is_open:
         if not is_open:
             return
         for number, spec in enumerate(spec for spec in workspace.spaces if spec not in workspace.models):

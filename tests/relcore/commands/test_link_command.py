@@ -65,7 +65,9 @@ def test_spaces_without_shared_ids_are_linked_and_compared(run, one_queue, pair_
     assert "or add --links links.parquet, a file that relscope link writes" in capsys.readouterr().err
     for name in ("links.parquet", "links.csv", "links.tsv", "links.jsonl"):
         out = run("link", *spaces, "--pairs", "seeds.txt", "--anchors", 50, "-o", name)
-        assert out.startswith("Linked. 50 anchors. 388 of 388 links kept beside the 12 known pairs, an estimated")
+        assert out.startswith(
+            "Linked. 50 anchors. 388 of 388 links kept beside the 12 known pairs, an estimated"
+        )
         assert len(known_pairs(tmp_path / name)) == 50, "seeds and anchors, to begin another run with"
     links = pd.read_parquet(tmp_path / "links.parquet")
     assert links.columns.tolist() == ["source", "target", "kind", "precision"]
