@@ -16,11 +16,11 @@ from app.plain_text import plain
 from app.sharing import Member
 from relcore.base.access import shared
 from relcore.base.errors import SpaceError
-from relcore.base.names import REDUCTIONS, SEARCHES
+from relcore.base.names import REDUCTIONS
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec, need_access, put_space
 from relcore.catalog.task import task_job
-from relcore.compare.scoring import MANY_ROWS, ExactScores
+from relcore.compare.scoring import ExactScores
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder
 from relcore.maps.pane_maps import fitting_reduction, on_maps, pane_blocks, pane_matrices, reduction_note
@@ -180,13 +180,13 @@ def reduction(
 
 
 def exact_scores(
-    pair: Match, pane: str, *settings: *ScoreSettings, start: bool = False, search: str = "exact"
+    pair: Match, pane: str, *settings: *ScoreSettings, start: bool = False
 ) -> dict[str, Score] | Job | None:
     """Scores with every held-out row as a query, or the job that computes them; None if neither exists and
     `start` is False."""
     anchors, projection, k, convention = settings
     k = compute.scored_neighbours(pair, anchors, k, convention)
-    task = ExactScores.on(pane, anchors, projection, k, convention, search=search)
+    task = ExactScores.on(pane, anchors, projection, k, convention)
     spaces = pair.source, pair.target
     key = task.key(spaces)
     job = queue().job(key)
@@ -198,12 +198,10 @@ def exact_scores(
 
 
 def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
-    """The scores of one representation: with all queries if known, exact before approximate, else live
-    scores."""
-    for search in SEARCHES if len(pair) > MANY_ROWS else ("exact",):
-        known = exact_scores(pair, pane, *settings, search=search)
-        if isinstance(known, dict):
-            return known
+    """The scores of one representation: with all queries if known, else live scores."""
+    known = exact_scores(pair, pane, *settings)
+    if isinstance(known, dict):
+        return known
     return compute.live_scores(pair, pane, *settings, alone=alone)
 
 

@@ -114,12 +114,6 @@ def _cell(score: Score | None) -> str:
         parts.append(f"<span>± {short((score.interval[1] - score.interval[0]) / 2)}</span>")
     if score.null:
         parts.append(chance_html(score.null))
-    if score.recall:
-        told = (
-            f"recall {short(score.recall.value)} ({band(score.recall.low, score.recall.high)},"
-            f" {score.recall.n:,} queries)"
-        )
-        parts.append(f"<small>{told}</small>")
     filled = max(0.0, min(1.0, float(score)))
     parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
     return f'<td title="{escape(score.describe())}">{"".join(parts)}</td>'

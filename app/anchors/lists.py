@@ -241,7 +241,7 @@ def step_between(before: Score, now: Score, change: Interval) -> str | None:
     """``+.057 from .781``: the difference of two scores as they are printed. None if they have different
     queries or neighbours, or if the paired `change` does not confirm which is larger."""
     step = round(round(float(now), 3) - round(float(before), 3), 3)
-    measured = ((score.k, score.interval is None, score.recall is None) for score in (before, now))
+    measured = ((score.k, score.interval is None) for score in (before, now))
     if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:
         return None
     return f"{signed(step)} from {short(before)}"

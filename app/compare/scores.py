@@ -11,9 +11,8 @@ from app.plain_text import plain
 from app.tables import score_table, show_cautions
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.names import METRICS, SEARCHES
+from relcore.base.names import METRICS
 from relcore.compare.scene import Scores
-from relcore.compare.scoring import MANY_ROWS
 from relcore.represent.representations import REPRESENTATIONS
 from relcore.scores.comparison import class_labels
 from relcore.scores.score import Score
@@ -32,24 +31,10 @@ def draw(workspace: Workspace, models: Match) -> None:
     ):
         _filtered(workspace, compute.filtered(pair, workspace))
         return
-    search = "exact"
-    if len(pair) > MANY_ROWS:
-        search = choice.selectbox(
-            "Neighbours",
-            list(SEARCHES),
-            format_func=lambda name: SEARCHES[name].title,
-            key="scores.neighbours",
-            persist_state="session",
-            help=(
-                "Exact compares each row with every other, which takes minutes to hours. IVF and HNSW look at"
-                " few rows; their recall is measured on 400 queries and shown beside the scores."
-            ),
-        )
     start = button.button(
         "Score every row",
         help=(
-            "Runs a job that searches the neighbours of every held-out row in blocks; a stopped job resumes."
-            " All pages then show these scores."
+            "Runs a job that searches the neighbours of every held-out row. All pages then show these scores."
         ),
         icon=":material/done_all:",
         width="stretch",
@@ -58,7 +43,7 @@ def draw(workspace: Workspace, models: Match) -> None:
     settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
     forms, exact, jobs = _forms(workspace.anchors if relative else ()), {}, []
     for form in forms:
-        result = exact_scores(pair, form, *settings, start=start, search=search)
+        result = exact_scores(pair, form, *settings, start=start)
         if isinstance(result, dict):
             exact[form] = result
         elif result is not None:
@@ -74,7 +59,6 @@ def draw(workspace: Workspace, models: Match) -> None:
         convention=workspace.convention,
         n_queries=None if every else compute.LIVE_QUERIES,
         class_agreement=class_labels(pair) is not None,
-        neighbours=search if every else "exact",
     )
     exports.export_bar(recipe.draw(scores), "scores")
     _each_model(workspace, models)

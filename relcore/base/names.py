@@ -431,17 +431,6 @@ INDEXES = Family("stores", IndexName, _INDEXES, private=True)
 # The stores of plugins/stores: where it is not installed, an error says how to get it.
 PLUGIN_STORES = ("chroma", "elasticsearch", "milvus", "opensearch", "pgvector", "qdrant")
 
-# How the neighbours of every row are searched; the first is exact, the others report their measured recall.
-SEARCHES = {
-    "exact": Named("exact", ".scores.lists:ExactSearch", "each query is compared with every row"),
-    "ivf": Named(
-        "IVF",
-        ".scores.lists:IvfSearch",
-        "a query is compared with the rows of the nearest clusters (faiss)",
-    ),
-    "hnsw": Named("HNSW", ".scores.lists:HnswSearch", "a query walks through a graph of neighbours (faiss)"),
-}
-
 REDUCTIONS = {
     "pca": Named("PCA"),
     "umap": Named("UMAP"),
@@ -519,31 +508,39 @@ FIGURES = {
 
 # Studies that draw figures of version 0.1.0 now, by the figure's name; "" where none does.
 FORMER_FIGURES = {
-    "cross-domain": "across-domains",
+    "cross-domain": "",
     "inversion-grid": "pruning",
-    "inversion-lengths": "row-lengths",
+    "inversion-lengths": "",
     "migration": "",
     "migration-partial": "",
     "migration-threshold": "",
-    "norms": "row-lengths",
-    "plane-codes": "reconstruction",
-    "reconstruction": "reconstruction",
-    "reconstruction-mse": "reconstruction",
-    "rescale-input": "rescaled-rows",
-    "rescale-layers": "rescaled-layers",
+    "norms": "",
+    "plane-codes": "",
+    "reconstruction": "",
+    "reconstruction-mse": "",
+    "rescale-input": "",
+    "rescale-layers": "",
     "anchor-influence": "anchor-influence",
     "anchor-curve": "anchor-choice",
     "layers": "layers",
-    "across-languages": "across-languages",
+    "across-languages": "",
     "zero-shot": "zero-shot",
 }
 
 
+# Studies of version 0.1.0 and what they are part of now; "" for those whose numbers stand on Papers only.
 FORMER_STUDIES = {
+    "across-domains": "",
+    "across-languages": "",
     "anchor-curve": "anchor-choice",
     "inversion-sensitivity": "pruning",
-    "quasi-isometry": "quantisation",
+    "quantisation": "",
+    "quasi-isometry": "",
+    "reconstruction": "",
+    "rescaled-layers": "",
+    "rescaled-rows": "",
     "robustness": "method-map",
+    "row-lengths": "",
 }
 # Studies of the package relscope-studies, in plugins/studies; without it, opening their files names it.
 PLUGIN_STUDIES = (
@@ -571,7 +568,7 @@ _STUDIES = {
     ),
     "anchor-count": StudyName(
         "Number of anchors",
-        ".studies.relative:AnchorCount",
+        ".studies.networks:AnchorCount",
         "How many anchors does it take?",
         "Moschella et al. 2023, Fig. 6",
         "How many anchors?",
@@ -590,61 +587,12 @@ _STUDIES = {
         "Moschella et al. 2023, Table 2",
         "Does stitching work?",
     ),
-    "quantisation": StudyName(
-        "Quantisation: bound and cost",
-        ".studies.relative:Quantisation",
-        "At which thresholds does quantisation bring two spaces closer, and what does it cost?",
-        "Moschella et al. 2023, left open in A.3",
-        "Which settings?",
-    ),
-    "across-languages": StudyName(
-        "Heads through everyday sentences",
-        ".studies.heads:HeadAcross",
-        "How many pairs of sentences that do not concern the task does a head need to change encoders?",
-        "Moschella et al. 2023, Table 14",
-        "How many anchors?",
-    ),
-    "rescaled-rows": StudyName(
-        "Rows at other lengths",
-        ".studies.networks:RescaledRows",
-        "Does a network still answer correctly if all rows have another length?",
-        "Maiorca et al. 2024, Fig. 4",
-        "Do lengths matter?",
-    ),
-    "rescaled-layers": StudyName(
-        "Layers at other lengths",
-        ".studies.networks:RescaledLayers",
-        "Does a network still answer correctly if the vectors inside it have another length?",
-        "Maiorca et al. 2024, Fig. 2",
-        "Do lengths matter?",
-    ),
     "pruning": StudyName(
         "δ × ω of the pruned inverse",
         ".studies.inversion:Pruning",
         "Which δ and ω recover rows of another encoder, and do they serve its head, too?",
         "Maiorca et al. 2024, Figs. 3 and 6",
         "Which settings?",
-    ),
-    "row-lengths": StudyName(
-        "Lengths of rows",
-        ".studies.networks:RowLengths",
-        "How much do the rows of a space differ in length, which inversion cannot recover?",
-        "Maiorca et al. 2024, Fig. 5",
-        "Do lengths matter?",
-    ),
-    "reconstruction": StudyName(
-        "Reconstruction stitching",
-        ".studies.isometry:Reconstruction",
-        "Can a decoder draw what the encoder of another training run has seen?",
-        "Moschella et al. 2023, Fig. 1, Fig. 4 and Table 3",
-        "Does stitching work?",
-    ),
-    "across-domains": StudyName(
-        "Across domains",
-        ".studies.heads:AcrossDomains",
-        "Can a head read the rows of an encoder that was trained on another domain?",
-        "Maiorca et al. 2024, Fig. 7",
-        "Does stitching work?",
     ),
 }
 STUDIES = Family("studies", StudyName, _STUDIES, private=True)

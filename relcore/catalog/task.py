@@ -152,7 +152,9 @@ def recipe_of(described: Any) -> Recipe:
             f'recipe: expected a JSON object whose "figure" is one of {len(FIGURES)} names, such as'
             f" {quote(near)}, got {kind!r:.80}"
         )
-    settings = {name: value for name, value in described.items() if name not in ("relscope", "figure")}
+    # Until 0.2.0 a recipe of scores could choose an approximate search; its rows are now searched exactly.
+    gone = ("relscope", "figure", *(("neighbours", "target_recall") if kind == "scores" else ()))
+    settings = {name: value for name, value in described.items() if name not in gone}
     return records.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
 
 

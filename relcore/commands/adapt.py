@@ -17,7 +17,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import space_spec
-from relcore.commands.arguments import SHARDS_HELP, CommandOptions, Estimated, Printed, by_shard
+from relcore.commands.arguments import SHARDS_HELP, CommandOptions, Printed, Shards, by_shard
 from relcore.commands.output import Bar
 from relcore.commands.running import over_shards
 from relcore.files.saving import write_space
@@ -51,7 +51,7 @@ class AdaptOptions:
 
 
 OPTIONS = CommandOptions(
-    (AdaptOptions, Printed, Estimated),
+    (AdaptOptions, Printed, Shards),
     "Rows are streamed, so that millions take little memory; progress is saved, so that a stopped run"
     " resumes. Ids are kept, and so is the payload where both sides have one. Nothing is ever deleted or"
     f" overwritten.{SHARDS_HELP}",
@@ -88,9 +88,8 @@ def run(options: argparse.Namespace) -> Report:
         return over_shards(
             options,
             [options.source],
-            lambda run, goal, _, source: adapt_shards(adapter, source, goal, run, side=side),
+            lambda run, _, source: adapt_shards(adapter, source, where, run, side=side),
             report,
-            where,
             anchored=False,
         )
     goal = _place(options.target)

@@ -112,14 +112,6 @@ class Shards(Scheduler):
 
 
 @dataclass
-class Estimated(Shards):
-    estimate: bool = setting(
-        False,
-        help="Only estimate time, memory and traffic for folders of shards, from the first of them.",
-    )
-
-
-@dataclass
 class Sample(Shards):
     sample: int = setting(
         20_000,
@@ -297,15 +289,8 @@ def by_shard(options: argparse.Namespace, *places: str) -> bool:
     """Whether these places are to be read shard by shard.
 
     A folder that can be loaded as one space without this, such as a saved dataset or the shards of one table,
-    is read by shard only with --shards. Raises a SpaceError where --estimate is given and they are not.
+    is read by shard only with --shards.
     """
-    found = _are_sharded(options, places)
-    if getattr(options, "estimate", False) and not found:
-        raise SpaceError("--estimate: expected folders of shards, got other spaces; leave it out")
-    return found
-
-
-def _are_sharded(options: argparse.Namespace, places: Sequence[str]) -> bool:
     if options.shards or any(
         map(os.path.isfile, places)
     ):  # not `Path.is_file`: a long name is an error there

@@ -18,9 +18,9 @@ from relcore.commands.arguments import (
     ByRow,
     CommandOptions,
     DrawnAnchors,
-    Estimated,
     Pair,
     Results,
+    Shards,
     anchors_of,
     by_shard,
     pair_settings,
@@ -62,7 +62,7 @@ class Queries:
 
 _METRICS = metrics_of_a_pair()
 OPTIONS = CommandOptions(
-    (Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Estimated, Results),
+    (Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Shards, Results),
     f"The scores are those of Explore, {', '.join(_METRICS.values())}.{SHARDS_HELP} --metrics also takes"
     f" {', '.join(name for name in metrics_of_a_pair(more=True) if name not in _METRICS)}.",
     ("word2vec-novels fasttext-novels --anchors 300 --queries all",),
@@ -72,10 +72,6 @@ OPTIONS = CommandOptions(
 def run(options: argparse.Namespace) -> Report:
     n_queries = None
     if not options.exact and options.queries != "all":
-        if options.neighbours != "exact":
-            raise SpaceError(
-                f"--neighbours {options.neighbours}: expected --queries all; a sample is searched exactly"
-            )
         if not re.fullmatch(r"0*[1-9][0-9]{0,17}", options.queries):
             raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
         n_queries = int(options.queries)
@@ -112,7 +108,6 @@ def run(options: argparse.Namespace) -> Report:
             scores = score_forms(
                 pair, forms, anchors, labels=class_labels(pair), n_queries=n_queries, **given
             )
-    settings["neighbours"] = settings.pop("search")
     settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
     settings["metrics"] = metrics
 
@@ -144,10 +139,6 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
     from relcore.commands.running import over_shards
     from relcore.sharded.operations import ShardedScores, compare_shards
 
-    if options.neighbours != "exact":
-        raise SpaceError(
-            f"--neighbours: expected 'exact' for folders of shards, got {options.neighbours!r}; leave it out"
-        )
     if options.metrics:
         raise SpaceError(
             "--metrics: expected none for folders of shards, which have the usual ones; leave it out"
@@ -157,7 +148,7 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
     return over_shards(
         options,
         (options.source, options.target),
-        lambda run, _, anchors, *spaces: compare_shards(
+        lambda run, anchors, *spaces: compare_shards(
             *spaces, anchors, run, projection, n_queries=n_queries or spaces[0].n, **settings
         ),
         ShardedScores.report,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from functools import partial
 
 from relcore.base.names import FIGURES
@@ -13,50 +14,32 @@ from relcore.commands.arguments import (
     ByRow,
     CommandOptions,
     DrawnAnchors,
-    Estimated,
     Pair,
     Results,
+    Sample,
     anchors_of,
-    by_shard,
     pair_settings,
-    spaces_of,
     values_of,
 )
-from relcore.commands.running import over_shards
+from relcore.commands.running import samples
 from relcore.files.saving import need_suffix, write_space
 from relcore.invert.inversion import InversionSpec, invert_pair, side_names
-from relcore.sharded.operations import ShardedInversion, invert_shards
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
 OPTIONS = CommandOptions(
-    (Pair, ByRow, ByLinks, InversionSpec, DrawnAnchors, Results, Estimated),
+    (Pair, ByRow, ByLinks, InversionSpec, DrawnAnchors, Results, Sample),
     "The numbers are those of Connect, Invert: for each method, the mean cosine of recovered and true"
     f" held-out rows.{SHARDS_HELP}",
     ("word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz",),
-    output="Write the recovered rows (.npz, .safetensors or .parquet; of shards a new folder).",
+    output="Write the recovered rows (.npz, .safetensors or .parquet).",
 )
 
 
 def run(options: argparse.Namespace) -> Report:
     spec = InversionSpec(**values_of(options, InversionSpec))
-    if by_shard(options, options.source, options.target):
-        return over_shards(
-            options,
-            (options.source, options.target),
-            lambda run, goal, anchors, *spaces: invert_shards(
-                *spaces,
-                anchors,
-                run,
-                spec,
-                goal=goal * bool(options.output),
-                random_state=options.random_state,
-            ),
-            ShardedInversion.report,
-            str(options.output or ""),
-        )
     need_suffix(options.output)
-    specs, spaces = spaces_of(options, (options.source, options.target))
+    specs, spaces, sampled = samples(options, (options.source, options.target))
     pair = match(*spaces)
     anchors = anchors_of(options, pair.source)
     inversion = invert_pair(pair, anchors, spec)
@@ -67,4 +50,5 @@ def run(options: argparse.Namespace) -> Report:
         write_space(LatentSpace(inversion.found, ids, name=name, labels=labels), options.output)
     shared = pair_settings(specs, pair, anchors) | {"inversion": inversion.spec}
     figure = partial(FIGURES["inversion-errors"].load(), **shared)
-    return inversion.report((source, target), **{"inversion-errors": lambda: figure().draw(inversion)})
+    report = inversion.report((source, target), **{"inversion-errors": lambda: figure().draw(inversion)})
+    return replace(report, facts={**report.facts, "sample": sampled}, notes=[*report.notes, *sampled])

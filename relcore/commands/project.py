@@ -22,8 +22,8 @@ from relcore.commands.arguments import (
     SHARDS_HELP,
     CommandOptions,
     DrawnAnchors,
-    Estimated,
     Printed,
+    Shards,
     anchors_of,
     by_shard,
     values_of,
@@ -47,7 +47,7 @@ class ProjectOptions:
 
 
 OPTIONS = CommandOptions(
-    (ProjectOptions, DrawnAnchors, ProjectionSpec, Printed, Estimated),
+    (ProjectOptions, DrawnAnchors, ProjectionSpec, Printed, Shards),
     "The result is again a space, with one column per anchor; it keeps ids and labels. To compare two"
     " spaces, use the same anchors for both: --save-anchors with the first, --anchors FILE with the"
     f" second.{SHARDS_HELP}",
@@ -90,9 +90,10 @@ def run(options: argparse.Namespace) -> Report:
         return over_shards(
             options,
             [options.space],
-            lambda run, goal, anchors, source: project_shards(source, anchors, goal, run, spec, **settings),
+            lambda run, anchors, source: project_shards(
+                source, anchors, str(options.output), run, spec, **settings
+            ),
             of_shards,
-            str(options.output),
         )
     need_suffix(options.output)
     space = load(space_spec(options.space), again=True)

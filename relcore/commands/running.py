@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from importlib.util import find_spec
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.libraries import extra
-from relcore.base.report import Report, Table
+from relcore.base.report import Report
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Result, Task, inputs_of, task_job
 from relcore.commands.arguments import by_shard, number_or_ids, spaces_of, suspects_of
@@ -28,7 +22,7 @@ from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store, in_use
-from relcore.sharded.passes import Runner, estimate, sample_shards, trial_shards
+from relcore.sharded.passes import Runner, sample_shards
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import LatentSpace
 
@@ -186,35 +180,14 @@ def over_shards(
     places: Sequence[str],
     job: Callable[..., Any],
     report: Callable[..., Report],
-    goal: str = "",
     anchored: bool = True,
 ) -> Report:
-    """The report of what `job(runner, goal, anchors, *spaces)` gives for folders of shards: that of
-    `report(result, facts about the passes, *spaces)`, or with --estimate of what it will take.
-
-    A job writes into the folder `goal`. A trial on the first shards, into a folder that is removed, gives the
-    estimate, which goes to stderr where the job is long.
+    """The report of what `job(runner, anchors, *spaces)` gives for folders of shards: that of
+    `report(result, facts about the passes, *spaces)`.
     """
     with shards(options, *places) as (run, *spaces):
-        first, workers = spaces[0], run.queue.size if run.queue else 1
-        anchors = anchors_by_shard(options, first) if anchored else 0
-        n_trial, expected = trial_shards(len(first.shards), first.n, workers, options.estimate), None
-        if n_trial:
-            with tempfile.TemporaryDirectory(prefix="relscope-") as folder:
-
-                def trial(run: Runner, *some: ShardedSpace) -> Any:
-                    given = anchors if isinstance(anchors, int) else len(anchors)
-                    return job(run, str(Path(folder) / "trial"), min(given, some[0].n // 2), *some)
-
-                expected = estimate(trial, run, spaces, n_trial, workers)
-        if options.estimate:
-            options.output = None  # nothing was written
-            return Report(expected.sentence(), [Table("estimate", pd.DataFrame([asdict(expected)]))])
-        if expected and not options.quiet:
-            print(f"relscope: {expected.sentence()}", file=sys.stderr, flush=True)
-        result = job(run, goal, anchors, *spaces)
-    facts = {"passes": run.describe(), "worker_mb": run.peaks, "estimate": expected and asdict(expected)}
-    return report(result, facts, *spaces)
+        result = job(run, anchors_by_shard(options, spaces[0]) if anchored else 0, *spaces)
+    return report(result, {"passes": run.describe(), "worker_mb": run.peaks}, *spaces)
 
 
 def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | tuple[str, ...]:

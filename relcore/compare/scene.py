@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, need_strings
-from relcore.base.names import SEARCHES
 from relcore.base.numbers import counted
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.settings import check, setting
@@ -23,9 +22,7 @@ from relcore.compare.facets import kept_rows, of_rows
 from relcore.compare.live import page_units
 from relcore.compare.scoring import (
     SETTINGS,
-    TARGET_RECALL,
     AllPairs,
-    ExactScores,
     pair_matrices,
     used_settings,
 )
@@ -331,8 +328,6 @@ class Scores(Recipe, ComparisonRecipe):
     convention: str = "paper"
     n_queries: int | None = setting(None, low=1)
     class_agreement: bool = False
-    neighbours: str = setting("exact", choices=SEARCHES)
-    target_recall: float = setting(TARGET_RECALL, above=0, high=1)
     metrics: tuple[str, ...] = ()  # those of Explore
 
     def __post_init__(self) -> None:
@@ -340,16 +335,6 @@ class Scores(Recipe, ComparisonRecipe):
         check(self)
         for name in self.metrics:
             need_one_of("metrics", name, metrics_of_a_pair(more=True))
-        if self.neighbours != "exact" and self.n_queries is not None:
-            raise SpaceError(
-                f"n_queries: expected none with approximate neighbours, got {self.n_queries}; leave it out"
-            )
-
-    def to_json(self) -> dict[str, Any]:
-        """The settings as JSON, without those of approximate search if the search is exact, as earlier
-        versions wrote it."""
-        exact = ("neighbours", "target_recall") if self.neighbours == "exact" else ()
-        return {name: value for name, value in super().to_json().items() if name not in exact}
 
     def draw(self, result: Mapping[str, Mapping[str, Score]] | None = None) -> Exportable:
         known = {form: scores for form, scores in (result or self._scores()).items() if scores}
@@ -358,15 +343,6 @@ class Scores(Recipe, ComparisonRecipe):
     def _scores(self) -> dict[str, dict[str, Score]]:
         pair = load_pair(self)
         shared = self.anchors, self.projection
-        if self.neighbours != "exact":
-            search = {"search": self.neighbours, "target_recall": self.target_recall}
-            tasks = {
-                form: ExactScores.on(form, *shared, self.k, self.convention, **search)
-                for form in REPRESENTATIONS
-            }
-            if self.metrics:
-                tasks = {form: replace(task, metrics=self.metrics) for form, task in tasks.items()}
-            return {form: task.run((pair.source, pair.target)).scores for form, task in tasks.items()}
         settings = {"k": self.k, "convention": self.convention, "n_queries": self.n_queries}
         settings["metrics"] = self.metrics
         labels = class_labels(pair) if self.class_agreement else None

@@ -5,34 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import METRICS, SEARCHES
+from relcore.base.names import METRICS
 from relcore.base.numbers import in_cell
 from relcore.base.plugins import named_in_errors
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
-from relcore.engine.nearest import need_k
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.represent.anchors import shared_anchors
-from relcore.represent.representations import ProjectionSpec, represent, representation_maps
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import (
-    AlignedPair,
     MeanCosine,
     Metric,
     class_labels,
-    held_out,
     metrics_of_a_pair,
-    score_by,
     score_forms,
-    score_pair,
 )
 from relcore.scores.measures import FEATURE_ROWS
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
@@ -40,16 +35,9 @@ from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
 from relcore.scores.pair_scores import PairScores, best_by_chance
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.matching import Match, distinct_names, known_rows, marked, match
+from relcore.spaces.matching import distinct_names, known_rows, marked, match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-
-if TYPE_CHECKING:
-    from relcore.scores.lists import Parts
-
-
-TARGET_RECALL = 0.95
-MANY_ROWS = 100_000  # above it an exact search takes minutes, and approximate ones are offered
 
 
 @dataclass(frozen=True)
@@ -62,11 +50,10 @@ class ExactScores(Task[FoundScores]):
     """The task that scores two spaces with every held-out row as a query; `metrics` are those registered
     when it is made.
 
-    Each block of queries is saved: a run that is stopped or killed resumes after the last one. Neither space
-    is held in its representation, unless `scores.lists.KEPT_BYTES` allow it, or a metric reads rows.
+    Neither space is held in its representation, unless a metric reads rows.
     """
 
-    kind, version = "scores", 2
+    kind, version = "scores", 3
     result = "relcore.compare.scoring:FoundScores"
 
     representation: str
@@ -75,24 +62,10 @@ class ExactScores(Task[FoundScores]):
     k: int = setting(low=1, usual=10, label="Neighbours k", help="Number of neighbours.")
     convention: str = setting(choices=CONVENTIONS, usual="paper", help=CONVENTION_HELP)
     metrics: tuple[str, ...]
-    search: str = setting(
-        "exact",
-        option="neighbours",
-        choices=SEARCHES,
-        help="How the neighbours of all queries are searched; ivf and hnsw report their measured recall.",
-    )
-    target_recall: float = setting(
-        TARGET_RECALL,
-        option="recall",
-        above=0,
-        high=1,
-        metavar="SHARE",
-        help="Recall that the setting of an approximate search is chosen for.",
-    )
 
     @classmethod
-    def of(cls, *settings: object, **search: object) -> ExactScores:
-        return cls(*settings, tuple(metrics_of_a_pair()), **search)
+    def of(cls, *settings: object) -> ExactScores:
+        return cls(*settings, tuple(metrics_of_a_pair()))
 
     @classmethod
     def on(
@@ -102,87 +75,39 @@ class ExactScores(Task[FoundScores]):
         projection: ProjectionSpec,
         k: int,
         convention: str,
-        **search: object,
     ) -> ExactScores:
         """The task with all metrics, without settings that do not affect this representation."""
         needed = () if representation == "absolute" else tuple(anchors)
         used = projection if representation in ("relative", "whitened") else ProjectionSpec()
-        return cls.of(representation, needed, used, k, convention, **search)
+        return cls.of(representation, needed, used, k, convention)
 
     @property
     def title(self) -> str:
-        how = "" if self.search == "exact" else f", {SEARCHES[self.search].title}"
-        return f"Scores, {self.representation}{how}"
+        return f"Scores, {self.representation}"
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         n = len(spaces[0])
         width = (
             spaces[0].dimension if self.representation in ("absolute", "procrustes") else len(self.anchors)
         )
-        return n * (n if self.search == "exact" else 20_000) * width * 2 / 5e10
+        return n * n * width * 2 / 5e10
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> FoundScores:
-        # Every start of the app imports this module, and needs none of these.
-        from relcore.scores.lists import Parts
-
         pair = match(*spaces)
-        labels = class_labels(pair)
-        listed, summed, others = (
-            [name for name in self.metrics if METRICS[name].load().reads == kind]
-            for kind in ("lists", "sums", "rows")
+        scores = score_forms(
+            pair,
+            (self.representation,),
+            self.anchors,
+            self.projection,
+            k=self.k,
+            convention=self.convention,
+            metrics=self.metrics,
+            labels=class_labels(pair),
+            done=report,
         )
-        parts = Parts(store, self.key(spaces))
-        scores = self._listed(pair, labels, listed, report, parts) if listed else {}
-        report(1, 1, "scores")
-        if summed:
-            of = (pair, (self.representation,), self.anchors, self.projection)
-            scores |= score_forms(*of, k=1, n_queries=1, metrics=summed)[self.representation]
-        if others:
-            rows = represent(pair, self.representation, self.anchors, self.projection)
-            split = held_out(pair, self.anchors, self.representation)
-            settings = {"k": self.k, "convention": self.convention, "metrics": others, "labels": labels}
-            scores |= score_pair(*rows, split, **settings)
-        parts.clear()
-        return FoundScores({name: scores[name] for name in self.metrics if name in scores})
-
-    def _listed(
-        self, pair: Match, labels: np.ndarray | None, metrics: Sequence[str], report: Progress, parts: Parts
-    ) -> dict[str, Score]:
-        from relcore.scores.lists import NeighbourLists, UnitRows
-        from relcore.scores.passes import searches_of
-
-        split = held_out(pair, self.anchors, self.representation)
-        n, of_rows, labels = len(split.test), labels, None if labels is None else labels[split.test]
-        need_k(
-            self.k, n, n - (self.convention == "mutual"), f" of {pair.source.name!r} and {pair.target.name!r}"
-        )
-        maps = representation_maps(pair, self.representation, self.anchors, self.projection)
-        every = [
-            UnitRows(space.vectors, projection)
-            for space, projection in zip((pair.source, pair.target), maps, strict=True)
-        ]
-        source, target = (side.of(split.test) for side in every)
-        same_width = source.shape[1] == target.shape[1]
-        if self.convention == "paper" and not same_width:
-            return {}
-        labelled, which = np.empty(0, dtype=np.int64), ""
-        if labels is not None and same_width and "class agreement" in metrics:
-            labelled = np.flatnonzero(labels != "")
-            which = "all" if len(labelled) == n else "some" if len(labelled) else ""
-        searches = searches_of(self.convention, self.k, same_width, which)
-        rows = source, target
-        lists, recall = NeighbourLists(
-            rows, searches, labelled, self.search, self.target_recall, parts
-        ).search(report)
-        searched = AlignedPair.of(*every, split, of_rows, k=self.k, convention=self.convention, lists=lists)
-        scores = {name: score_by(name, searched) for name in metrics}
-        return {
-            name: Score(float(score), **vars(score) | {"recall": recall})
-            for name, score in scores.items()
-            if score is not None
-        }
+        return FoundScores(scores[self.representation])
 
 
 MOST_KEPT_BYTES = 512 * 2**20  # parts of one space beyond this are computed again for each pair

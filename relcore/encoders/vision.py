@@ -17,12 +17,9 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.settings import Facts, setting
 from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
+from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.images import mode_of, pixel_array
 from relcore.encoders.transformers import (
-    MiniLM,
-    PretrainedText,
-    PretrainedVision,
     TorchBatches,
 )
 from relcore.engine.training import (
@@ -553,52 +550,3 @@ def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
         last = before * height * width
     encoder = nn.Sequential(*layers, nn.Linear(last, spec.width))
     return nn.ModuleDict({"encoder": encoder, "head": nn.Linear(spec.width, n_classes)})
-
-
-@dataclass(frozen=True)
-class OpenNetwork:
-    """The modules of a network whose outputs are vectors (…, d), by name in running order, and a function
-    `encode` from m items to an array (m, d)."""
-
-    layers: dict[str, nn.Module]
-    encode: Callable[[list[Any]], np.ndarray]
-
-
-def open_network(
-    encoder: Encoder, dataset: Dataset, report: Progress, trained: Trained | None = None
-) -> OpenNetwork:
-    """The encoder with named layers that can be observed or changed; a small network needs its `trained`
-    weights.
-
-    Raises
-    ------
-    SpaceError
-        An encoder whose layers return no vectors, or with several outputs.
-    """
-    from torch import inference_mode, nn
-
-    if isinstance(encoder, SmallVision) and encoder.architecture in ("vit", "mlp"):
-        model = encoder.network(trained)["encoder"]
-
-        def encode(items: list) -> np.ndarray:
-            with inference_mode():
-                return model(encoder.pixels(trained, items, dataset.name)).numpy()
-
-        if encoder.architecture == "mlp":
-            return OpenNetwork({"hidden 1": model[2], "hidden 2": model[4], "output": model[5]}, encode)
-        blocks = {f"layer {number}": block for number, block in enumerate(model.layers.layers, start=1)}
-        return OpenNetwork({**blocks, "final norm": model.layers.norm, "output": model.out}, encode)
-    stacks = []
-    if isinstance(encoder, MiniLM | PretrainedText | PretrainedVision) and len(encoder.outputs) == 1:
-        rows = encoder.prepare(dataset, report)
-        stacks = [module for module in rows.model.modules() if isinstance(module, nn.ModuleList)]
-    if not stacks:
-        raise SpaceError(
-            f"{encoder.title}: expected one output of a transformer, or the small ViT or MLP, got an encoder"
-            " whose layers give no vectors; choose another"
-        )
-    layers = {f"layer {number}": block for number, block in enumerate(max(stacks, key=len), start=1)}
-    embedding = getattr(rows.model, "embeddings", None)
-    if isinstance(embedding, nn.Module):
-        layers = {"embedding": embedding, **layers}
-    return OpenNetwork(layers, lambda items: next(iter(rows(items).values())))

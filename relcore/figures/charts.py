@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import general, in_cell, short
+from relcore.base.numbers import general, in_cell
 from relcore.figures.style import Theme, cell_color
 
 # Lines with bands, or points with names.
@@ -431,74 +431,8 @@ def thinned(n: int, room: float) -> int:
     return max(1, int(np.ceil(n / max(room, 1))))
 
 
-# Pictures and their reconstructions.
-
-
-@dataclass(frozen=True)
-class PictureRow:
-    """Reconstructions of all originals by one encoder with one decoder.
-
-    Attributes
-    ----------
-    family, name : str
-        Name of the block, and of the row, which is the same in every block.
-    stitched : bool
-        Whether this is the second row of a pair.
-    pictures : array (m, height, width), 0 … 1
-    error : float
-        MSE × 10³ over all test pictures.
-    """
-
-    family: str
-    name: str
-    stitched: bool
-    pictures: np.ndarray
-    error: float
-
-    @property
-    def label(self) -> str:
-        return f"{self.name}, stitched" if self.stitched else self.name
-
-
-@dataclass(frozen=True)
-class PictureGrid:
-    """Originals (m, height, width) and rows of their reconstructions; `note` names the data and the
-    number of pictures."""
-
-    originals: np.ndarray
-    rows: tuple[PictureRow, ...]
-    note: str = ""
-
-    figure: ClassVar[str] = "pictures_figure"
-
-    def table(self) -> pd.DataFrame:
-        """One row per picture: family, name, stitched, picture (from 1), mse × 10³, mean_mse (of all)."""
-        parts = []
-        for row in self.rows:
-            facts = {"family": row.family, "name": row.name, "stitched": row.stitched}
-            errors = 1000 * np.mean((row.pictures - self.originals) ** 2, axis=(1, 2), dtype=np.float64)
-            facts |= {"picture": np.arange(len(errors)) + 1, "mse": errors}
-            parts.append(pd.DataFrame(facts).assign(mean_mse=row.error))
-        return pd.concat(parts, ignore_index=True)
-
-    def describe(self) -> str:
-        errors = "; ".join(f"{row.family} {row.label}: {error_text(row.error)}" for row in self.rows)
-        n = f"Grid of {len(self.originals)} pictures and their reconstructions."
-        return f"{n} Mean squared error × 1000: {errors}. {self.note}"
-
-
-def error_text(error: float) -> str:
-    """The error with three digits: ``".66"``, ``"9.58"``, ``"97.8"``, ``"156"``."""
-    return short(error, 2 if error < 10 else 1 if error < 100 else 0)
-
-
-# Tables of scores, drawn as bars. Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative"),
-# ``score``, ``null_low``, ``null_high`` (95 % band of the chance level, or NaN); optionally ``low``, ``high``
-# (sampling interval).
-
-
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """The printed table of scores: 95 % sampling interval, chance level with its band, recall, and n."""
+    """The printed table of scores: 95 % sampling interval, chance level with its band, and n."""
 
     def texts(name: str, form: str = "{:z.3f}") -> pd.Series:
         values = table[name] if name in table else pd.Series(np.nan, table.index)
@@ -511,9 +445,8 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
     printed["score"], printed["95 % interval"] = texts("score"), bands("low", "high")
     chance = texts("chance") + " " + bands("null_low", "null_high")
     printed["chance level (95 % band)"] = chance.str.strip()
-    for name in ("recall", "n"):
-        if name in table:
-            printed[name] = texts(name, "{:.3f}" if name == "recall" else "{:.0f}")
+    if "n" in table:
+        printed["n"] = texts("n", "{:.0f}")
     return printed.replace("", "–")
 
 

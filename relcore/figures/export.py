@@ -35,7 +35,6 @@ from relcore.figures.charts import (
     Lines,
     Matrices,
     MovingPoints,
-    PictureGrid,
     histogram_lines,
     histogram_table,
     printed_scores,
@@ -297,7 +296,7 @@ def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Call
 
 
 def chart_exportable(
-    chart: Lines | Matrices | PictureGrid | Diagram | MovingPoints,
+    chart: Lines | Matrices | Diagram | MovingPoints,
     recipe: Mapping[str, Any] | None = None,
     name: str = "chart",
     latex: Callable[[], pd.DataFrame] | None = None,

@@ -38,8 +38,6 @@ from relcore.figures.charts import (
     Matrices,
     MatrixPanel,
     MovingPoints,
-    PictureGrid,
-    error_text,
     name_of,
     score_places,
     score_range,
@@ -488,59 +486,6 @@ def _write_cells(
 def _lift(text: Text, points: float) -> None:
     lift = ScaledTranslation(0, points * POINT, text.get_figure().dpi_scale_trans)
     text.set_transform(text.get_transform() + lift)
-
-
-# Pictures and their reconstructions.
-
-_CELL = 40  # approximate pixels of a picture's longer side after scaling by a whole factor
-_GAP, _GROUP_GAP = 3, 12
-
-
-def pictures_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
-    """One block per family, stacked, with rows in pairs; a picture is at most half an inch wide."""
-    with settings(style):
-        line, size, theme = style.line, style.font_size, style.theme
-        n, (height, width) = len(grid.originals), grid.originals.shape[1:]
-        factor = max(1, round(_CELL / max(height, width)))
-        high, wide = height * factor, width * factor
-        total_wide = n * (wide + _GAP) - _GAP
-        unit = min((style.width - 11.6 * line) / total_wide, 0.013)  # inches
-        above = int(1.3 * line / unit)
-        labels = list(dict.fromkeys(row.label for row in grid.rows))
-        families = list(dict.fromkeys(row.family for row in grid.rows))
-        gaps = [_GROUP_GAP, *(_GAP if number % 2 == 0 else _GROUP_GAP for number in range(len(labels) - 1))]
-        offsets = np.cumsum([above, *(high + gap for gap in gaps)]).tolist()
-        block = offsets[-1] + high + _GROUP_GAP
-        total = len(families) * block
-        mosaic = np.empty((total, total_wide, 3), dtype=np.uint8)
-        mosaic[:] = [int(theme.surface[i : i + 2], 16) for i in (1, 3, 5)]
-        figure = _blank_figure(style, total * unit)
-        axes = _add_axes(figure, 7.6 * line, 0, total_wide * unit, total * unit)
-        middle, right = {"va": "center"}, total_wide + 8
-        head = {"color": theme.muted, "fontsize": size - 2, **middle}
-        by_place = {(row.family, row.label): row for row in grid.rows}
-        for number, family in enumerate(families):
-            top = number * block
-            letter = f"{'abcd'[number]}  " if style.panel_letters and len(families) > 1 else ""
-            bold = {"fontsize": size + 0.5, "fontweight": "bold", **middle}
-            axes.text(0, top + above / 2, letter + family, **bold)
-            axes.text(right, top + above / 2, "MSE × 10³", **head)
-            for label, offset in zip(("original", *labels), offsets, strict=True):
-                row, y = by_place.get((family, label)), top + offset
-                pictures = grid.originals if label == "original" else row.pictures if row else ()
-                axes.text(-8, y + high / 2, label, ha="right", fontsize=size - 1, **middle)
-                if row:
-                    axes.text(right, y + high / 2, error_text(row.error), fontsize=size - 1, **middle)
-                for i, picture in enumerate(pictures):
-                    large = np.kron(np.round(255 * picture), np.ones((factor, factor)))
-                    mosaic[y : y + high, i * (wide + _GAP) :][:, :wide] = large[..., None]
-        axes.imshow(mosaic, extent=(0, total_wide, total, 0), interpolation="nearest", aspect="auto")
-        axes.axis("off")
-        axes.set(xlim=(0, total_wide), ylim=(total, 0))
-        return figure
-
-
-# The linked panes.
 
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:

@@ -5,7 +5,6 @@ The alt text is in ``figure.layout.meta["alt"]``. Names and ids are escaped, bec
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from html import escape
 from textwrap import wrap
@@ -24,13 +23,12 @@ from relcore.figures.charts import (
     Matrices,
     MatrixPanel,
     MovingPoints,
-    PictureGrid,
     name_of,
     score_places,
     score_range,
     thinned,
 )
-from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Style, Theme, ramp_of, text_on
+from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Theme, ramp_of, text_on
 
 DASHES = ("dash", "dot", "dashdot", "longdash")
 _HOVER = "%{hovertext}<extra></extra>"
@@ -556,18 +554,3 @@ def _cut(names: Sequence[Any]) -> list[str]:
         if len(set(short)) == len(set(whole)):
             break
     return [plain_text(name) for name in short]
-
-
-def pictures_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:
-    """The grid of pictures as one image, in the theme's colours."""
-    from relcore.figures import paper
-
-    style = Style(theme=theme, panel_letters=False)
-    printed = paper.pictures_figure(grid, style)
-    wide, high = printed.get_size_inches()
-    source = f"data:image/png;base64,{base64.b64encode(paper.write(printed, 'png', style)).decode()}"
-    figure = _new_figure(theme, grid.describe(), round(1000 * high / wide), dragmode=False, hovermode=False)
-    figure.add_image(source=source, hoverinfo="skip")
-    axis = {"visible": False, "fixedrange": True, "constrain": "domain"}
-    look = {"margin": dict.fromkeys("lrtb", 0), "xaxis": axis, "yaxis": axis | {"scaleanchor": "x"}}
-    return figure.update_layout(**look)

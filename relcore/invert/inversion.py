@@ -313,27 +313,13 @@ class Inversion(Reported):
                 f" at a time (mean cosine {short(self.choice.cosine)}), fitted on all anchors"
             )
         caption = f"scored on {scored}, as directions from the mean; chance level: these rows permuted"
-        return recovery_report(
-            route,
-            self.scores,
-            self.summary(),
-            facts | {"kept": self.kept},
-            caption=f"{used}; {caption}.",
-            notes=self.notes,
-            figures=figures,
-        )
-
-
-def recovery_report(
-    route: str, scores: Mapping[str, Score], table: pd.DataFrame, facts: Mapping[str, Any], **shown: Any
-) -> Report:
-    rows = [["method", "cosine", "chance level, 95 %"]]
-    for method, score in scores.items():
-        chance = band(score.null.low, score.null.high) if score.null else ""
-        rows.append([method, short(float(score)), chance])
-    caption = shown.pop("caption")
-    sentence = f"Mean cosine of recovered and true rows: {route}."
-    return Report(sentence, [Table("rows", table, rows, caption=caption)], facts, **shown)
+        rows = [["method", "cosine", "chance level, 95 %"]]
+        for method, score in self.scores.items():
+            chance = band(score.null.low, score.null.high) if score.null else ""
+            rows.append([method, short(float(score)), chance])
+        table = Table("rows", self.summary(), rows, caption=f"{used}; {caption}.")
+        sentence = f"Mean cosine of recovered and true rows: {route}."
+        return Report(sentence, [table], facts | {"kept": self.kept}, self.notes, figures)
 
 
 def invert(

@@ -433,34 +433,24 @@ def _unbiased(biased: float, left: OwnMoments, right: OwnMoments) -> float:
     return biased - n / (n - 2) * (p @ q) + p.sum() * q.sum() / ((n - 1) * (n - 2))
 
 
-def cosine_sums(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
-    """The sums over pairs of unit rows (n, d) from which `cosine_score` follows; those of blocks add up."""
-    return {
-        "n": np.array([len(a)], np.float64),
-        "paired": np.vecdot(a, b).sum(dtype=np.float64, keepdims=True),
-        "sums": np.stack([a.sum(axis=0, dtype=np.float64), b.sum(axis=0, dtype=np.float64)]),
-        "products": np.stack([a.T @ a, b.T @ b], dtype=np.float64),
-    }
-
-
 def cosine_score(
-    n: np.ndarray,
-    paired: np.ndarray,
+    n: int,
+    paired: float,
     sums: Sequence[np.ndarray],
     products: Sequence[np.ndarray],
     between: np.ndarray | None = None,
 ) -> Score:
-    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from their `cosine_sums`; `between` (w_a, w_b) maps aᵢ
+    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from Σ aᵢ·bᵢ, the sums and the products of the
+    rows of each side; `between` (w_a, w_b) maps aᵢ
     to the coordinates of bᵢ. The moments of the chance level are exact (Hoeffding 1951, theorem 2): ā·b̄ and
     ⟨A, B⟩ with A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ, and B likewise."""
-    n, null = int(n[0]), None
-    (a, b), means = products, [total / n for total in sums]
+    null, (a, b), means = None, products, [total / n for total in sums]
     a, b = (side - n * np.outer(mean, mean) for side, mean in zip((a, b), means, strict=True))
     if between is not None:
         a, b, means[0] = a @ between, between @ b, means[0] @ between
     if n > 1:
         null = ChanceLevel.from_moments(means[0] @ means[1], np.vdot(a, b) / ((n - 1) * n**2))
-    return Score(float(paired[0]) / n, metric="cosine", n=n, null=null)
+    return Score(paired / n, metric="cosine", n=n, null=null)
 
 
 def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
@@ -487,4 +477,8 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
         raise SpaceError(f"expected row-aligned spaces of one width, got {source.shape} and {target.shape}")
     if not of_unit_length:
         source, target = unit_rows(source), unit_rows(target)
-    return cosine_score(**cosine_sums(source, target))
+    both = source, target
+    paired = float(np.vecdot(*both).sum(dtype=np.float64))
+    sums = [rows.sum(axis=0, dtype=np.float64) for rows in both]
+    products = [(rows.T @ rows).astype(np.float64) for rows in both]
+    return cosine_score(len(source), paired, sums, products)

@@ -438,18 +438,15 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
     level.
 
     Columns: metric, form, score, null_low, null_high (95 % band), low, high (sampling interval, NaN where all
-    rows are queries), chance (the chance level's mean), convention, k, n, queries; where neighbours are
-    approximate also search, recall, recall_low, recall_high (95 % interval), recall_queries.
+    rows are queries), chance (the chance level's mean), convention, k, n, queries.
     """
     rows = []
     for form, by_metric in scores.items():
         for metric, score in by_metric.items():
             title = METRICS[metric].title + (f", k = {score.k}" if score.k else "")
-            title += f", approximate ({score.recall.search})" if score.recall else ""
             rows.append({"metric": title, "form": form, "convention": score.convention, **score.to_row()})
     columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention"]
-    table, recall = pd.DataFrame(rows), ["search", "recall", "recall_low", "recall_high", "recall_queries"]
-    return table.filter([*columns, "k", "n", "queries", *recall])
+    return pd.DataFrame(rows).filter([*columns, "k", "n", "queries"])
 
 
 def score_notes(
@@ -461,8 +458,8 @@ def score_notes(
     places: dict[str, list[str]] = {}
     for form, by_metric in scores.items():
         for metric, score in by_metric.items():
-            for note in filter(None, (score.note, score.recall and score.recall.caution(score.k))):
-                places.setdefault(note, []).append(f"{METRICS[metric].title} ({form})")
+            if score.note:
+                places.setdefault(score.note, []).append(f"{METRICS[metric].title} ({form})")
     audited = match is not None and isinstance(match.ids, AuditedIds)
     notes = []
     if audited and (removed := np.count_nonzero(~scored_rows(match.ids))):
@@ -577,9 +574,8 @@ def scores_report(
     figures: Mapping[str, Any] | None = None,
     head: str = "representation",
 ) -> Report:
-    """The report of scores: a table with half the sampling interval, the chance level and its 95 % band, and
-    the recall of approximate neighbours; the notes of the scores, then those in `also`. `head` says what the
-    scores are of.
+    """The report of scores: a table with half the sampling interval, the chance level and its 95 % band; the
+    notes of the scores, then those in `also`. `head` says what the scores are of.
     """
     rows = score_table(scores)
     caption = "; ".join([*circumstances(scores), "chance level: rows of one space permuted"])
@@ -590,18 +586,12 @@ def scores_report(
 
 def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[str]]:
     """The cells of a `score_table` for people, the head first."""
-    approximate = "recall" in table
     rows = [[head, "metric", "score", "±", "chance level", "its 95 %"]]
-    rows[0] += ["recall, its 95 %, queries"] * approximate
     for row in table.itertuples():
         cells = [row.form, row.metric.split(",")[0], short(row.score)]
         cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # NaN: all rows are queries
         chance = [short(row.chance), band(row.null_low, row.null_high)]
         cells += ["", ""] if pd.isna(row.chance) else chance
-        if approximate:
-            interval = band(row.recall_low, row.recall_high)
-            reached = f"{short(row.recall)}, {interval}, {row.recall_queries:.0f}"
-            cells.append("" if pd.isna(row.recall) else reached)
         rows.append(cells)
     return rows
 

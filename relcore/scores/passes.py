@@ -16,8 +16,8 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import SIMILARITIES
-from relcore.base.rows import DerivedRows, mean_row, row_blocks, unit_rows
 from relcore.base.rows import Rows as RowSource
+from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 from relcore.engine.nearest import common_direction, need_k, order_seed, top_rows, without_itself
 from relcore.represent.representations import ProjectionSpec
@@ -754,7 +754,7 @@ class Sums:
         sums, grams = (
             [self.total(f"{form}/unit {what}/{side}") for side in (0, 1)] for what in ("sum", "gram")
         )
-        return cosine_score(np.array([self.n]), np.array([paired]), sums, grams, between)
+        return cosine_score(self.n, float(paired), sums, grams, between)
 
     def decisive_rows(self, form: str) -> np.ndarray:
         """The row numbers of `scores.cka.decisive_rows`."""
@@ -857,7 +857,7 @@ class RowPair:
         done: Done = lambda parts, n_parts: None,
     ) -> None:
         self.spaces, self.ids, self.labels = (source, target), ids, labels
-        self.device, self._done = device, done
+        self.device, self._done, self._passes = device, done, (0, 1)
         self._classes = None if labels is None else np.where(labels == "", -1, pd.factorize(labels)[0])
         self.labelled = "" if labels is None else "some" if (self._classes < 0).any() else "all"
 
@@ -900,9 +900,9 @@ class RowPair:
     def seen(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
         """The sums of the second pass, for all requests at once; each further 2,048 queries take one more
         pass."""
-        most, batches = max(len(roles.queries) for _, roles in parts), []
-        for start in range(0, max(most, 1), _QUERIES):
-            plans = []
+        starts, batches = range(0, max(1, *(len(roles.queries) for _, roles in parts)), _QUERIES), []
+        for number, start in enumerate(starts):
+            self._passes, plans = (number, len(starts)), []
             for request, roles in parts:
                 queries = roles.queries[start : start + _QUERIES]
                 part_request = replace(request, sums=not start and request.sums)
@@ -927,10 +927,13 @@ class RowPair:
             labelled = None if self._classes is None else self._classes[block] >= 0
             several.add(source, target, np.arange(block.start, block.stop), labelled, block)
 
+        number, n_passes = self._passes
+
+        def done(parts: int, n_parts: int) -> None:
+            self._done(number * n_parts + parts, n_passes * n_parts)
+
         blocks = _blocks(len(source), block_rows)
-        several = in_threads(
-            blocks, lambda: SeveralSums(plans, where.alike()), add, self._done, where.threads
-        )
+        several = in_threads(blocks, lambda: SeveralSums(plans, where.alike()), add, done, where.threads)
         return [sums.fetched() for sums in several.each]
 
 
@@ -990,8 +993,6 @@ class AlignedPair:
         The split, if the ids of all rows are in memory.
     made : function, optional
         Returns both spaces in the representation, all rows; without it the pair has only lists and sums.
-    lists : lists of places among the scored rows by the names of `searches_of`, optional
-        Known neighbours of all scored rows.
 
     Examples
     --------
@@ -1008,7 +1009,6 @@ class AlignedPair:
     roles: RowRoles
     split: Split | None = None
     made: Callable[[], tuple[RowSource, RowSource]] | None = None
-    lists: Mapping[str, np.ndarray] | None = None
     known: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
@@ -1022,7 +1022,6 @@ class AlignedPair:
         k: int = 10,
         convention: str = "paper",
         n_queries: int | None = None,
-        lists: Mapping[str, np.ndarray] | None = None,
     ) -> AlignedPair:
         """A pair of two spaces as they are, with labels (n,), "" for a row without one. The test rows of the
         split are scored; all of them, or `n_queries`, are queries.
@@ -1042,7 +1041,7 @@ class AlignedPair:
         rows = RowPair(source, target, split.ids, labels)
         request = ScoreRequest(("absolute",), k=k, convention=convention)
         roles = RowRoles(n, NO_ROWS, split.queries(n_queries), split.untested, rows.labelled)
-        return cls(rows, request, roles, split, lambda: (source, target), lists)
+        return cls(rows, request, roles, split, lambda: (source, target))
 
     @classmethod
     def passed(
@@ -1095,7 +1094,7 @@ class AlignedPair:
         rows = self.made()[side]
         if not len(self.roles.left_out):
             return rows
-        return rows.of(self.split.test) if isinstance(rows, DerivedRows) else rows[self.split.test]
+        return rows[self.split.test]
 
     @cached_property
     def searched(self) -> Sums:
@@ -1115,9 +1114,6 @@ class AlignedPair:
     @cached_property
     def neighbours(self) -> Neighbours:
         """The neighbour lists of the queries; row numbers count the scored rows."""
-        if self.lists is not None:
-            every, sides = np.arange(len(self.roles)), [self.source, self.target]
-            return Neighbours.listed(sides, every, self.lists, self.k, self.convention)
         plan, lists = self.searched.plan, {}
         left_out = plan.roles.left_out
         queries = to_kept_index(plan.roles.queries, left_out)
@@ -1179,13 +1175,6 @@ class AlignedPair:
     def _across(self, labelled: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
         """The numbers of the k labelled rows nearest to each labelled query in the other space, (m, k) per
         direction."""
-        if self.lists is not None:
-            names, rows = ("forward", "backward"), self.split.test
-            some = [self.lists.get(f"{name} labelled", self.lists.get(name)) for name in names]
-            some = [
-                lists if len(lists) < len(rows) else lists[labelled] for lists in some if lists is not None
-            ]
-            return tuple(rows[lists[:, :k]] for lists in some)
         searches = self.searched.plan.searched(self.form)
         # The search among labelled rows follows the search among all rows.
         last = {search.base: search for search in searches if search.base != search.queries}

@@ -13,65 +13,6 @@ from relcore.base.numbers import band, short, signed
 
 CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 before you save them."
 
-# Recall: the share of the true neighbours that an approximate search finds, and its effect on scores.
-
-
-@dataclass(frozen=True)
-class Recall:
-    """The recall of a search such as "IVF" with a setting such as "nprobe 8 of 1,264 lists", measured on `n`
-    random queries that were also searched exactly.
-
-    `value` is the mean share of the true k nearest rows that were found, 0 … 1, `low` and `high` its 95 %
-    interval, `target` the recall for which the setting was chosen on other queries; `change` ± `half_width`
-    (95 %) is the change of these queries' mean Jaccard overlap by the approximation.
-    """
-
-    search: str
-    setting: str
-    value: float
-    low: float
-    high: float
-    n: int
-    target: float
-    change: float
-    half_width: float
-
-    @property
-    def most(self) -> float:
-        """The largest change of a mean Jaccard overlap by missed neighbours, at the lower end of the
-        interval.
-
-        If a list of k misses a share m, the intersection i of two lists changes by at most m k, and the
-        overlap i / (2k − i) by at most 2 / k for each: 2 (m₁ + m₂) for two lists, or 4 (1 − recall) with
-        their mean recall.
-        """
-        return min(1.0, 4 * (1 - self.low))
-
-    def to_row(self) -> dict[str, float | int | str]:
-        search = {"search": f"{self.search}, {self.setting}", "recall": self.value}
-        return search | {"recall_low": self.low, "recall_high": self.high, "recall_queries": self.n}
-
-    def describe(self, k: int | None) -> str:
-        """The recall in words: ``IVF, nprobe 8 of 1,264 lists: recall@10 .962 (.955 … .969; 400 queries
-        searched exactly, too)``.
-        """
-        return (
-            f"{self.search}, {self.setting}: recall{f'@{k}' if k else ''} {short(self.value)}"
-            f" ({band(self.low, self.high)}; {self.n:,} queries searched exactly, too)"
-        )
-
-    def caution(self, k: int | None) -> str:
-        """The recall in words, whether it reached its target, and its effect on the scores."""
-        missed = (
-            "" if self.value >= self.target else f" That is below the {short(self.target)} it was set for."
-        )
-        return (
-            f"approximate neighbours. {self.describe(k)}.{missed} On these queries the approximation changed"
-            f" Jaccard by {short(self.change)} ± {short(self.half_width)}; missed neighbours change it by at"
-            f" most {short(self.most)}."
-        )
-
-
 _SHARES = ("jaccard", "mrr", "class agreement", "cka", "first", "svcca", "pwcca", "gulp", "procrustes")
 _SHARES += ("angular shape", "kernel cka", "angular cka", "knn recall", "cycle knn")
 RANGES = dict.fromkeys(("cosine", "rsa", "second-order cosine"), (-1.0, 1.0)) | dict.fromkeys(
@@ -148,8 +89,6 @@ class Score(float):
     null : ChanceLevel or None
     note : str
         A warning, such as of a single long row that decides the score; "" if there is none.
-    recall : Recall or None
-        Recall of the neighbour lists, if the search was approximate.
     top1 : float or None
         For an MRR of the convention "paper": the share of queries whose nearest row is their partner.
     drawn_from : int or None
@@ -166,7 +105,6 @@ class Score(float):
     """
 
     note: str = ""
-    recall: Recall | None = None
     top1: float | None = None
     drawn_from: int | None = None
     metric: str
@@ -189,7 +127,6 @@ class Score(float):
         interval: tuple[float, float] | None = None,
         null: ChanceLevel | None = None,
         note: str = "",
-        recall: Recall | None = None,
         top1: float | None = None,
         drawn_from: int | None = None,
     ) -> Score:
@@ -207,8 +144,6 @@ class Score(float):
         score.interval, score.null = interval, null
         if note:  # a record of a score without a note has no entry for it, as in earlier versions
             score.note = note
-        if recall:
-            score.recall = recall
         if top1 is not None:
             score.top1 = top1
         if drawn_from is not None:
@@ -219,11 +154,7 @@ class Score(float):
         return (float(self),), dict(self.__dict__)
 
     def to_record(self) -> dict[str, Any]:
-        nested = {
-            name: asdict(value)
-            for name, value in vars(self).items()
-            if isinstance(value, ChanceLevel | Recall)
-        }
+        nested = {name: asdict(value) for name, value in vars(self).items() if isinstance(value, ChanceLevel)}
         return {"value": float(self)} | vars(self) | nested
 
     @classmethod
@@ -234,20 +165,16 @@ class Score(float):
             "null": ChanceLevel(**null) if null else None,
             "interval": tuple(interval) if interval else None,
         }
-        if facts.get("recall"):
-            facts["recall"] = Recall(**facts["recall"])
         return cls(value, **facts)
 
     def to_row(self) -> dict[str, Any]:
         """The score as a row of a table: score, chance (the chance level's mean), null_low, null_high (its
-        95 % band), low, high (sampling interval), n, k, queries, NaN for missing ones; for approximate
-        neighbours also `Recall.to_row`.
+        95 % band), low, high (sampling interval), n, k, queries, NaN for missing ones.
         """
         low, high = self.interval or (np.nan, np.nan)
         null = self.null or ChanceLevel(np.nan, np.nan, np.nan)
         facts = {"score": float(self), "chance": null.mean, "null_low": null.low, "null_high": null.high}
-        facts |= {"low": low, "high": high, "n": self.n, "k": self.k, "queries": self.n_queries}
-        return facts | (self.recall.to_row() if self.recall else {})
+        return facts | {"low": low, "high": high, "n": self.n, "k": self.k, "queries": self.n_queries}
 
     def describe(self) -> str:
         """The score in words: ``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
@@ -255,7 +182,6 @@ class Score(float):
         n = f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}"
         n += f" of {self.drawn_from:,}" if self.drawn_from else ""
         chance = f"; chance {band(self.null.low, self.null.high, self.null.places)}" if self.null else ""
-        chance += f"; {self.recall.describe(self.k)}" if self.recall else ""
         return f"{self.metric} {short(self)} ({k}{n}{chance})"
 
 

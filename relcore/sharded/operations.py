@@ -1,4 +1,4 @@
-"""Compare, project, adapt and invert folders of shards."""
+"""Compare, project and adapt folders of shards."""
 
 from __future__ import annotations
 
@@ -6,32 +6,29 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.numbers import counted
 from relcore.base.report import Report
-from relcore.base.rows import mean_row, row_blocks, unit_rows
+from relcore.base.rows import mean_row, row_blocks
 from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import is_address
 from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
-from relcore.invert.inversion import InversionSpec, choose_numbers, recovery_report
 from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
 from relcore.migrate.estimators import apply_steps
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.scores.cka import cosine_score, cosine_sums
 from relcore.scores.comparison import LIVE_QUERIES, groups_of, metrics_of_a_pair, scores_of, scores_report
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.scores.passes import (
@@ -300,24 +297,6 @@ class ProjectionMap:
 
 
 @dataclass(frozen=True, eq=False)
-class InversionMap:
-    """The inverse from paired anchors and the means of all rows; `rows` are the anchors' numbers, ascending,
-    which are not scored.
-    """
-
-    anchors: tuple[np.ndarray, np.ndarray]
-    means: tuple[np.ndarray, np.ndarray]
-    spec: InversionSpec
-    rows: np.ndarray
-
-    @cached_property
-    def function(self) -> RowMap:
-        source_mean, target_mean = self.means
-        inverse = self.spec.inverse().fit(*self.anchors, source_mean=source_mean, target_mean=target_mean)
-        return inverse.transform
-
-
-@dataclass(frozen=True, eq=False)
 class AdapterMap:
     """An adapter's steps of one side: class names and arrays."""
 
@@ -331,7 +310,7 @@ class AdapterMap:
         return lambda X: apply_steps(steps, X)
 
 
-_MAPS = {kind.__name__: kind for kind in (ProjectionMap, InversionMap, AdapterMap)}
+_MAPS = {kind.__name__: kind for kind in (ProjectionMap, AdapterMap)}
 
 # The folder of mapped shards: one file each, whole or not there.
 
@@ -460,7 +439,7 @@ class Written:
 
 def write_mapped(
     source: ShardedSpace,
-    rows: ProjectionMap | InversionMap | AdapterMap,
+    rows: ProjectionMap | AdapterMap,
     goal: str,
     form: str,
     runner: Runner,
@@ -504,30 +483,14 @@ def project_shards(
             f"similarity: expected one that needs the anchors alone, got {spec.similarity!r}; it is not"
             " offered by shard"
         )
-    chosen, (vectors,), (mean,), _ = _fitted_on([source], source.alone, anchors, runner, random_state)
+    survey = runner.run(Survey(wanted=wanted_ids(source, anchors)), source.alone, "survey")
+    chosen = chosen_anchors(source, survey, anchors, random_state)
+    arrays = gather(runner, source.alone, chosen).arrays
+    vectors = arrays["vectors_0"][np.searchsorted(arrays["rows"], chosen)]
+    mean = mean_row(vectors, column_sums(survey, 0).total / source.n)
     return write_mapped(
         source, ProjectionMap(vectors, mean, spec, whiten), goal, form, runner, "project", chosen
     )
-
-
-def _fitted_on(
-    spaces: Sequence[ShardedSpace],
-    parts: Sequence[Shards],
-    anchors: int | Sequence[str],
-    runner: Runner,
-    random_state: int,
-) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray], int]:
-    """The numbers of the anchors, their rows in each space, the means of the spaces, and n."""
-    survey = runner.run(Survey(wanted=wanted_ids(spaces[0], anchors)), parts, "survey")
-    chosen, n = chosen_anchors(spaces[0], survey, anchors, random_state), survey.facts["n"]
-    arrays = gather(runner, parts, chosen).arrays
-    places = np.searchsorted(arrays["rows"], chosen)
-    vectors = [arrays[f"vectors_{side}"][places] for side in range(len(spaces))]
-    sums = [column_sums(survey, side) for side in range(len(spaces))]
-    # The mean over all rows that have a direction, or, of a single space, over all rows.
-    n_rows = n if len(spaces) > 1 else spaces[0].n
-    means = [mean_row(rows, side.total / n_rows) for side, rows in zip(sums, vectors, strict=True)]
-    return chosen, vectors, means, n
 
 
 def adapt_shards(
@@ -547,97 +510,3 @@ def adapt_shards(
     steps = adapter.query_steps_ if side == "queries" else adapter.corpus_steps_
     rows = AdapterMap(tuple((type(step).__name__, vars(step)) for step in steps))
     return write_mapped(source, rows, goal, form, runner, "adapt")
-
-
-# Invert by shard.
-
-
-@dataclass(frozen=True)
-class ShardedInversion:
-    """Mean cosine of recovered and true directions from the target's mean, over all rows but the anchors,
-    with its chance level; the settings used; row numbers of the anchors (k,); the width of the rows that were
-    written, or 0.
-    """
-
-    score: Score
-    spec: InversionSpec
-    anchors: np.ndarray
-    width: int
-
-    def report(self, passes: dict[str, Any], source: ShardedSpace, target: ShardedSpace) -> Report:
-        """The score with its chance level; `passes` are facts on how it was made."""
-        score, null, method = self.score, self.score.null, self.spec.title
-        row = {"method": method, "cosine": float(score), "chance": null.mean}
-        row |= {"low": null.low, "high": null.high, "n": score.n, "anchors": len(self.anchors)}
-        caption = (
-            f"{self.spec.settings()}; scored on all {counted(score.n, 'held-out row')}; chance level: these"
-        )
-        facts = {"source": source.name, "target": target.name, **passes}
-        return recovery_report(
-            f"{source.name} → {target.name}",
-            {method: score},
-            pd.DataFrame([row]),
-            facts,
-            caption=f"{caption} these rows permuted.",
-            notes=passes["passes"],
-        )
-
-
-@dataclass(frozen=True)
-class Recovered(ShardWork):
-    """`cosine_sums` of recovered and true rows beside the anchors."""
-
-    kind: ClassVar[str] = "invert"
-    version: ClassVar[int] = 3
-
-    inversion: str
-
-    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        inversion, nothing = read(store, self.inversion, InversionMap), np.empty((0, shards[1].width))
-        sums = cosine_sums(nothing, nothing)
-        mean = inversion.means[1]
-        for _, _, rows, (X, true) in live_rows(shards, report, _MAPPED_ROWS):
-            scored = ~np.isin(rows, inversion.rows)
-            if scored.any():  # a map refuses a block without rows
-                recovered = inversion.function(X[scored])
-                of_block = cosine_sums(unit_rows(recovered, mean), unit_rows(true[scored], mean))
-                for name, array in of_block.items():
-                    sums[name] += array
-        return sums, {}
-
-    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        return {name: array + second.arrays[name] for name, array in first.arrays.items()}, {}
-
-
-def invert_shards(
-    source: ShardedSpace,
-    target: ShardedSpace,
-    anchors: int | Sequence[str],
-    runner: Runner,
-    spec: InversionSpec | None = None,
-    *,
-    goal: str = "",
-    form: str = "",
-    random_state: int = 0,
-) -> ShardedInversion:
-    """Translate the source through the relative space of these anchors, score all other rows, and write all
-    to a folder.
-
-    The map is that of `invert_pair`, which scores a sample above 20,000 rows.
-    """
-    spec = spec or InversionSpec()
-    if spec.route != "forward":
-        raise SpaceError(f"route: expected 'forward' by shard, got {spec.route!r}; exchange the two folders")
-    parts = paired(source, target)
-    chosen, vectors, means, n = _fitted_on([source, target], parts, anchors, runner, random_state)
-    if len(chosen) >= n:
-        raise SpaceError(f"anchors: expected fewer than the {n:,} rows, got {len(chosen):,}; choose fewer")
-    choice = choose_numbers(*vectors, tuple(means), spec) if spec.tuned else None
-    spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
-    rows = InversionMap(tuple(vectors), tuple(means), spec, np.sort(chosen))
-    rows.function(vectors[0][:1])  # refuses anchors that the method cannot use
-    work = Recovered(keep(runner.store, rows))
-    sums = runner.run(work, parts, "invert").arrays
-    if goal:
-        write_mapped(source, rows, goal, form, runner, "write")
-    return ShardedInversion(cosine_score(**sums), spec, chosen, target.width if goal else 0)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import permutations, product
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,16 +26,12 @@ from relcore.base.settings import Setting, complete
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.encoding import encode
 from relcore.catalog.task import Recipe
-from relcore.encoders.bundled import LANGUAGES
-from relcore.encoders.dataset import Dataset, DatasetSpec
-from relcore.encoders.datasets import load_dataset
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
-from relcore.encoders.images import pixel_array
-from relcore.encoders.sentences import PooledWords, TfidfSvd
+from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import SmallVision, held_out_rows
-from relcore.figures.charts import Line, Lines, Matrices, PictureGrid
+from relcore.figures.charts import Line, Lines, Matrices
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.represent.anchors import select_anchors
 from relcore.runs.digest import digest_of, plugins_in
 from relcore.runs.entries import Entry, FinishedGroup, bundled_results
 from relcore.runs.jobs import Job, JobQueue, JobStatus
@@ -44,7 +40,6 @@ from relcore.runs.store import Store
 from relcore.scores.score import Z95
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
@@ -169,11 +164,6 @@ def mean_at(table: pd.DataFrame, by: str, value: Any, column: str) -> Estimate:
     return mean_score(table.loc[table[by] == value, column]) if column in table else Estimate()
 
 
-def n_needed(estimate: Estimate, effect: float) -> int:
-    """The number of values that would show an effect with a power of 80 %, estimated from this interval."""
-    return round(estimate.n * ((estimate.high - estimate.low) / 2 * (1 + 0.8416 / Z95) / effect) ** 2)
-
-
 def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Estimate]:
     """Value of `by` → mean gain of `column` over the value `base` in the same random state.
 
@@ -226,11 +216,6 @@ def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list
     return lines
 
 
-def lines_by(table: pd.DataFrame, x: str, column: str, by: str, names: Mapping[Any, str]) -> list[Line]:
-    parts = table.groupby(by, sort=False)
-    return [line for value, part in parts for line in lines_over(part, x, {column: names[value]})]
-
-
 def chart(
     table: pd.DataFrame,
     lines: Sequence[Line],
@@ -277,7 +262,7 @@ def listed(names: Iterable[Any]) -> str:
 
 
 Settings = Mapping[str, Any]  # plain JSON with the random state
-Chart = Lines | Matrices | PictureGrid
+Chart = Lines | Matrices
 
 
 def Option(
@@ -451,7 +436,8 @@ def study_of(kind: str) -> Study:
     """The study of this name; a SpaceError for an unknown name."""
     if kind in FORMER_STUDIES:
         now = FORMER_STUDIES[kind]
-        raise SpaceError(f"study {kind}: version 0.1.0 of Relscope opens it; now it is part of {now!r}")
+        now = f"now it is part of {now!r}" if now else "its numbers are on Papers"
+        raise SpaceError(f"study {kind}: version 0.1.0 of Relscope opens it; {now}")
     if kind in PLUGIN_STUDIES and kind not in STUDIES:
         raise SpaceError(
             f"study {kind}: expected the package relscope-studies, which has it, got none; install the folder"
@@ -701,21 +687,6 @@ SPACES = Option(
     "spaces", "The session's two spaces", (), (), many=True, help="Instead of the two bundled word spaces."
 )
 _WORDS = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
-_HELP = {
-    "mixture": "A mixture of Gaussians and its image under a linear map.",
-    "languages": "438 everyday sentences in four languages, each by its own TF-IDF + SVD.",
-    "pooled": "2,000 Wikipedia sentences as plain means of the bundled word vectors.",
-    "words": "The two bundled word spaces.",
-    "digits": "An MLP, a CNN, a residual CNN and a ViT, tested on digits that none of them was trained on.",
-    "reduced": "The bundled word spaces, each cut to its first 3, 6, 12, 25 or 50 principal components.",
-    "trainings": "MLPs and CNNs of width 8, 32 and 128 on the digits, each trained from two random states.",
-    "sentences": "TF-IDF + SVD and MiniLM's layers 2, 4 and 6; the first run takes some minutes.",
-}
-
-
-def data_option(*choices: str, default: Sequence[str] = ()) -> Setting:
-    explained = " ".join(f"{name.capitalize()}: {_HELP[name]}" for name in choices)
-    return Option("data", "On", choices, tuple(default or choices), many=True, help=explained)
 
 
 def dataset_of(data: str) -> DatasetSpec:
@@ -735,14 +706,6 @@ def encoders_of(data: str) -> tuple[Encoder, ...]:
 def labelled_spaces(data: str, store: Store, report: Progress) -> list[LatentSpace]:
     encoders, dataset = encoders_of(data), dataset_of(data)
     return [space for encoder in encoders for space in encode(dataset, encoder, store, report)]
-
-
-def digit_pictures(store: Store) -> tuple[Dataset, np.ndarray]:
-    """The digits, and their pictures (n, 8, 8) float32, 0 … 1."""
-    dataset = load_dataset(DatasetSpec("digits"), store)
-    images = dataset.items(0, len(dataset))
-    pixels = pixel_array(images, "L", (images[0].height, images[0].width), dataset.name)[:, 0]
-    return dataset, pixels / np.float32(255)
 
 
 def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
@@ -777,61 +740,6 @@ def word_pair(spaces: Sequence[str], store: Store) -> Match:
             raise SpaceError(f"{space.name!r}: expected the content {digest[:8]}, got {got}")
         loaded.append(space)
     return match(*loaded)
-
-
-def random_anchors(settings: Settings, pair: Match) -> list[str]:
-    return select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"]).tolist()
-
-
-def studied_spaces(data: str, store: Store, report: Progress) -> list[LatentSpace]:
-    if data == "words":
-        pair = word_pair((), store)
-        return [pair.source, pair.target]
-    if data == "languages":
-        sets = [DatasetSpec("parallel", language) for language in LANGUAGES]
-        return [encode(words, TfidfSvd(128, min_texts=1), store, report)[0] for words in sets]
-    if data == "pooled":
-        encoders = [PooledWords(words, "plain") for words in ("word2vec-novels", "fasttext-novels")]
-        return [encode(dataset_of("sentences"), encoder, store, report)[0] for encoder in encoders]
-    return labelled_spaces(data, store, report)
-
-
-def ordered_pairs(spaces: Sequence[LatentSpace]) -> list[tuple[int, int]]:
-    return list(permutations(range(len(spaces)), 2))
-
-
-def studied_split(
-    data: str, space: LatentSpace, n_anchors: int, random_state: int, most_rows: int | None = None
-) -> Split:
-    """Split rows into anchors, training and test rows; no network was trained on the test rows of digits."""
-    test_ids, labels = (test_ids_of(data, space), space.labels) if data in LABELLED else ((), None)
-    return anchored_split(space.ids, n_anchors, test_ids, labels, most_rows, random_state)
-
-
-def anchored_split(
-    ids: Sequence[str],
-    n_anchors: int,
-    test_ids: Sequence[str] = (),
-    labels: Sequence | None = None,
-    most_rows: int | None = None,
-    random_state: int = 0,
-) -> Split:
-    """Split rows into test rows, as `Split.draw` does, and random anchors among the others; the anchors of a
-    smaller number are a prefix of those of a larger one.
-
-    Uses at most `most_rows` rows, drawn by their ids. Raises a SpaceError if there are too few rows for the
-    anchors.
-    """
-    split = Split.draw(ids, test_ids=test_ids, labels=labels, random_state=random_state)
-    ids, train, test = split.ids, split.train, split.test
-    if most_rows is not None and most_rows < len(ids):
-        kept = np.argsort(row_keys(ids, "rows", random_state))[:most_rows]
-        train, test = (part[np.isin(part, kept)] for part in (train, test))
-    if not 1 <= n_anchors <= len(train):
-        allowed = f"1 … {len(train):,}, the rows that are not tested on"
-        raise SpaceError(f"n_anchors: expected {allowed}, got {n_anchors:,}")
-    order = np.argsort(row_keys(ids[train], "anchors", random_state))
-    return Split(ids, train[order[:n_anchors]], np.sort(train[order[n_anchors:]]), test, random_state)
 
 
 OWN = "absolute, same space"

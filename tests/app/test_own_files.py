@@ -90,7 +90,7 @@ def test_a_study_file_finds_the_spaces_of_the_session(make_workspace, tmp_path):
         json.dumps({**spec.to_json(), "digest": load(spec).digest}, sort_keys=True)
         for spec in workspace.spaces
     )
-    spec = StudySpec.of(study_of("rescaled-rows"), {"spaces": spaces})
+    spec = StudySpec.of(study_of("pruning"), {"spaces": spaces})
     content = json.dumps(without_paths(spec.to_json())).encode()
     assert str(tmp_path.parent).encode() not in content
     session = (
@@ -100,4 +100,4 @@ def test_a_study_file_finds_the_spaces_of_the_session(make_workspace, tmp_path):
     )
     session.click("studies.open-file")
     assert not session.errors
-    assert session.session_state["relscope.given-studies.rescaled-rows.spaces"] == spaces
+    assert session.session_state["relscope.given-studies.pruning.spaces"] == spaces

@@ -25,19 +25,18 @@ def test_rows_are_lines_with_their_verdict_and_only_open_ones_are_drawn(page):
     assert "Table 1** · Word embeddings · :green[holds]" in page.expander[0].label
     assert "<table" not in page.html
     assert open_row(page, "relative-table-1").html.count('class="relscope-papers ') > 1
-    for asked, n in (("table 1", 3), ("bound and cost", 1), ("no such words", 0)):
+    for asked, n in (("table 1", 3), ("of the pruned inverse", 2), ("no such words", 0)):
         assert len(page.change("text_input", "papers.search", asked).expander) == n
 
 
 def test_a_study_opens_the_row_that_it_answers_and_the_row_its_study(page):
-    open_row(page, "inverse-figure-4")
-    assert any(text.value.startswith("**The study Rows at other lengths:**") for text in page.markdown)
-    page.click("papers.explore-inverse-figure-4-rescaled-rows")
-    assert page.radio(key="studies.kind").value == "rescaled-rows"
-    page.click("studies.row-inverse-figure-4")
+    open_row(page, "inverse-figure-3")
+    assert any(text.value.startswith("**The study δ × ω of the pruned inverse:**") for text in page.markdown)
+    page.click("papers.explore-inverse-figure-3-pruning")
+    assert page.radio(key="studies.kind").value == "pruning"
+    page.click("studies.row-inverse-figure-3")
     assert page.session_state["research.tab"] == "Papers"
-    assert [line.label.startswith("**Figure 4**") for line in page.expander] == [True]
-    assert "A small network hardly depends" in page.html
+    assert [line.label.startswith("**Figure 3**") for line in page.expander] == [True]
 
 
 def test_explore_opens_the_words_with_the_numbers_of_their_table(page):

@@ -35,8 +35,8 @@ def test_studies_are_listed_by_topic_and_searched_in_all_topics(first_start):
     page = first_start.change("segmented_control", "studies.topic", "How many anchors?")
     assert page.radio(key="studies.kind").options[0] == "How many anchors does it take?"
     assert page.radio(key="studies.kind").value == "anchor-count"
-    page.change("text_input", "studies.search", "fig. 5 lengths")
-    assert page.radio(key="studies.kind").value == "row-lengths"
+    page.change("text_input", "studies.search", "pruned inverse")
+    assert page.radio(key="studies.kind").value == "pruning"
     page.change("text_input", "studies.search", "no such words")
     assert not page.radio
 

@@ -12,7 +12,7 @@ from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from relcore.studies import inversion, networks, relative
+from relcore.studies import inversion, networks
 from relcore.studies.study import StudySpec, study_of
 
 # Few rows, anchors a third of them or more, dimensions near the number of anchors, one class rare.
@@ -51,28 +51,11 @@ def near_chance_of_accuracy(scores, m):
 @pytest.fixture
 def spaces(monkeypatch):
     spaces = unrelated()
-    monkeypatch.setattr(relative, "studied_spaces", lambda *arguments: spaces)
     monkeypatch.setattr(inversion, "word_pair", lambda *arguments: match(*spaces))
-    for module in (relative, networks):
-        monkeypatch.setattr(module, "labelled_spaces", lambda *arguments: spaces)
-        monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
+    monkeypatch.setattr(networks, "labelled_spaces", lambda *arguments: spaces)
+    monkeypatch.setattr(networks, "test_ids_of", lambda data, space: ())
     monkeypatch.setattr("relcore.studies.study.test_ids_of", lambda data, space: ())
     return spaces
-
-
-def test_quantising_unrelated_spaces_brings_no_row_nearer_to_its_own_than_to_others(spaces):
-    study, settings, table = measured(
-        "quantisation", lambda one: one["t"] in (0, 1, 1.5), data=["digits"], n_anchors=100
-    )
-    m = table["test rows"].min()
-    # Relative rows of 90 dimensions share few of them: the cosines of pairs vary by at most .2, so the mean
-    # distance of m pairs by .2 / √m, against a distance of about 1.
-    assert (table.ratio - 1).abs().max() < 4 * 0.2 / np.sqrt(m)
-    # Two directions of m queries that are not independent: as wide as one.
-    assert (table.mrr - H / m).abs().max() < 4 * np.sqrt(Q / m / m)
-    assert near_chance_of_accuracy(table.accuracy, m)
-    told = study.conclusion(settings, table)
-    assert told == "" or "to 1.0" in told or "to 0.9" in told or " is seen to make it smaller" in told
 
 
 @pytest.mark.slow
@@ -100,9 +83,3 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
     # Ten classes of a tenth each: a share of m = 359 has a standard error of √(.09 / m) = .016.
     m = len(held_out_rows(len(shuffled_digits)))
     assert max(found) < 0.1 + 4 * np.sqrt(0.09 / m)
-
-
-@pytest.mark.parametrize("network", ["relu", "layernorm"])
-def test_random_labels_are_read_as_chance_would_at_every_length(network):
-    curve = networks.rescaled_rows(unrelated()[0], network)["accuracy by length"]
-    assert near_chance_of_accuracy(np.array(curve), 66)

@@ -37,9 +37,7 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
-    anchored_split,
     count_of,
-    data_option,
     finding,
     findings_over,
     findings_table,
@@ -50,14 +48,13 @@ from relcore.studies.study import (
     mean,
     mean_score,
     points_chart,
-    random_anchors,
     sentence,
     states,
     stitched_values,
-    studied_spaces,
     test_ids_of,
     word_pair,
 )
+from relscope_studies.data import anchored_split, data_option, random_anchors, studied_spaces
 
 CHOICES = {
     "random": "random",

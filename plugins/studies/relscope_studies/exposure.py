@@ -23,13 +23,13 @@ from relcore.studies.study import (
     finding,
     findings_table,
     grid,
-    lines_by,
     mean,
     points_chart,
     sentence,
     states,
     word_pair,
 )
+from relscope_studies.data import lines_by
 
 ROWS, TESTED = 1500, 500  # of either side, with other texts; unseen rows among which one is guessed
 PAIRS = (0, 5, 15, 30, 100)

@@ -19,15 +19,12 @@ from relcore.studies.study import (
     Settings,
     Study,
     count_of,
-    data_option,
     listed,
     mean,
-    ordered_pairs,
     points_chart,
     states,
-    studied_spaces,
-    studied_split,
 )
+from relscope_studies.data import data_option, ordered_pairs, studied_spaces, studied_split
 
 COSINES = {
     "translated": "translated rows",

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from itertools import combinations
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
+from relcore.base.environment import torch_name
+from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, short
 from relcore.base.rows import centred, mean_row
+from relcore.base.settings import check, setting
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows
+from relcore.engine.device import full_precision
+from relcore.engine.nearest import nearest
+from relcore.engine.training import model_on, one_thread, reproducible, step_settings, train_epoch
 from relcore.figures.charts import Line, Lines
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
-from relcore.runs.progress import Progress
+from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.autoencoders import AutoencoderSpec, fit_autoencoder
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.study import (
     Estimate,
@@ -31,24 +39,237 @@ from relcore.studies.study import (
     Study,
     chart,
     count_of,
-    data_option,
-    digit_pictures,
     finding,
     findings_table,
     grid,
-    lines_by,
     listed,
     mean,
     mean_score,
-    n_needed,
     sentence,
     share,
     slope,
     states,
+)
+from relscope_studies.data import (
+    data_option,
+    digit_pictures,
+    lines_by,
+    n_needed,
     studied_spaces,
     studied_split,
 )
-from relscope_studies.dimension import condition_number, participation_ratio, two_nn
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+_CHANNELS = (32, 64, 128, 256)
+_SMALLEST = 2  # the side to which convolutions shrink a picture
+_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class AutoencoderSpec:
+    """Architecture and training of an autoencoder (Moschella et al. 2023, Table 3; architecture of their
+    code).
+
+    The encoder has up to four convolutions (3 × 3, stride 2, BatchNorm, GELU), until a side is 2 pixels long;
+    the decoder has the transposed ones, and a last one with a sigmoid.
+
+    Attributes
+    ----------
+    width : int
+        Width of the code.
+    learning_rate : float
+        The maximum, reached after a fifth of the steps; then the rate falls to 0.
+    """
+
+    width: int = setting(500, low=1)
+    epochs: int = setting(30, low=1)
+    batch_size: int = setting(64, low=2)
+    learning_rate: float = setting(3e-3, above=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+class Autoencoder:
+    """A trained autoencoder, made by `fit_autoencoder`."""
+
+    def __init__(self, parts: nn.ModuleDict) -> None:
+        self.parts = parts
+
+    def encode(self, images: np.ndarray) -> np.ndarray:
+        """Codes (n, width) of pictures (n, height, width)."""
+        import torch
+
+        device = torch_name()
+        precise = full_precision(torch, device.partition(":")[0])
+        with torch.inference_mode(), one_thread(), precise, model_on(self.parts, device) as parts:
+            blocks = torch.from_numpy(_pixels(images)).split(_AT_ONCE)
+            return np.concatenate([_code(parts, block.to(device)).cpu().numpy() for block in blocks])
+
+
+def fit_autoencoder(
+    images: np.ndarray,
+    spec: AutoencoderSpec = AutoencoderSpec(),
+    random_state: int = 0,
+    report: Progress = silent,
+) -> Autoencoder:
+    """Train on grey pictures (n, height, width) with values 0 … 1.
+
+    The loss is the mean squared error. Equal settings give equal bits on one kind of device
+    (`training.reproducible`). `report` gets each epoch's mean loss.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two pictures, or values outside 0 … 1.
+    """
+    import torch
+
+    pixels = _pixels(images)
+    if len(pixels) < 2:
+        raise SpaceError("expected two pictures or more to train on, got one")
+    device = torch_name()
+    with reproducible(random_state):
+        parts = _parts(spec, pixels.shape[2:]).to(device)
+        rows = torch.from_numpy(pixels).to(device)
+        n_batches = max(1, len(rows) // spec.batch_size)
+        optimiser = torch.optim.AdamW(parts.parameters(), spec.learning_rate, **step_settings(device))
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimiser, partial(_warmth, n_steps=spec.epochs * n_batches)
+        )
+        for epoch in range(1, spec.epochs + 1):
+            parts.train()
+            # Nearly equal parts, because batch normalisation fails on a remainder of one.
+            batches = torch.randperm(len(rows), device=device).tensor_split(n_batches)
+            total = train_epoch(lambda batch: _loss(parts, rows[batch]), batches, optimiser, schedule)
+            message = f"state {random_state}: epoch {epoch} of {spec.epochs}"
+            report(epoch, spec.epochs, message, {"loss": total / len(rows)})
+    return Autoencoder(parts.cpu().eval())
+
+
+def _warmth(step: int, n_steps: int) -> float:
+    """The learning rate as a share of its maximum: a linear rise, then half a cosine down to 0."""
+    rising = max(1, n_steps // 5)
+    return min(
+        (step + 1) / rising,
+        0.5 + 0.5 * math.cos(math.pi * max(0, step + 1 - rising) / max(1, n_steps - rising)),
+    )
+
+
+def _pixels(images: np.ndarray) -> np.ndarray:
+    images = np.asarray(images, dtype=np.float32)
+    if images.ndim != 3 or not len(images) or images.min() < 0 or images.max() > 1:
+        raise SpaceError(
+            f"expected grey pictures (n, height, width) of values 0 … 1, got shape {images.shape}"
+        )
+    return images[:, None]
+
+
+def _parts(spec: AutoencoderSpec, size: tuple[int, int]) -> nn.ModuleDict:
+    from torch import nn
+
+    sizes = [size]
+    while max(sizes[-1]) > _SMALLEST and len(sizes) <= len(_CHANNELS):
+        sizes.append(tuple(-(-side // 2) for side in sizes[-1]))
+    channels = (1, *_CHANNELS[: len(sizes) - 1])
+    features = [
+        layer
+        for before, after in pairwise(channels)
+        for layer in (nn.Conv2d(before, after, 3, 2, 1), nn.BatchNorm2d(after), nn.GELU())
+    ]
+    flat = channels[-1] * sizes[-1][0] * sizes[-1][1]
+    parts = {"features": nn.Sequential(*features, nn.Flatten()), "mean": nn.Linear(flat, spec.width)}
+    parts["read"] = nn.Sequential(nn.Linear(spec.width, flat), nn.GELU())
+    draw = [nn.Unflatten(1, (channels[-1], *sizes[-1]))]
+    for before, after, small, large in zip(
+        channels[:0:-1], (*channels[-2:0:-1], channels[1]), sizes[:0:-1], sizes[-2::-1], strict=True
+    ):
+        rest = tuple(to - 2 * side + 1 for side, to in zip(small, large, strict=True))
+        draw += [nn.ConvTranspose2d(before, after, 3, 2, 1, rest), nn.BatchNorm2d(after), nn.GELU()]
+    parts["draw"] = nn.Sequential(*draw, nn.Conv2d(channels[1], 1, 3, 1, 1), nn.Sigmoid())
+    return nn.ModuleDict(parts)
+
+
+def _code(parts: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
+    return parts["mean"](parts["features"](images))
+
+
+def _loss(parts: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
+    return (parts["draw"](parts["read"](_code(parts, images))) - images).square().mean()
+
+
+_KEPT = 0.9  # of the ratios, the smallest ones, as Facco et al. advise: the largest are those of outliers
+
+
+def two_nn(X: np.ndarray) -> float:
+    """Intrinsic dimension of rows (n, d) by the ratio μ of the distances to their second and first
+    neighbours.
+
+    Where the density hardly changes over that distance, −log(1 − F(μ)) = D log μ: the slope through the
+    origin over the smallest nine tenths of the ratios (Facco et al., Scientific Reports 2017). Duplicate rows
+    count once. Above about 20 dimensions a few thousand rows are too few, and the estimate is too small.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than ten rows that differ.
+    """
+    rows = np.unique(np.asarray(X, dtype=np.float32), axis=0)
+    n = len(rows)
+    if n < 10:
+        raise SpaceError(f"intrinsic dimension: expected ten or more rows that differ, got {n}")
+    distances = _two_nearest(rows)
+    ratios = np.sort(distances[:, 1] / distances[:, 0])[: int(_KEPT * n)]
+    log_ratios, log_rest = np.log(ratios), -np.log1p(-np.arange(1, len(ratios) + 1) / n)
+    return float(log_ratios @ log_rest / (log_ratios @ log_ratios))
+
+
+def participation_ratio(X: np.ndarray) -> float:
+    """(Σ λ)² / Σ λ² of the variances λ along the principal axes of rows (n, d), 1 … d; d where all are
+    equal.
+    """
+    variances = _variances(X)
+    return float(variances.sum() ** 2 / (variances**2).sum())
+
+
+def condition_number(X: np.ndarray) -> float:
+    """Largest over smallest singular value of the centred rows (n, d), 1 or more; axes below float32
+    precision are left out.
+    """
+    variances = _variances(X)
+    real = variances > variances.max() * (max(X.shape) * np.finfo(np.float32).eps) ** 2
+    return float(np.sqrt(variances.max() / variances[real].min()))
+
+
+def _variances(X: np.ndarray) -> np.ndarray:
+    X = np.asarray(X, dtype=np.float64)
+    X = X - X.mean(axis=0)
+    variances = np.maximum(np.linalg.eigvalsh(X.T @ X / len(X)), 0)
+    if not variances.max() > 0:
+        raise SpaceError("expected rows that differ, got copies of a single row")
+    return variances
+
+
+def _two_nearest(rows: np.ndarray) -> np.ndarray:
+    """Euclidean distances to the two nearest other rows, (n, 2), recomputed exactly for the rows found by
+    inner products.
+    """
+    rows = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
+    scale = np.sqrt((rows**2).sum(axis=1).mean())
+    rows = (rows / scale).astype(np.float32)
+    # |x − y|² = |x|² − 2 (x·y − |y|² / 2): one column more makes the nearest row the one with the largest
+    # inner product.
+    base = np.column_stack([rows, -np.vecdot(rows, rows) / 2]).astype(np.float32)
+    queries = np.column_stack([rows, np.ones(len(rows))]).astype(np.float32)
+    # Itself, and one more, where rounding puts another before it.
+    near = nearest(queries, base, 4, unit=False).rows
+    exact = np.linalg.norm(rows[near].astype(np.float64) - rows[:, None].astype(np.float64), axis=2)
+    exact[near == np.arange(len(rows))[:, None]] = np.inf
+    return np.maximum(np.sort(exact, axis=1)[:, :2], np.finfo(np.float32).tiny)
+
 
 NETWORKS = {"mlp": "MLP", "cnn": "CNN", "autoencoder": "autoencoder"}
 ALIKE = 0.1  # below it an isometry and one scale explain nine tenths of the spread
@@ -193,7 +414,7 @@ def trained_space(network: str, width: int, random_state: int, store: Store, rep
     dataset, pictures = digit_pictures(store)
     known = np.setdiff1d(np.arange(len(dataset)), held_out_rows(len(dataset)))
     spec = AutoencoderSpec(width=width, epochs=_EPOCHS[network])
-    vectors = fit_autoencoder(pictures[known], known[:0], spec, random_state, report).encode(pictures)
+    vectors = fit_autoencoder(pictures[known], spec, random_state, report).encode(pictures)
     name = f"autoencoder {width}, state {random_state}"
     return LatentSpace(vectors, dataset.ids, name=name, labels=dataset.labels)
 

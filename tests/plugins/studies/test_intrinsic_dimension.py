@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from relscope_studies.dimension import condition_number, participation_ratio, two_nn
+from relscope_studies.isometry import condition_number, participation_ratio, two_nn
 
 from relcore.base.errors import SpaceError
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from relscope_studies.anchors import METHODS, mixture_pair, mixtures, scores_of, whitened_product
+from relscope_studies.data import anchored_split
 from scipy import spatial
 
 from relcore.base.rows import unit_rows
-from relcore.studies.study import anchored_split
 
 IDS = [f"r{row}" for row in range(1500)]
 

@@ -5,8 +5,7 @@ import lzma
 import numpy as np
 import pandas as pd
 import pytest
-from relscope_studies.links import SeedCount
-from relscope_studies.words import corpus_words, swadesh_pairs
+from relscope_studies.links import SeedCount, corpus_words, swadesh_pairs
 
 from relcore.base.errors import SpaceError
 from relcore.runs.store import Store

@@ -83,22 +83,10 @@ def test_compare_prints_the_same_scores(folders, capsys):
 
 
 @pytest.mark.slow
-def test_invert_scores_every_row_and_writes_them(folders, capsys):
-    arguments = ["--anchors", "30", "--method", "whitened", "--inverse-ridge", "0.2", "--json"]
-    assert main(["invert", "a", "b", *arguments, "-o", "recovered"]) == 0
-    by_shard = json.loads(capsys.readouterr().out)["rows"]
-    assert main(["invert", "a.npy", "b.npy", *arguments]) == 0
-    whole = json.loads(capsys.readouterr().out)["rows"]
-    assert by_shard[0] == pytest.approx(whole[0], abs=1e-5)
-    assert ShardedSpace.open("recovered").n == 100
-    assert main(["invert", "a", "b", "--route", "within"]) == 2
-    assert "expected 'forward' by shard" in capsys.readouterr().err
-
-
-@pytest.mark.slow
 def test_samples_of_all_rows_say_what_one_machine_says(folders, capsys):
     migrate = ["migrate", "--no-curve", "--adapter", "ridge", "--sample", "100"]
-    for command in (migrate, ["bootstrap", "--anchors", "20", "--seeds", "seeds.txt"]):
+    invert = ["invert", "--anchors", "30", "--method", "whitened", "--sample", "100"]
+    for command in (migrate, invert, ["bootstrap", "--anchors", "20", "--seeds", "seeds.txt"]):
         Path("seeds.txt").write_text("".join(f"row-{row}\trow-{row}\n" for row in range(0, 60, 4)))
         name, *arguments = command
         assert main([name, "a", "b", *arguments, "--json"]) == 0

@@ -134,7 +134,7 @@ def test_other_metrics_are_chosen_by_name(run, files, capsys):
     assert "expected one of all, jaccard" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [(), ("--exact",), ("--queries", "all", "--neighbours", "hnsw")])
+@pytest.mark.parametrize("options", [(), ("--exact",)])
 def test_a_recipe_keeps_the_metrics(run, files, options):
     chosen = "--anchors", 20, "--metrics", "rsa,mrr,knn-recall", *options
     rows = json.loads(run("compare", *files, *chosen, "--recipe", "r.json", "--json"))["rows"]

@@ -19,7 +19,6 @@ from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.languages import RetrievalSpec, retrieve
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.study import anchored_split
 
 IDS = [f"r{row}" for row in range(200)]
 ANCHORS, SWAPPED = tuple(IDS[:30]), (IDS[1], IDS[0], *IDS[2:30])
@@ -54,7 +53,6 @@ SCORERS = {
     "migration": (lambda *spaces: len(parts_of(match(*spaces), 0, "random", False).held_out), None),
     "drift": (lambda *spaces: DriftCheck().run(spaces).n, MANY),
     "drift of a series": (lambda *spaces: DriftSeries().run(spaces).n, MANY),
-    "split of a study": (lambda *spaces: len(anchored_split(match(*spaces).ids, 30).test), None),
     "experiment": (lambda *spaces: BootstrapSpec(n_anchors=20).run(spaces).n_shared, MANY),
 }
 

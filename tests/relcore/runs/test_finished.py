@@ -79,7 +79,7 @@ def test_a_damaged_finished_file_counts_as_missing_and_is_kept(store, folder):
 # What is in the folder.
 
 
-UNFINISHED = {"across-languages", "reconstruction"}  # they take a quarter of an hour, and ask to be run
+UNFINISHED = {"reconstruction"}  # it takes a quarter of an hour, and asks to be run
 
 
 @pytest.mark.parametrize("kind", sorted(set(STUDIES) - UNFINISHED))

@@ -3,13 +3,12 @@ import pytest
 
 from relcore.base import names
 from relcore.base.errors import SpaceError
-from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.anchors import select_anchors
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import Metric, class_labels, held_out, score_pair
 from relcore.scores.score import Score
-from relcore.sharded.operations import compare_shards, invert_shards
+from relcore.sharded.operations import compare_shards
 from relcore.sharded.passes import Runner
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces.matching import match
@@ -136,30 +135,6 @@ def test_what_cannot_be_compared(tmp_path):
         compare_shards(source, target, ["row-7"], runner)
     with pytest.raises(SpaceError, match="expected one of paper, mutual"):
         compare_shards(source, target, 10, runner, convention="other")
-
-
-@pytest.mark.parametrize("spec", [InversionSpec(method="whitened", ridge=0.3), InversionSpec(tuned=True)])
-def test_inversion_by_shard_is_that_of_one_machine(tmp_path, spec):
-    source, target = spaces(tmp_path, *rows_of())
-    runner, goal = Runner(Store(tmp_path / "store")), tmp_path / "goal"
-    found = invert_shards(source, target, 30, runner, spec, goal=str(goal))
-    pair = match(source.whole(), target.whole())
-    wanted = invert_pair(pair, select_anchors(pair.source, 30), spec, most_rows=N)
-    score = wanted.scores[wanted.spec.title]
-    assert (found.spec, found.score.n) == (wanted.spec, score.n)
-    np.testing.assert_allclose(found.score, score, atol=1e-6)
-    nulls = [(one.null.mean, one.null.low, one.null.high) for one in (found.score, score)]
-    np.testing.assert_allclose(*nulls, atol=1e-6)
-    written = ShardedSpace.open(goal).whole()
-    np.testing.assert_allclose(written.vectors[written.rows(pair.ids[wanted.rows])], wanted.found, atol=1e-5)
-
-
-def test_inversion_between_unrelated_spaces_is_at_chance(tmp_path):
-    source, target = spaces(tmp_path, *rows_of(alike=False))
-    score = invert_shards(source, target, 40, Runner(Store(tmp_path / "store"))).score
-    assert score.null.low - 0.05 < score < score.null.high + 0.05
-    with pytest.raises(SpaceError, match="exchange the two folders"):
-        invert_shards(source, target, 40, Runner(Store(tmp_path / "store")), InversionSpec(route="backward"))
 
 
 def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):

@@ -11,7 +11,7 @@ from relcore.base.names import STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.studies import networks, relative, study
+from relcore.studies import networks, study
 from relcore.studies.study import StudySpec, study_of
 
 
@@ -35,9 +35,8 @@ def copies(rng):
 
 @pytest.fixture
 def encoders(monkeypatch, copies):
-    for module in (relative, networks):
-        monkeypatch.setattr(module, "labelled_spaces", lambda data, store, report: copies)
-        monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
+    monkeypatch.setattr(networks, "labelled_spaces", lambda data, store, report: copies)
+    monkeypatch.setattr(networks, "test_ids_of", lambda data, space: ())
 
 
 def table_of(study, settings, store, keep):

@@ -3,7 +3,7 @@ import pytest
 import scipy.stats
 
 from relcore.base.errors import SpaceError
-from relcore.studies.study import Estimate, correlation, mean, mean_score, n_needed, share, slope
+from relcore.studies.study import correlation, mean, mean_score, share, slope
 
 
 @pytest.fixture
@@ -56,11 +56,6 @@ def test_a_mean_score_stays_where_scores_are():
     assert mean_score([0.0, 0.1]).low == 0
     assert mean_score([-0.9, 0.1]).low == -1
     assert mean_score([5, 9]) == mean([5, 9])
-
-
-def test_the_number_needed_is_that_of_a_power_of_four_fifths():
-    found = Estimate.around(0, 1.96 * 2 / np.sqrt(25), 25)
-    assert n_needed(found, 0.5) == round(((1.96 + 0.8416) * 2 / 0.5) ** 2)
 
 
 def test_wrong_input_says_so():

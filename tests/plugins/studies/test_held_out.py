@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from relscope_studies.data import anchored_split, n_needed
 
 from relcore.base.errors import SpaceError
-from relcore.studies.study import anchored_split
+from relcore.studies.study import Estimate
 
 IDS = [f"r{i}" for i in range(400)]
 
@@ -24,3 +25,8 @@ def test_test_ids_are_the_test_rows_and_too_many_anchors_are_refused():
     assert split.test.tolist() == list(range(50))
     with pytest.raises(SpaceError, match=r"n_anchors: expected 1 … 350, .*got 351"):
         anchored_split(IDS, 351, test_ids=IDS[:50])
+
+
+def test_the_number_needed_is_that_of_a_power_of_four_fifths():
+    found = Estimate.around(0, 1.96 * 2 / np.sqrt(25), 25)
+    assert n_needed(found, 0.5) == round(((1.96 + 0.8416) * 2 / 0.5) ** 2)
