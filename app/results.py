@@ -82,7 +82,8 @@ def computed(
         old.cancel()
     st.session_state[latest] = key
     inputs = inputs_of(store, specs, spaces) if specs else [put_space(store, space) for space in spaces]
-    settings = {"title": task.title, "expected": likely, "here": here}
+    title = task.title if alone else f"{task.title}: {spaces[0].name}"
+    settings = {"title": title, "expected": likely, "here": here}
     job = queue().submit(key, task_job, **settings, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)

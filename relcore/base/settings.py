@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from relcore.base.errors import SpaceError, did_you_mean
@@ -156,8 +157,8 @@ class Setting:
         """The value of a typed text such as ``"4, 8, 12"`` or ``"0.1"``; raises a SpaceError for an invalid
         one. Only ASCII digits count: Python alone would accept "１２" and "1_000"."""
         typed, text = text, str(text).strip()
-        if self.is_tuple and get_args(self.kind)[0] is str:
-            return tuple(filter(None, map(str.strip, text.split(","))))
+        if self.is_tuple and (inner := get_args(self.kind)[0]) in (str, Path):
+            return tuple(map(inner, filter(None, map(str.strip, text.split(",")))))
         if self.is_tuple:
             parts = text.replace(",", " ").split()
             if all(map(_WHOLE.fullmatch, parts)):

@@ -35,7 +35,7 @@ class CheckOptions:
     )
     known: tuple[Path, ...] = setting(
         (),
-        metavar="PASSPORT",
+        metavar="PASSPORT,PASSPORT",
         help="Passports with fingerprints: which of these models made the larger part.",
     )
     repair: Path = setting(

@@ -127,7 +127,7 @@ def test_spaces_that_the_parts_do_not_fit_are_refused_with_the_reason():
         check(FIRST(1))
 
 
-def test_a_passport_compares_anchors_ranks_rows_and_names_the_family(mixed, tmp_path):
+def test_a_passport_compares_anchors_ranks_rows_and_names_the_family(mixed, tmp_path, monkeypatch, capsys):
     ids = [f"row {row}" for row in range(N)]
     space = LatentSpace(mixed, ids)
     domains = [FIRST(1000, topic, state=3) for topic in (4, 5, 6)]
@@ -142,6 +142,13 @@ def test_a_passport_compares_anchors_ranks_rows_and_names_the_family(mixed, tmp_
     found = check(space, trusted=passports[0], known=passports)
     assert (found.change.kind, found.named, found.verdict) == ("same", "first", "two models")
     assert np.mean(np.argsort(-found.unlike)[:240] >= N - 240) > 0.9
+    monkeypatch.chdir(tmp_path)
+    write_space(space, tmp_path / "index.npz")
+    known = ["--trusted", "first.safetensors", "--known", "first.safetensors,second.safetensors"]
+    assert main(["check", "index.npz", *known, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["known"]) == ("two models", "first")
+    assert "Anchors of the passport: Same: the same vectors." in " ".join(told["notes"])
     assert name_of(model(2)(800), passports) == ""
     with pytest.raises(SpaceError, match="expected vectors of 3 domains or more"):
         passports[0].with_fingerprint(domains[:2])
