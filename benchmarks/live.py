@@ -198,7 +198,7 @@ def try_it(times: int) -> None:
                 if what == "typed":
                     page.get_by_text("Wikipedia sentences, three encoders").first.click()
                     page.evaluate(SETTLED)
-                page.get_by_text("Try it: type a sentence").click()
+                page.get_by_text("Try it:").first.click()
                 page.evaluate(SETTLED)
                 page.evaluate(ANSWERED, kind)
                 spread(f"{what}_to_all_answers_ms", [ask(page, number) for number in range(times + 2)][2:])

@@ -248,16 +248,17 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
 def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     """A paragraph on what inversion does, with the share of rows recovered here."""
     source, target = map(plain_html, side_names(pair, result.spec.route))
-    becomes = "becomes a vector again" if source == target else f"becomes a vector of {target}"
+    becomes = "a vector of the same space" if source == target else f"a vector of {target}"
     share, alike = percent(found.first), ""
     if found.labelled:
         labelled, chance = map(percent, found.labelled)
         alike = f", <b>{labelled}</b> to a row of the same label (by chance {chance})"
+    asked = f"{found.n:,} of " * (found.n < result.n) + counted(result.n, "held-out row")
     return (
-        f"Inversion turns similarities to the anchors back into vectors. Here each row of {source} {becomes},"
-        f" and everything that was trained on {target} can use it. Of {counted(found.n, 'held-out row')}"
-        f" recovered in this way, <b>{share}</b> are nearest to their own original among {found.among:,} (by"
-        f" chance {percent(1 / found.among)}){alike}."
+        "Inversion turns similarities to the anchors back into vectors. Here the similarities of each row of"
+        f" {source} to the anchors, measured in {source}, become {becomes}, and everything that was trained"
+        f" on {target} can use it. Of {asked}, <b>{share}</b> are recovered nearest to their own original"
+        f" among {found.among:,} (by chance {percent(1 / found.among)}){alike}."
     )
 
 

@@ -298,7 +298,14 @@ def _dragged() -> None:
     shown = replace(_USUAL, anchors=by, view=view, panes=("relative",))
     drawn, says = _halves()
     with drawn:
-        panes.show(pair, panes.draw(pair, shown), "story.drag", 470, _hear)
+        drawing = panes.draw(pair, shown)
+        scene, rows = drawing.found
+        titled = [
+            replace(pane, title=f"{model}, by similarities")
+            for pane, model in zip(scene.panes, MODELS, strict=True)
+        ]
+        named = replace(drawing, found=(replace(scene, panes=tuple(titled)), rows))
+        panes.show(pair, named, "story.drag", 470, _hear)
     with says:
         _say(
             "An <b>anchor</b> ★ is a word that both models know. Each map shows the words by their"
@@ -307,7 +314,8 @@ def _dragged() -> None:
             " by the arrow keys.",
         )
         found = score(pair, "relative", by)
-        number = share_number(found, f"{_SAME}, by their similarities to {', '.join(by)}.")
+        stars = ", ".join(f"★{number} {word}" for number, word in enumerate(by, 1))
+        number = share_number(found, f"{_SAME}, by their similarities to {stars}.")
         st.html(number.replace("<b>", '<b class="relscope-live">', 1))
 
 

@@ -304,16 +304,16 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
     exports.chart(figure, key, picked=lambda points: _open(cell_of(points, result)))
     _, common = short_names(result.encoders)
-    common = f" All encoders: {plain_name(common)}." if common else ""
+    common = f" All names of encoders also say “{plain_name(common)}”." if common else ""
     lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""
     missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
     none = " Hatched cells have no answer, because the dimensions differ." if missing else ""
     n = len(result.runs)
     states = f"mean of {n} random states" if n > 1 else f"random state {result.runs[0].random_state}"
     caption(
-        "Rows are encoders, columns are the encoders that the heads were trained on. Dotted cells are not"
-        f" stitched.{none}{lost}{common} {result.tested}, {states}. {plain(result.untested)} Click a"
-        " cell for its details."
+        "Each row is an encoder, each column the head of a model: the classifier trained on its encoder."
+        f" Dotted cells are not stitched.{none}{lost}{common} {result.tested}, {states}."
+        f" {plain(result.untested)} Click a cell for its details."
     )
 
 
@@ -410,14 +410,15 @@ def _summary(result: StitchResult, metric: str) -> None:
 
 def page(workspace: Workspace) -> None:
     setup, details = choose(workspace)
-    draw(setup, details)
     if setup is not None:
-        shown = st.expander(
-            "Try it: type a sentence or draw a picture",
-            icon=":material/draw:",
-            key="stitch.try",
-            on_change="rerun",
-        )
+        shown = st.expander(_try_it(setup), icon=":material/draw:", key="stitch.try", on_change="rerun")
         with shown:
             if shown.open:
                 try_it.draw(setup)
+    draw(setup, details)
+
+
+def _try_it(setup: StitchSetup) -> str:
+    kinds = {encoder.kind for spec in setup.specs if (encoder := spec.rows_of.encoder)}
+    new = {"texts": "type a sentence", "images": "draw or upload a picture"}
+    return f"Try it: {new[kinds.pop()]}" if len(kinds) == 1 and kinds <= set(new) else "Try it on a new item"

@@ -270,10 +270,10 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, seconds: float) -> N
             " means nothing."
         )
     st.caption(
-        "Rows are encoders, columns are the encoders that the heads were trained on. A dotted cell is not"
-        " stitched. Each cell shows the answer, its probability (darker is higher), and whether it differs"
-        " from the head's answer on its own encoder. “None of these”: this pair is less sure than in 95 % of"
-        " its wrong answers to test rows. Hover over a cell for the three most probable answers."
+        "Each row is an encoder, each column the head of a model. A dotted cell is not stitched. Each cell"
+        " shows the answer, its probability (darker is higher), and whether it differs from the"
+        " head's answer on its own encoder. “None of these”: this pair is less sure than in 95 % of its wrong"
+        " answers to test rows. Hover over a cell for the three most probable answers."
         f" Time to encode and answer: {1000 * seconds:,.0f} ms."
     )
     exports.export_bar(figure, "try-it")

@@ -303,21 +303,24 @@ class Inversion(Reported):
         scored += f" of {self.n:,}" if self.n_scored < self.n else ""
         condition = short(self.condition, 1) if self.condition < float("inf") else "∞"
         kept = f"{short(self.kept, 1)} of" if self.spec.method == "pruned" else "all"
-        used = (
-            f"{self.spec.settings()}; anchors kept {kept} {self.n_anchors:,}; condition number {condition};"
-            f" directions recovered {self.rank:,} of {self.shape[1]:,}"
+        caption = (
+            f"The score is the mean cosine of recovered and true directions from the mean, over {scored}."
+            f" Chance level: these rows permuted. Settings: {self.spec.settings()}"
         )
         if self.choice:
-            used += (
-                f"; the best of {self.choice.n_tried} settings on {self.choice.n_held_out:,} held-out anchors"
-                f" at a time (mean cosine {short(self.choice.cosine)}), fitted on all anchors"
+            caption += (
+                f", the best of {self.choice.n_tried} on held-out anchors, {self.choice.n_held_out:,} at a"
+                f" time (mean cosine {short(self.choice.cosine)}), fitted again on all anchors"
             )
-        caption = f"scored on {scored}, as directions from the mean; chance level: these rows permuted"
+        caption += (
+            f". Kept: {kept} {self.n_anchors:,} anchors. Directions recovered: {self.rank:,} of"
+            f" {self.shape[1]:,}. Condition number: {condition}."
+        )
         rows = [["method", "cosine", "chance level, 95 %"]]
         for method, score in self.scores.items():
             chance = band(score.null.low, score.null.high) if score.null else ""
             rows.append([method, short(float(score)), chance])
-        table = Table("rows", self.summary(), rows, caption=f"{used}; {caption}.")
+        table = Table("rows", self.summary(), rows, caption=caption)
         sentence = f"Mean cosine of recovered and true rows: {route}."
         return Report(sentence, [table], facts | {"kept": self.kept}, self.notes, figures)
 
@@ -855,7 +858,7 @@ def _translations(result: TranslationResult, metric: str) -> Matrices:
 
 COLORS = ("error", "pivots", "labels")
 EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that figures can be compared
-ERROR_NAMES = ("below .05", ".05 – .1", ".1 – .2", ".2 – .3", ".3 – .4", ".4 – .5", ".5 – .7", ".7 and more")
+ERROR_NAMES = (*(f"error < {general(edge)}" for edge in EDGES), f"error ≥ {general(EDGES[-1])}")
 # Viridis without its ends, which are hard to see on a dark or a white page.
 ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74", "#70cf57", "#b0dd2f")
 
@@ -875,7 +878,7 @@ def inversion_scene(
     coordinates = inversion.paired.coordinates(inversion.found)
     inverse = inversion.errors[inversion.spec.title]
     if color_by == "error":
-        categories, names = np.digitize(inverse, EDGES), tuple(f"error {name}" for name in ERROR_NAMES)
+        categories, names = np.digitize(inverse, EDGES), ERROR_NAMES
     else:
         view = (
             ViewSpec((), everything=True, color_by="labels")

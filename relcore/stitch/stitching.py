@@ -246,7 +246,7 @@ class StitchResult(Reported):
         )
         notes = [
             f"{self.tested}, no anchors; {anchors}; {states}; the diagonal is not stitched."
-            f"{f' All encoders: {common}.' * bool(common)}",
+            f"{f' All names of encoders also say {common!r}.' * bool(common)}",
             f"The same answers, if labels were permuted: {permuted}.",
             self.untested,
         ]
@@ -753,11 +753,11 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     own, chance = (
         " to ".join(dict.fromkeys((ends[0], ends[-1]))) for ends in (sorted(map(short, table.own)), chances)
     )
-    methods = " · ".join(f"{row.method} {short(row.stitched)}" for row in able.itertuples())
+    pairs = counted(int(table.pairs.max()), "pair")
     return (
-        f"With another model's encoder, the {title} of a classifier is {short(best.stitched)} (best method:"
-        f" {best.method}); with its own, {own}; by chance, {chance}. Mean of"
-        f" {counted(int(table.pairs.max()), 'pair')} by method: {methods}."
+        f"With another model's encoder, the {title} of a classifier is {short(best.stitched)}, the mean of"
+        f" {pairs} by the best of {counted(len(able), 'method')}, {best.method}. With its own encoder it is"
+        f" {own}; by chance, {chance}."
     )
 
 
