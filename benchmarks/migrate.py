@@ -67,7 +67,9 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH")
     parser.add_argument("--rows", type=int, default=N)
     parser.add_argument("--folder", type=Path, help="where 5 kB per row fit; default: the temporary folder")
-    parser.add_argument("--only", nargs="+", choices=COLLECTIONS, default=list(COLLECTIONS))
+    parser.add_argument(
+        "--only", nargs="+", choices=COLLECTIONS, default=[one for one in COLLECTIONS if one != WHOLE]
+    )
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--part", default="0/1", metavar="I/N")
     parser.add_argument("--one", nargs=3, metavar=("ADAPTER", "SIDE", "GOAL"), help=argparse.SUPPRESS)
@@ -110,7 +112,7 @@ class Collection(NamedTuple):
     relevant: list[list[int]]
 
 
-def judged(name: str) -> Collection:
+def judged(name: str, most: int = MOST_DOCUMENTS) -> Collection:
     """A test collection of RELSCOPE_DATA; of a large one, all judged documents and others at random."""
     folder = data_folder() / name
     documents, queries = (
@@ -123,7 +125,7 @@ def judged(name: str) -> Collection:
     others = np.random.default_rng(0).permutation(
         [row for row in map(str, documents.index) if row not in set(needed)]
     )
-    kept = needed + others[: max(0, MOST_DOCUMENTS - len(needed))].tolist()
+    kept = needed + others[: max(0, most - len(needed))].tolist()
     place = {row: number for number, row in enumerate(kept)}
     documents.index, queries.index = documents.index.astype(str), queries.index.astype(str)
     texts = [documents[row] or "." for row in kept]
@@ -264,7 +266,9 @@ STANDARD = (
     "numpy",
     "pandas",
 )
+WHOLE = "npl-whole"  # 11,426 documents, of which 93 queries touch a part; only where it is named
 COLLECTIONS: dict[str, Callable[[], Collection]] = {
+    WHOLE: lambda: judged("npl", 1_000_000),
     "cranfield": lambda: judged("cranfield"),
     "npl": lambda: judged("npl"),
     "trec": trec,
