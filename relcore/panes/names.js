@@ -47,6 +47,10 @@ class Boxes {
   touches(one) {
     return this.squaresOf(one).some((square) => this.squares.get(square)?.some((box) => meet(one, box)));
   }
+
+  touched(one) {
+    return new Set(this.squaresOf(one).flatMap((square) => (this.squares.get(square) ?? []).filter((box) => meet(one, box)))).size;
+  }
 }
 
 const meet = ([left, top, right, bottom], box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1];
@@ -157,18 +161,21 @@ class Names {
       if (x < 0 || x > width || y < 0 || y > height) return false;
       const wide = widthOf(text, kind, font);
       const dots = rows.length > FEW ? Array.from(rows, dot) : [];
-      const places = placesOf(kind, wide);
-      // Where hundreds of small stars leave no room, the name of a class lies below them.
-      for (const [place, [right, down]] of (color && !pane.stars.numbered ? [...places, ...places] : places).entries()) {
+      // Where hundreds of small stars leave no room, the name of a class lies below the fewest of them.
+      let [best, fewest] = [null, color && !pane.stars.numbered ? Infinity : 1];
+      for (const [right, down] of placesOf(kind, wide)) {
         const left = kind === "group" ? clamp(x + right, 4, Math.max(4, width - wide - 4)) : x + right;
         const box = [left - 3, y + down - 8, left + wide + 3, y + down + 8];
-        if (box[0] < 0 || box[2] > width || box[1] < 0 || box[3] > height || taken.touches(box) || (place < places.length && stars.touches(box))) continue;
+        if (box[0] < 0 || box[2] > width || box[1] < 0 || box[3] > height || taken.touches(box)) continue;
         if (dots.length && dots.filter((one) => meet(one, box)).length > COVERED * dots.length) continue;
-        taken.add(box);
-        this.write(text, left, y + down + 4, kind, color);
-        return true;
+        const under = fewest > 1 ? stars.touched(box) : Number(stars.touches(box));
+        if (under < fewest) [best, fewest] = [box, under];
+        if (!under) break;
       }
-      return false;
+      if (!best) return false;
+      taken.add(best);
+      this.write(text, best[0] + 3, best[1] + 12, kind, color);
+      return true;
     };
     const ringed = owner.rows.length <= NAMED_SELECTED ? chosen : [];
     while (this.rings.children.length > ringed.length) this.rings.lastChild.remove();
