@@ -194,7 +194,7 @@ def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[Space
     where = f"in {f'all {len(pair.spaces)}' if pair.others else 'both'}"
     facts = [f"{counted(len(pair), 'row')} {'by row order, pairing unknown' if unknown else where}"]
     if not pair.others:
-        facts.append(f"{source} d each" if source == target else f"{source} d and {target} d")
+        facts.append(f"{source} d" if source == target else f"{source} d and {target} d")
     if pair.n_source_only or pair.n_target_only:
         facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} without a partner")
     st.caption(" · ".join(facts), width="content")

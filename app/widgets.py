@@ -104,7 +104,7 @@ def space_choosers(workspace: Workspace) -> None:
             given = workspace.target, workspace.source, "swap source and target"
             st.button("Swap", key="choose.swap", on_click=choose_pair, args=given, **look)
         choose, look = partial(choose_space, side), {"options": workspace.spaces, "format_func": labels.get}
-        look |= {"label_visibility": "collapsed", "width": 230}
+        look |= {"label_visibility": "collapsed", "width": 190}
         bound(st.selectbox, side.capitalize(), f"choose.{side}", chosen, choose, **look)
 
 

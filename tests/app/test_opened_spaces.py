@@ -33,7 +33,7 @@ def test_two_files_are_compared_and_a_third_can_be_chosen(open_with, make_worksp
     assert workspace.spaces == (first, second, third, *BUNDLED)
     assert len(workspace.anchors) == 30  # half of the rows are held out
     assert not session.errors
-    assert "60 rows in both · 6 d each" in session.captions
+    assert "60 rows in both · 6 d" in session.captions
     assert session.selectbox(key="choose.source").options[:3] == ["first60", "second60", "third"]
     assert not session.can_undo
 
