@@ -48,6 +48,7 @@ st.html(ROOT / "assets" / "style.css")
 page = st.navigation(places.pages(), position="top")
 # For screen readers: the open page is marked in the navigation only; sections are third-level.
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
+st.html(f'<style>:root {{ --relscope-place: "{page.title}"; }}</style>')
 around_the_page()
 saving.begin()
 session.history(saving.first_workspace)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
+from pandas.io.formats.style import Styler
 
 from app import messages, session
 from app.compute import cached
@@ -16,7 +17,7 @@ from app.glossary.card import caption
 from app.glossary.terms import linked_html
 from app.plain_text import plain_html
 from relcore.base.names import METRICS
-from relcore.base.numbers import band, short
+from relcore.base.numbers import MINUS, band, short
 from relcore.base.report import Table
 from relcore.represent.anchors import coinciding_anchors
 from relcore.runs.digest import digest_of
@@ -69,7 +70,7 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
     body = "".join(
         f'<tr class="{escape(form)}"><th scope="row">{linked_html(plain_html(form))}'
         f"<small>{EXPLANATIONS.get(form, '')}</small></th>"
-        + "".join(_cell(by_metric.get(metric)) for metric in metrics)
+        + "".join(_cell(METRICS[metric].title, by_metric.get(metric)) for metric in metrics)
         + "</tr>"
         for form, by_metric in scores.items()
     )
@@ -81,6 +82,16 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
     caption(" · ".join([*circumstances(scores), f"chance level: {chance}"]))
     for told in score_notes(scores):
         messages.warning(told)
+
+
+def short_numbers(table: pd.DataFrame) -> Styler:
+    """The table for `st.dataframe`, its numbers printed as in sentences: ``.975``, ``−.021``, ``20,000``."""
+    whole = dict.fromkeys(table.select_dtypes("integer"), _whole)
+    return table.style.format(whole | dict.fromkeys(table.select_dtypes("float"), short))
+
+
+def _whole(number: int) -> str:
+    return f"{number:,}".replace("-", MINUS)
 
 
 def report_table(table: Table) -> None:
@@ -106,9 +117,9 @@ def chance_html(null: ChanceLevel) -> str:
     return f'<small title="95 % band of the chance level: {ends}">chance {about}</small>'
 
 
-def _cell(score: Score | None) -> str:
+def _cell(metric: str, score: Score | None) -> str:
     if score is None:
-        return '<td class="none" title="needs spaces of equal dimension">–</td>'
+        return f'<td class="none" data-metric="{metric}" title="needs spaces of equal dimension">–</td>'
     parts = [f"<b>{short(score)}</b>"]
     if score.interval:
         parts.append(f"<span>± {short((score.interval[1] - score.interval[0]) / 2)}</span>")
@@ -116,7 +127,7 @@ def _cell(score: Score | None) -> str:
         parts.append(chance_html(score.null))
     filled = max(0.0, min(1.0, float(score)))
     parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
-    return f'<td title="{escape(score.describe())}">{"".join(parts)}</td>'
+    return f'<td data-metric="{metric}" title="{escape(score.describe())}">{"".join(parts)}</td>'
 
 
 def bars(

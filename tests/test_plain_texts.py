@@ -8,7 +8,10 @@ import ast
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
+
+from app.tables import short_numbers
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("app", "pages") for path in (ROOT / folder).rglob("*.py"))
@@ -62,3 +65,11 @@ def test_no_component_makes_html_of_a_text():
         for n, line in enumerate(lines[path], start=1)
         if RAW.search(line)
     ] == []
+
+
+def test_there_is_one_sign_for_minus_on_the_screen():
+    table = short_numbers(pd.DataFrame({"name": ["a-b"], "score": [-0.0214], "n": [-3]}))
+    assert re.findall(r"<td[^>]*>(.*?)</td>", table.to_html()) == ["a-b", "−.021", "−3"]
+    other = re.compile(r"MINUS, ?['\"]-|dataframe\(.*\.round\(")
+    lines = [(path, line) for path in SOURCES for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [f"{path.name}: {line.strip()}" for path, line in lines if other.search(line)] == []

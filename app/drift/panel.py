@@ -13,7 +13,7 @@ from app.drift import passport
 from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html
-from app.tables import report_table
+from app.tables import report_table, short_numbers
 from app.widgets import several_spaces, space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -136,7 +136,7 @@ def _checks(verdict: DriftVerdict) -> None:
     widths = {"situation": 115, "quantity": 130, "class": 75}
     look = {name: columns.TextColumn(width=width) for name, width in widths.items()}
     look["alarm"] = columns.CheckboxColumn(width=55)
-    look |= {name: columns.NumberColumn(format="%.3f", width=65) for name in ("value", "noise", "threshold")}
+    look |= dict.fromkeys(("value", "noise", "threshold"), columns.Column(width=65))
     table = pd.DataFrame(
         {
             "alarm": check.alarm,
@@ -150,7 +150,7 @@ def _checks(verdict: DriftVerdict) -> None:
         for check in ordered(verdict)
     )
     st.dataframe(
-        table,
+        short_numbers(table),
         hide_index=True,
         height=_HEIGHT if len(table) > 10 else "content",
         column_config=look,

@@ -275,7 +275,8 @@ def _use_button(
     )
     if result.kept and (missing <= 0 or not outcome.known):
         st.caption(
-            f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs; select {missing} more below."
+            f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
+            f" {missing} more below."
             if missing > 0
             else f"Explore scores {counted(len(known), 'confirmed pair')}."
         )

@@ -21,6 +21,7 @@ from app.page_settings import kept, segments
 from app.places import DATA, EXPLORE, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
+from app.tables import short_numbers
 from app.widgets import several_spaces, space_labels, space_name
 from app.workspace import Workspace
 from relcore.base import access
@@ -237,9 +238,9 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
         exports.figure(figure, f"translate.map-{metric}")
     caption(circumstances(result, metric))
     st.markdown("### Mean over the pairs")
-    st.dataframe(result.summary().round(3), hide_index=True, key="translate.summary")
+    st.dataframe(short_numbers(result.summary()), hide_index=True, key="translate.summary")
     st.markdown("### Every pair")
-    st.dataframe(result.wide(metric).round(3), hide_index=True, key="translate.pairs")
+    st.dataframe(short_numbers(result.wide(metric)), hide_index=True, key="translate.pairs")
 
 
 def circumstances(result: TranslationResult, metric: str) -> str:

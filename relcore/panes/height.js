@@ -2,6 +2,7 @@
 
 const LEAST = 340; // pixels for two rows of panes; in a lower window the page scrolls
 const LEAST_NARROW = 400; // where a pane is narrower than it is high
+const LEAST_ALONE = 280; // for each of two panes below one another
 
 /* Call `act` whenever the window comes to a screen with another number of pixels for one of CSS; gives what ends it. */
 function watchRatio(act) {
@@ -44,8 +45,10 @@ class Room {
     const { marginTop } = getComputedStyle(this.caption);
     const below = this.caption.textContent ? this.caption.offsetHeight + parseFloat(marginTop) : 0;
     const kept = parseFloat(getComputedStyle(this.root).getPropertyValue("--ls-below")) || 0; // for what the home shows under them
-    const lines = getComputedStyle(this.grid).gridTemplateRows.split(" ").length; // of a narrow page more than rows of models
-    const least = ((this.root.clientWidth < 620 ? LEAST_NARROW : LEAST) * Math.max(lines, 2)) / 2;
+    const { gridTemplateRows, gridTemplateColumns } = getComputedStyle(this.grid);
+    const lines = gridTemplateRows.split(" ").length; // of a narrow page more than rows of models
+    const alone = lines > 1 && !gridTemplateColumns.includes(" ");
+    const least = alone ? LEAST_ALONE * lines : ((this.root.clientWidth < 620 ? LEAST_NARROW : LEAST) * Math.max(lines, 2)) / 2;
     this.take(Math.max(least, Math.floor(scroller.clientHeight - top - below - kept - 8)));
   }
 
