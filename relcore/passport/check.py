@@ -28,6 +28,7 @@ _DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # numbers that are not 0; rank c
 _UNIT, _ON_GRID, _MOST_STEPS = 1e-6, 0.02, 256
 _PADDED = 8  # zeros at the end: fewer are chance in rows of int8
 _SHOWN = 10  # rows of a report
+_HEADS = {"log_ratio": "log odds of another model", "unlike": "on axes unused by trusted rows (theirs: 1)"}
 
 MARKS = {
     "float16": "numbers that float16 holds exactly",
@@ -181,7 +182,8 @@ class Checked(Reported):
                 for row in first.to_numpy()
             ]
             caption = f"The first {len(first)} of {self.n:,} rows, ranked"
-            tables.append(Table("ranking", first, [[*first.columns], *cells], caption=caption))
+            head = [_HEADS.get(name, name) for name in first.columns]
+            tables.append(Table("ranking", first, [head, *cells], caption=caption))
         notes = []
         if self.fitted < self.n and self.slope is not None:
             notes.append(f"Parts were sought on a sample of {self.fitted:,} rows; all {self.n:,} are ranked.")
