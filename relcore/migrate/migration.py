@@ -154,7 +154,7 @@ def verdict_of(
         priced = f"; for {asked} a cascade embeds {percent(price.share)} of the rows"
     elif option == "cascade":
         cost = priced = (
-            f"; it embeds at most {n_candidates:,} rows per query, and a log of queries tells how many in all"
+            f"; a cascade embeds at most {n_candidates:,} rows per query; a log of queries tells how many in all"
         )
     headline = f"nDCG@{k} {means[option]}"
     if option != "keep":

@@ -127,7 +127,7 @@ def test_the_verdict_for_a_cascade_says_its_price_or_what_tells_it(base, bootstr
     told = verdict_of(found, bootstrap, **settings)
     assert told.option == "cascade"
     for text in (told.sentence, told.headline):
-        assert "; it embeds at most 20 rows per query, and a log of queries tells how many in all" in text
+        assert "; a cascade embeds at most 20 rows per query; a log of queries tells how many in all" in text
     price = Price(60, 5000, Need(20, 900, 800, 1000), (), 7.0, ())
     told = verdict_of(found, bootstrap, **settings, price=price)
     assert told.option == "cascade"
