@@ -154,7 +154,8 @@ def verdict_of(
         priced = f"; for {asked} a cascade embeds {percent(price.share)} of the rows"
     elif option == "cascade":
         cost = priced = (
-            f"; a cascade embeds at most {n_candidates:,} rows per query; a log of queries tells how many in all"
+            f"; a cascade embeds at most {n_candidates:,} rows per query; a log of queries tells how many in"
+            " all"
         )
     headline = f"nDCG@{k} {means[option]}"
     if option != "keep":
