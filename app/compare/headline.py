@@ -30,8 +30,9 @@ def headline(workspace: Workspace, models: Match) -> str:
     agree = agreement(found, pair, workspace.anchors, _bold)
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
     if models.others:
-        agree = f"{agree[0].lower()}{agree[1:]} {_further(workspace, models, names)}"
-        tables[0] = f"<p>{names[0]} and {names[1]}:</p>{tables[0]}"
+        who = f"{names[0]} and {names[1]}:"
+        agree = f"{who} {agree[0].lower()}{agree[1:]} {_further(workspace, models, names)}" if agree else ""
+        tables[0] = f"<p>{who}</p>{tables[0]}"
         more = scores_report(against_first(workspace, models), head="model").tables[0].html()
         tables.append(f"<p>Each model against {names[0]}, relative to the anchors:</p>{more}")
     words = f"{_opening(workspace, models, found['relative'])} {agree}"
@@ -96,10 +97,8 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     if _in_order(workspace):
         return f"Paired by row order: {rows}."
     verb = "know" if is_words else "describe"
-    if models.others:
-        first, second, *_ = map(plain_html, model_names(models))
-        return f"All {len(models.spaces)} models {verb} the same {rows}. {first} and {second}:"
-    return f"Both models {verb} the same {rows}."
+    every = f"All {len(models.spaces)}" if models.others else "Both"
+    return f"{every} models {verb} the same {rows}."
 
 
 def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:

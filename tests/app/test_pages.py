@@ -81,7 +81,8 @@ def test_a_third_model_joins_the_pair_and_leaves_by_one_click(make_session, make
     assert session.workspace.others == ()
     session.click("history.undo").click("history.undo")
     assert (session.workspace.others, session.can_undo) == ((), False)
-    session.click("history.redo").change("selectbox", "choose.target", apart)
+    session.click("history.redo").change("button_group", "scores.convention", "mutual")
+    session.change("selectbox", "choose.target", apart)
     assert session.workspace.others == (third,)  # a pair that cannot be compared changes nothing else
 
 
