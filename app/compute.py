@@ -28,7 +28,7 @@ from relcore.catalog.catalog import (
     with_kept,
     with_unscored,
 )
-from relcore.catalog.row_tables import more_columns
+from relcore.catalog.row_tables import TableColumns
 from relcore.compare import columns, facets, scene
 from relcore.compare.columns import neighbour_agreement
 from relcore.encoders.dataset import dataset_place
@@ -391,13 +391,12 @@ def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
 
 def cells(workspace: Workspace) -> columns.Cells:
     """A function that reads a column of the two spaces' tables."""
-    ends = workspace.source, workspace.target
-    return lambda name: _column(name, *ends)
+    return lambda name: _cells(workspace.source, workspace.target)(name)
 
 
-@cached(24, key=lambda name, *ends: (name, *ends, *map(table_stamp, ends)))
-def _column(name: str, source: SpaceSpec, target: SpaceSpec) -> pd.Series:
-    return columns.cells_of(source, target, load_space)(name)
+@cached(4, key=lambda *ends: (*ends, *map(table_stamp, ends)))
+def _cells(source: SpaceSpec, target: SpaceSpec) -> columns.Cells:
+    return columns.cells_of(source, target, load_space)
 
 
 prominence = cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))(
@@ -460,4 +459,4 @@ def filtered(pair: Match, workspace: Workspace) -> Match:
     return replace(pair, source=source, target=target)
 
 
-_more_columns = cached(32, key=lambda spec: (spec, table_stamp(spec)))(more_columns)
+_more_columns = cached(32, key=lambda spec: (spec, table_stamp(spec)))(lambda spec: TableColumns(spec).names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -183,45 +184,57 @@ def _table_rows(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: 
     return numbered.ids.astype(np.int64)
 
 
-def more_columns(spec: SpaceSpec) -> tuple[str, ...]:
+class TableColumns:
     """The columns of the space's table that can colour its rows, without those that have a role.
 
-    Raises a SpaceError where the table cannot be read.
+    `names` has them; the table is opened, and the rows of a space are found, once. Raises a SpaceError where
+    the table cannot be read.
     """
-    if encoded := _encoded_table(spec):
-        used = {spec.dataset.column, spec.dataset.label_column, dict(spec.dataset.options).get("id_column")}
-        return tuple(name for name in label_columns(encoded.columns) if name not in used)[:_MOST]
-    described = _described(spec) if spec.source == "file" else None
-    if described is None or not described[1].places("left out"):
-        return ()
-    path, columns = described
-    kinds = list(open_table([path], spec.option("encoding") or "").columns.values())
-    left_out = [place for place in columns.places("left out") if kinds[place] in ("number", "text")]
-    return tuple(columns.columns[place].name for place in left_out)[:_MOST]
+
+    names: tuple[str, ...] = ()
+
+    def __init__(self, spec: SpaceSpec) -> None:
+        self._spec, self._rows = spec, cache(self._rows_of)
+        if (encoded := _encoded_table(spec)) is not None:
+            dataset, self._table = spec.dataset, encoded
+            used = {dataset.column, dataset.label_column, dict(dataset.options).get("id_column")}
+            self.names = tuple(name for name in label_columns(encoded.columns) if name not in used)
+        elif (described := _described(spec) if spec.source == "file" else None) is not None:
+            path, self._columns = described
+            if left_out := self._columns.places("left out"):
+                self._table = open_table([path], spec.option("encoding") or "")
+                kinds = list(self._table.columns.values())
+                usable = (place for place in left_out if kinds[place] in ("number", "text"))
+                self.names = tuple(self._columns.columns[place].name for place in usable)
+        self.names = self.names[:_MOST]
+
+    def _rows_of(self, space: LatentSpace) -> np.ndarray:
+        if self._spec.source == "file":
+            return _table_rows(self._spec, space, self._table, self._columns)
+        return np.array(_rows_encoded(self._spec.dataset, self._table, space.ids))
+
+    def read(self, name: str, space: LatentSpace) -> pd.Series:
+        """The cells of a column by row id, None where one is empty; `space` is all that the spec loads.
+
+        Raises a SpaceError for an unknown column, or a table that cannot be read.
+        """
+        if name not in self.names:
+            raise SpaceError(
+                f"column: expected one of {quote(self.names) or 'none'} for {space.name!r}, got {name!r:.80}"
+            )
+        table, rows = self._table, self._rows(space)
+        column = next(item for item in table.columns if item.strip() == name or item == name)
+        cells = np.array([*table.cells(column, int(rows.max()) + 1), None], dtype=object)[rows]
+        codes, distinct = pd.factorize(cells)
+        full = [_cell(item, table.class_names.get(column)) for item in distinct]
+        return pd.Series(np.array([*full, None], dtype=object)[codes], index=space.index)
 
 
-def read_column(spec: SpaceSpec, space: LatentSpace, name: str) -> pd.Series:
-    """The cells of a column by row id, None where one is empty; `space` is all that the spec loads.
-
-    Raises a SpaceError for an unknown column, or a table that cannot be read.
-    """
-    if name not in (known := more_columns(spec)):
-        raise SpaceError(
-            f"column: expected one of {quote(known) or 'none'} for {space.name!r}, got {name!r:.80}"
-        )
-    table = _encoded_table(spec)
-    if table is not None:
-        rows = _rows_encoded(spec.dataset, table, space.ids)
-    else:
-        path, columns = _described(spec)
-        table = open_table([path], spec.option("encoding") or "")
-        rows = _table_rows(spec, space, table, columns)
-    column = next(item for item in table.columns if item.strip() == name or item == name)
-    cells = table.cells(column, max(rows) + 1)
-    if names := table.class_names.get(column):
-        cells = [names[item] if isinstance(item, int) and 0 <= item < len(names) else None for item in cells]
-    cells = [None if isinstance(item, str) and item.strip() in MISSING else item for item in cells]
-    return pd.Series([cells[row] for row in rows], index=pd.Index(space.ids, dtype=object), dtype=object)
+def _cell(item: Any, class_names: Sequence[str] | None) -> Any:
+    """What a cell says: the name of a class for its number, None where it is empty."""
+    if class_names:
+        item = class_names[item] if isinstance(item, int) and 0 <= item < len(class_names) else None
+    return None if isinstance(item, str) and item.strip() in MISSING else item
 
 
 def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:

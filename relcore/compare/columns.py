@@ -6,6 +6,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.rows import directions, mean_row, unit_rows
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.row_tables import more_columns, read_column
+from relcore.catalog.row_tables import TableColumns
 from relcore.engine.nearest import nearest_within
 from relcore.figures.scene import EDGES, Clusters, ColorScale, number_text
 from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec
@@ -74,6 +75,7 @@ AGREEMENT_ROWS = (500, 4000)  # fewest, most
 _COMPARED = 250_000_000  # with how many pairs of rows: a second's work
 MOST_CLASSES = 20  # the number of distinguishable colours
 WHOLE_CLASSES = 12  # a column with at most as many whole numbers holds classes, not quantities
+_MOST_READ = 24  # columns that are kept
 Cells = Callable[[str], pd.Series]
 
 
@@ -85,9 +87,12 @@ def columns_of(match: Match) -> list[str]:
 def cells_of(source: SpaceSpec, target: SpaceSpec, load: Callable[[SpaceSpec], LatentSpace]) -> Cells:
     """A function that reads a column of the two spaces' tables, from the source's if both have it."""
 
+    tables = cache(TableColumns)
+
+    @lru_cache(_MOST_READ)
     def cells(name: str) -> pd.Series:
-        spec = source if name in more_columns(source) else target
-        return read_column(spec, load(spec), name)
+        spec = source if name in tables(source).names else target
+        return tables(spec).read(name, load(spec))
 
     return cells
 
@@ -139,14 +144,22 @@ def cells_in(match: Match, rows: np.ndarray, name: str, cells: Cells | None) -> 
     """
     if cells is None:
         raise SpaceError(f"color_by: expected spaces with a column {name!r:.80}, got spaces without a table")
-    column = cells(name)
-    column = column[~column.index.duplicated()].reindex(pd.Index(match.ids[rows], dtype=object))
-    numbers = numbers_in(list(column))
+    column = _at(match, rows, cells(name))
+    numbers = numbers_in(column)
     if numbers is not None:
         known = np.unique(numbers[np.isfinite(numbers)])
         if len(known) > WHOLE_CLASSES or not np.array_equal(known, np.round(known)):
             return numbers
-    return list(map(_class, column))
+    codes, distinct = pd.factorize(column)
+    return np.array([*map(_class, distinct), ""], dtype=object)[codes].tolist()
+
+
+def _at(match: Match, rows: np.ndarray, column: pd.Series) -> np.ndarray:
+    """The cells of a column at rows (m,) of the pair, None where it has none; equal ids have the first."""
+    ids = match.source.index
+    if not column.index.equals(ids):  # to look ids up takes ten times as long
+        column = column[~column.index.duplicated()].reindex(ids)
+    return column.to_numpy()[rows]
 
 
 def rows_table(
@@ -173,20 +186,17 @@ def rows_table(
     if space.counts is not None:
         columns["count"] = space.counts[rows]
     for name in tables:
-        column = cells(name)
-        column = column if column.index.is_unique else column[~column.index.duplicated()]
-        columns.setdefault(name, column.reindex(ids).to_numpy())
+        columns.setdefault(name, _at(match, rows, cells(name)))
     return pd.DataFrame(columns).infer_objects()
 
 
 def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
     """The cells as numbers (m,), NaN for empty ones; None if a cell is not a number, or all are empty."""
-    full = [None if _empty(cell) else cell for cell in cells]
-    numbers = pd.to_numeric(pd.Series(full, dtype=object), errors="coerce")
-    values = numbers.to_numpy(dtype=np.float64, copy=True)
+    written = pd.Series(cells, dtype=object)
+    empty = (written.isna() | (written == "")).to_numpy()
+    values = pd.to_numeric(written.mask(empty), errors="coerce").to_numpy(dtype=np.float64, copy=True)
     values[~np.isfinite(values)] = np.nan
-    n = sum(cell is not None for cell in full)
-    return values if 0 < n == np.count_nonzero(np.isfinite(values)) else None
+    return None if empty.all() or (np.isnan(values) & ~empty).any() else values
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
@@ -213,16 +223,10 @@ def _on_scale(view: View, values: np.ndarray, title: str) -> View:
 
 
 def _class(cell: Any) -> str:
-    if _empty(cell):
-        return ""
     if isinstance(cell, bool):
         return str(cell).lower()
     whole = isinstance(cell, float) and cell.is_integer()
     return " ".join(str(int(cell) if whole else cell).split())
-
-
-def _empty(cell: Any) -> bool:
-    return cell is None or cell == "" or (isinstance(cell, float) and cell != cell)
 
 
 def agreement_rows(n: int) -> int:

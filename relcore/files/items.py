@@ -25,7 +25,7 @@ OF_TEXTS = (
     ".ndjson",
     ".txt",
 )  # only if a file is named, because folders often contain such files for other purposes
-_AT_ONCE = 1024
+_AT_ONCE, _MOST_AT_ONCE, _FEW_BYTES = 1024, 1 << 16, 1 << 20  # cells in one call
 
 
 class ItemTable:
@@ -68,10 +68,11 @@ class ItemTable:
 
     def cells(self, column: str, n: int, max_bytes: int = 8 << 30) -> list[Any]:
         """The first n cells of a column; a SpaceError if their texts take more than `max_bytes`."""
-        values, size = [], 0
-        for start in range(0, n, _AT_ONCE):
-            some = self.read(column, start, min(start + _AT_ONCE, n))
-            size += sum(len(item) for item in some if isinstance(item, str | bytes))
+        values, size, step = [], 0, _AT_ONCE
+        while len(values) < n:
+            some = self.read(column, len(values), min(len(values) + step, n))
+            n_bytes = sum(len(item) for item in some if isinstance(item, str | bytes))
+            size, step = size + n_bytes, min(2 * step, _MOST_AT_ONCE) if n_bytes < _FEW_BYTES else _AT_ONCE
             if size > max_bytes:
                 raise SpaceError(
                     f"{self.name}, column {column!r:.80}: expected texts of at most {readable(max_bytes)},"

@@ -7,7 +7,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.row_tables import more_columns, read_column
+from relcore.catalog.row_tables import TableColumns
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import with_options
 
@@ -27,19 +27,19 @@ def files(tmp_path):
 
 def test_the_columns_of_metadata_without_a_role_are_on_offer_and_belong_to_their_rows(files):
     spec = SpaceSpec("file", str(files / "a.npy"), options=(("metadata", str(files / "meta.csv")),))
-    assert more_columns(spec) == ("year", "note")
-    year = read_column(spec, load(spec), "year")
+    assert TableColumns(spec).names == ("year", "note")
+    year = TableColumns(spec).read("year", load(spec))
     assert year.to_dict() == {"r1": "1959", "r2": "1971", "r3": None, "r4": "1975"}
     with pytest.raises(SpaceError, match="column: expected one of 'year', 'note' for 'a', got 'genre'"):
-        read_column(spec, load(spec), "genre")
+        TableColumns(spec).read("genre", load(spec))
 
 
 def test_a_table_of_vectors_offers_what_it_left_out(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("word,x,y,era\nriver,1,2,old\nsea,3,4,new\nhill,3,5,new\n")
     spec = SpaceSpec("file", str(path))
-    assert more_columns(spec) == ("era",)
-    assert read_column(spec, load(spec), "era").to_dict() == {"river": "old", "sea": "new", "hill": "new"}
+    assert TableColumns(spec).names == ("era",)
+    assert TableColumns(spec).read("era", load(spec)).to_dict() == {"river": "old", "sea": "new", "hill": "new"}
 
 
 def test_an_encoding_offers_the_other_columns_of_its_table(tmp_path, make_space):
@@ -54,14 +54,14 @@ def test_an_encoding_offers_the_other_columns_of_its_table(tmp_path, make_space)
         "output": "latent",
     }
     spec = SpaceSpec("encoding", "news", options=tuple(options.items()))
-    assert more_columns(spec) == ("year",)
+    assert TableColumns(spec).names == ("year",)
     space = make_space(np.eye(2), ids=["news/1", "news/0"])
-    assert read_column(spec, space, "year").to_dict() == {"news/1": "1991", "news/0": "1990"}
+    assert TableColumns(spec).read("year", space).to_dict() == {"news/1": "1991", "news/0": "1990"}
     options["dataset"] = json.dumps(with_options(dataset, id_column="text").to_json())
     spec, space = (
         SpaceSpec("encoding", "news", options=tuple(options.items())),
         space.with_columns(ids=["more words", "first words"]),
     )
-    assert read_column(spec, space, "year").to_dict() == {"more words": "1991", "first words": "1990"}
+    assert TableColumns(spec).read("year", space).to_dict() == {"more words": "1991", "first words": "1990"}
     with pytest.raises(SpaceError, match="expected the ids that were encoded"):
-        read_column(spec, space.with_columns(ids=["more words", "x"]), "year")
+        TableColumns(spec).read("year", space.with_columns(ids=["more words", "x"]))

@@ -16,7 +16,7 @@ import torch
 from relcore.base.errors import SpaceError
 from relcore.base.portable import finder, with_paths, without_paths
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.row_tables import joined, read_column, row_items
+from relcore.catalog.row_tables import TableColumns, joined, row_items
 from relcore.files.columns import Choices
 from relcore.files.items import metadata_columns
 from relcore.files.reading import load_space
@@ -119,13 +119,13 @@ def test_a_table_in_any_order_is_joined_by_id(folder):
         spec = file(path, metadata=str(folder / "turned.csv"))
         (texts,) = row_items(spec, space)
         assert texts.items(2, 4) == [f"a longer sentence that is about number {row}" for row in (2, 3)]
-        assert read_column(spec, space, "year")[["d0", "d8"]].tolist() == ["1990", "1991"]
+        assert TableColumns(spec).read("year", space)[["d0", "d8"]].tolist() == ["1990", "1991"]
     few = load_space(paths[0], metadata=folder / "turned.csv", limit=5)
     assert few.labels.tolist() == ["p", "q", "p", "q", "p"]
     rows = load_space(paths[0], metadata=folder / "turned.csv", ids="rows")
     assert (rows.ids[1], rows.payload[1], rows.labels[1]) == ("1", "d1", "q")
     spec = file(paths[0], metadata=str(folder / "turned.csv"), ids="rows")
-    assert read_column(spec, rows, "year")[["0", "8"]].tolist() == ["1990", "1991"]
+    assert TableColumns(spec).read("year", rows)[["0", "8"]].tolist() == ["1990", "1991"]
 
 
 def test_other_ids_and_missing_ones_are_errors(folder):
