@@ -20,7 +20,7 @@ from app import compute
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.row_tables import row_items
+from relcore.catalog.row_tables import row_items, texts_at
 from relcore.compare import columns, scene
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset
@@ -108,13 +108,10 @@ class _Column:
                 yield from self.dataset.items(int(part[0]), int(part[-1]) + 1)
 
     def texts(self, ids: Sequence[str]) -> list[str]:
-        rows = self.rows(ids)
-        known = np.unique(rows[rows >= 0])
         try:
-            texts = dict(zip(known.tolist(), self.items(known), strict=True))
+            return [" ".join(text.split()) for text in texts_at(self.dataset, self.rows(ids))]
         except SpaceError:
-            texts = {}
-        return [" ".join(texts.get(row, "").split()) for row in rows.tolist()]
+            return [""] * len(ids)
 
 
 class Items:

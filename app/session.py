@@ -19,7 +19,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.compare.facets import filter_columns
-from relcore.figures.scene import SELECTED_ROWS
+from relcore.figures.scene import SELECTED_ROWS, Condition, column_title
 from relcore.maps.views import ViewSpec, default_view
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import JobQueueError
@@ -137,6 +137,16 @@ def slide_spec(step: str, field: str, **changes: Any) -> None:
 def turn(to: tuple[float, ...]) -> None:
     """Turn the three-dimensional maps."""
     slide_spec("turn the maps", "look", turn=to)
+
+
+def filter_rows(conditions: tuple[Condition, ...]) -> None:
+    """Keep only rows that meet these conditions; moving one range of numbers again is the same step."""
+    changed = set(conditions) ^ set(workspace().look.filter)
+    columns = {one.column for one in changed}
+    if len(columns) == 1 and not any(one.classes for one in changed):
+        slide_spec(f"filter by {column_title(columns.pop())}", "look", filter=conditions)
+    else:
+        edit_spec("filter rows" if conditions else "clear the filter", "look", filter=conditions)
 
 
 def guarded(change: Callable[..., None], *arguments: Any) -> None:

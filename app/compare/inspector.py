@@ -68,7 +68,7 @@ def inspector(pair: Match) -> None:
 def _one(pair: Match, identifier: str, items: Items | None) -> None:
     row = int(pair.source.rows([identifier])[0])
     label = pair.source.labels[row] if pair.source.labels is not None else ""
-    count = f"{pair.source.counts[row]:,} times in the corpus" if pair.source.counts is not None else ""
+    count = f"count {pair.source.counts[row]:,}" if pair.source.counts is not None else ""
     text = items.text(identifier) if items else ""
     picture = items.picture(identifier, LARGE) if items else ""
     if picture:
@@ -220,7 +220,8 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
     entries = "".join(entry(place, identifier) for place, identifier in enumerate(ids))
     kind = "relscope-neighbours relscope-found"
     kind += " relscope-texts" if items is not None and items.has_texts else ""
-    return f'<div class="{kind}" data-pair="{found.pair}"><ol>{entries}</ol></div>'
+    heads = f"<h3>Cosine in {plain_html(names[0])} · {plain_html(names[1])}</h3>"
+    return f'<div class="{kind}" data-pair="{found.pair}"><div>{heads}<ol>{entries}</ol></div></div>'
 
 
 def _found(pair: Match, found: Found, items: Items | None) -> None:
@@ -231,8 +232,8 @@ def _found(pair: Match, found: Found, items: Items | None) -> None:
     n = int(found.ranking.found[:, 0].sum())
     by = "; ".join(f"{plain(name)}: by {plain(one)}" for name, one in zip(names, how, strict=True))
     st.caption(
-        f"The {n} nearest rows of each model, ranked by both. Numbers: cosine in {plain(names[0])} ·"
-        f" {plain(names[1])}, after centring. “Only”, and a dashed ring on the maps: the other model has"
+        f"The {n} nearest rows of each model, ranked by both; cosines are of centred rows."
+        " “Only”, and a dashed ring on the maps: the other model has"
         f" this row farther away. {by}."
     )
 
@@ -254,7 +255,7 @@ def _many(
         (
             f"Add {counted(new, 'anchor')}",
             "add",
-            LIMIT_HELP if new < len(chosen) - n_anchors else None,
+            LIMIT_HELP if new < len(chosen) - n_anchors else "All scores follow the new anchors.",
             not new,
             lambda: session.add_anchors(offered(chosen, session.workspace().anchors)),
             (),
@@ -275,7 +276,7 @@ def _many(
             session.remove_anchors,
             (chosen,),
         ),
-        ("Clear", "clear", None, False, session.select, ((),)),
+        ("Clear selection", "clear", None, False, session.select, ((),)),
     ):
         st.button(
             label,
@@ -284,6 +285,7 @@ def _many(
             key=f"inspector.{key}",
             help=help_text,
             disabled=disabled,
+            type="secondary" if key == "add" else "tertiary",
             width="stretch",
         )
     if found is not None:

@@ -14,6 +14,8 @@ from app import compute, session
 from app.components.rows import SearchAnswer, row_search
 from app.encode.ready import encoders
 from app.items import Items, cut, items_of
+from app.page_settings import menu
+from app.sharing import keep_upload
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
@@ -114,10 +116,27 @@ def search_box(pair: Match, key: str) -> None:
         elif not identifier:
             st.session_state[_WAITING] = query  # a long callback would be lost at the next click
 
-    if row_search(key, f"Search {counted(len(pair), 'row')}, or ask", find, pick):
-        if query := st.session_state.pop(_WAITING, ""):
-            session.guarded(_search, pair, workspace, query.strip(), rows)
+    picked = row_search(key, f"Search {counted(len(pair), 'row')}, or ask", find, pick)
+    _ask_with_a_file(f"{key}.file")
+    if query := st.session_state.pop(_WAITING, ""):
+        session.guarded(_search, pair, workspace, query.strip(), rows)
+    if picked or query:
         st.rerun()  # the whole page shows the selection
+
+
+def _ask_with_a_file(key: str) -> None:
+    def ask() -> None:
+        if uploaded := st.session_state.get(f"{key}.npy"):
+            path = keep_upload(uploaded, session.uploads_folder())
+            vectors = compute.load_space(SpaceSpec("file", str(path))).vectors
+            if len(vectors) != 1:
+                raise SpaceError(f"{path.name}: expected one row, got {len(vectors):,}; save it as (1, d)")
+            st.session_state[_WAITING] = " ".join(map(str, vectors[0].tolist()))
+
+    with menu("Ask with a vector", key, icon=":material/upload_file:", type="tertiary") as is_open:
+        if is_open:
+            label = "A .npy file with one row, as wide as one of the spaces"
+            st.file_uploader(label, type="npy", key=f"{key}.npy", on_change=session.guarded, args=(ask,))
 
 
 def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows) -> None:

@@ -33,6 +33,7 @@ class SearchBox {
     this.open(false);
     this.input.addEventListener("input", () => {
       clearTimeout(this.timer);
+      this.entered = null;
       this.timer = setTimeout(() => this.ask(this.input.value), PAUSE);
     });
     this.input.addEventListener("keydown", (event) => this.key(event));
@@ -45,6 +46,7 @@ class SearchBox {
     this.input.placeholder = placeholder;
     if (query !== this.input.value) return; // an answer to what was typed before
     this.matches = matches;
+    this.answered = query;
     this.at = 0;
     this.list.replaceChildren(
       ...matches.map(({ id, name, note }, i) => {
@@ -58,6 +60,7 @@ class SearchBox {
     this.told.textContent = told;
     this.mark();
     this.open(Boolean(query) && this.root.getRootNode().activeElement === this.input);
+    if (this.entered === query) this.choose(0); // Enter was faster than this answer
   }
 
   mark() {
@@ -76,6 +79,7 @@ class SearchBox {
     const match = this.matches?.[i];
     if (!match) return;
     clearTimeout(this.timer);
+    this.entered = null;
     this.pick(match.id, this.input.value);
     [this.input.value, this.matches] = ["", []]; // what was found stands below; the box is for the next search
     this.ask("");
@@ -88,8 +92,13 @@ class SearchBox {
     if (event.key in steps && this.matches?.length) {
       this.at = (this.at + steps[event.key] + this.matches.length) % this.matches.length;
       this.mark();
-    } else if (event.key === "Enter") this.choose(this.at);
-    else if (event.key === "Escape") this.open(false);
+    } else if (event.key === "Enter") {
+      if (this.answered === this.input.value) this.choose(this.at);
+      else {
+        clearTimeout(this.timer);
+        this.ask((this.entered = this.input.value));
+      }
+    } else if (event.key === "Escape") this.open(false);
     else return;
     event.preventDefault();
   }

@@ -227,7 +227,8 @@ class TableColumns:
         cells = np.array([*table.cells(column, int(rows.max()) + 1), None], dtype=object)[rows]
         codes, distinct = pd.factorize(cells)
         full = [_cell(item, table.class_names.get(column)) for item in distinct]
-        return pd.Series(np.array([*full, None], dtype=object)[codes], index=space.index)
+        cells = np.array([*full, None], dtype=object)[codes]
+        return pd.Series(cells, index=space.index, dtype=object)
 
 
 def _cell(item: Any, class_names: Sequence[str] | None) -> Any:
@@ -295,9 +296,15 @@ def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpac
 
 
 def _texts(dataset: Dataset, ids: Sequence[str]) -> list[str]:
-    rows = pd.Index(dataset.ids, dtype=object).get_indexer(pd.Index(list(ids), dtype=object))
+    return texts_at(
+        dataset, pd.Index(dataset.ids, dtype=object).get_indexer(pd.Index(list(ids), dtype=object))
+    )
+
+
+def texts_at(dataset: Dataset, rows: np.ndarray) -> list[str]:
+    """The text of each row number (m,), "" for −1; they are read in blocks of consecutive rows."""
     texts: dict[int, str] = {}
     for start in np.unique(rows[rows >= 0] // _AT_ONCE) * _AT_ONCE:
         block = dataset.items(int(start), min(int(start) + _AT_ONCE, len(dataset.ids)))
         texts.update(enumerate(block, start=int(start)))
-    return [texts.get(int(row), "") for row in rows]
+    return [texts.get(row, "") for row in rows.tolist()]

@@ -9,7 +9,16 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.compare.columns import Cells, cells_in, classes_of, columns_of, values_of
-from relcore.figures.scene import BINS, NO_CODE, SELECTED_ROWS, ColorScale, Condition, Facet, passing
+from relcore.figures.scene import (
+    BINS,
+    NO_CODE,
+    SELECTED_ROWS,
+    ColorScale,
+    Condition,
+    Facet,
+    column_title,
+    passing,
+)
 from relcore.maps.views import COLUMN
 from relcore.spaces.matching import Match
 
@@ -42,7 +51,7 @@ def filter_columns(match: Match, tables: Sequence[str] = ()) -> list[str]:
 
 
 def _facet(match: Match, column: str, cells: Cells | None) -> Facet | None:
-    rows, title = np.arange(len(match)), column.removeprefix(COLUMN)
+    rows, title = np.arange(len(match)), column_title(column)
     if column == "labels":
         if match.source.labels is None:
             raise SpaceError(f"filter: expected labels in {match.source.name!r}, got none; clear the filter")

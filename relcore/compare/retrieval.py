@@ -18,6 +18,7 @@ from relcore.spaces.space import LatentSpace
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _FEEDBACK = 5  # rows whose mean stands for a query that a space cannot encode
+_SIF = 1e-3  # the frequency of a word that weighs half
 _FUSION = 60  # of reciprocal ranks: Cormack, Clarke and Büttcher, SIGIR 2009
 
 
@@ -49,7 +50,10 @@ class TextIndex:
     def __init__(self, texts: Sequence[str]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        self._n, self._words = len(texts), TfidfVectorizer(sublinear_tf=True, dtype=np.float32)
+        self._n, self._words = (
+            len(texts),
+            TfidfVectorizer(sublinear_tf=True, dtype=np.float32),
+        )
         try:
             self._matrix = self._words.fit_transform(texts)
         except ValueError:  # no text has a word
@@ -63,11 +67,18 @@ class TextIndex:
 
 
 def words_row(space: LatentSpace, query: str) -> np.ndarray | None:
-    """The mean of the rows of the query's words, centred and of length 1, (d,); None if no word is an id."""
+    """The mean of the rows of the query's words, centred and of length 1, (d,); None if no word is an id.
+
+    Where the space has counts, frequent words weigh less (SIF: Arora, Liang and Ma, ICLR 2017).
+    """
     words = _WORD.findall(query.replace("’", "'"))
     places = space.index.get_indexer([word if word in space.index else word.lower() for word in words])
     rows = places[places >= 0]
-    return _mean_direction(space, rows) if len(rows) else None
+    if not len(rows):
+        return None
+    counts = space.counts
+    weights = None if counts is None else _SIF / (_SIF + counts[rows] / counts.sum())
+    return _mean_direction(space, rows, weights)
 
 
 def vector_in(query: str) -> np.ndarray | None:
@@ -147,9 +158,9 @@ def _similarities(space: LatentSpace, query: np.ndarray) -> np.ndarray:
     return Engine().map_rows(space.vectors, direction.T, mean=mean, unit=True)[:, 0]
 
 
-def _mean_direction(space: LatentSpace, rows: np.ndarray) -> np.ndarray:
+def _mean_direction(space: LatentSpace, rows: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     mean = mean_of(space)
-    return unit_rows(space.vectors[rows], mean).mean(axis=0) + mean
+    return np.average(unit_rows(space.vectors[rows], mean), axis=0, weights=weights).astype(np.float32) + mean
 
 
 def _fused(

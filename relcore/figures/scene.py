@@ -240,13 +240,18 @@ class Condition:
                 raise SpaceError(f"filter: {self.column}: expected a number, got {end!r:.80}")
 
     def __str__(self) -> str:
-        title = self.column.removeprefix("column:")
+        title = column_title(self.column)
         if self.column == SELECTED_ROWS:
             return f"{len(self.classes):,} selected rows"
         if self.classes:
             return f"{title}: {', '.join(name or OTHER for name in self.classes)}"
         ends = [(word, end) for word, end in (("from", self.low), ("to", self.high)) if end is not None]
         return " ".join([title, *(f"{word} {number_text(end)}" for word, end in ends)])
+
+
+def column_title(column: str) -> str:
+    """What a column of a setting is called on the screen."""
+    return "count" if column == "counts" else column.removeprefix("column:")
 
 
 def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) -> np.ndarray:
@@ -430,7 +435,7 @@ def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
 # Names of classes and clusters on the maps, at their medians.
 
 _LETTERS = 30  # longest name
-_LINES = (0.0, 1.1, -1.1, 2.2, -2.2)  # possible heights of a name above its median, in lines
+_LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)  # possible heights of a name above its median, in lines
 
 
 @dataclass(frozen=True)
@@ -445,18 +450,27 @@ class MapName:
 
 
 def map_names(
-    scene: Scene, pane: int, theme: Theme, places: np.ndarray, letter: tuple[float, float]
+    scene: Scene,
+    pane: int,
+    theme: Theme,
+    places: np.ndarray,
+    letter: tuple[float, float],
+    star: tuple[float, float] = (0.0, 0.0),
 ) -> list[MapName]:
-    """The names that fit on a pane without overlap.
+    """The names that fit on a pane without overlap, also with the stars of anchors and their numbers.
 
     Parameters
     ----------
     places : array (n, 2)
         Positions of the rows, in shares of the pane's width and height.
-    letter : width and height of a letter, in the same shares
+    letter, star : width and height of a letter and of a star, in the same shares
     """
     boxes: list[tuple[float, ...]] = []
     names = []
+    for row, number in zip(*drawn_anchors(scene), strict=True):
+        (x, y), (half, high) = places[row], (star[0] / 2, star[1] / 2)
+        right, above = letter[0] * len(number), letter[1] * bool(number)
+        boxes.append((x - half, y - high, x + half + right, y + high + above))
     for row, text, color in _names_wanted(scene, pane, theme) if scene.named else ():
         x, y = places[row]
         half, high = letter[0] * len(text) / 2 + letter[0] / 2, letter[1] * 0.6

@@ -399,4 +399,6 @@ def _read_as(role: Role, n: int, table: Columns) -> str:
         return "⚠ unclear"
     if role == "dimension" and len(table.places("dimension")) == 1 and table.dimension != 1:
         return "dimensions" if table.dimension is None else f"{table.dimension:,} dimensions"
+    if role == "left out":  # colours, filter and tables can use it
+        return "further column" if n == 1 else f"{n:,} further columns"
     return role if n == 1 else f"{n:,} dimensions" if role == "dimension" else f"{n:,} {role}"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from app import compute
+from app import session as session_module
 from app.session import reduce
 from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
 from relcore import read_selection
@@ -105,3 +106,20 @@ def test_selected_rows_are_downloaded_kept_and_made_a_space(workspace, tmp_path)
     assert session.workspace.look.filter == ()
     again, _ = from_session_file(to_session_file(session.workspace, {}))
     assert again == session.workspace
+
+
+def test_moving_a_range_is_one_step_and_a_click_on_a_class_is_its_own(monkeypatch):
+    monkeypatch.setattr(session_module.st, "session_state", {})
+    session_module.become("begin", Workspace())
+    for low in range(1, 13):
+        session_module.filter_rows((Condition("counts", low=float(low)),))
+    history = session_module.history()
+    assert history.undo_step == "filter by count"
+    session_module.filter_rows((Condition("counts", low=12.0), Condition("labels", ("a",))))
+    session_module.filter_rows((Condition("counts", low=12.0), Condition("labels", ("a", "b"))))
+    for expected in (("a",), None):
+        history.undo()
+        found = {one.column: one.classes for one in history.present.look.filter}
+        assert found.get("labels") == expected
+    history.undo()
+    assert history.present.look.filter == ()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -74,3 +79,41 @@ def test_a_query_is_encoded_by_the_models_at_hand_or_compared_with_the_texts(tmp
     assert asked.similarities[asked.rows == 9, 1] == pytest.approx(1)
     with pytest.raises(SpaceError, match="expected a vector of 5 or 7 numbers, got 3"):
         search._ranking(pair, first, second, "1 2 3", rows)
+
+
+# The box itself, with as much of a page as it needs
+
+PAGE = """
+class Node {
+  constructor() { Object.assign(this, { heard: {}, children: [], value: "", hidden: false }); }
+  setAttribute() {} append() {} scrollIntoView() {} replaceChildren(...nodes) { this.children = nodes; }
+  addEventListener(kind, act) { this.heard[kind] = act; }
+  getRootNode() { return { activeElement: null }; }
+}
+const made = [];
+globalThis.document = { createElement: () => (made.push(new Node()), made.at(-1)) };
+const told = [];
+const parts = { parentElement: new Node(), setStateValue: (_, query) => told.push(query), setTriggerValue: (_, { id }) => told.push({ id }) };
+const draw = (query, ...ids) => box({ data: { label: "", placeholder: "", query, matches: ids.map((id) => ({ id })), told: "" }, ...parts });
+draw("");
+const input = made[0];
+const type = (text) => { input.value = text; input.heard.input(); };
+const enter = () => input.heard.keydown({ key: "Enter", stopPropagation() {}, preventDefault() {} });
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node found: install nodejs")
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ("type('wine'); enter(); draw('wine', 'r1', 'r2');", ["wine", {"id": "r1"}, ""]),
+        ("type('wine'); draw('wine', 'r1', 'r2'); enter();", [{"id": "r1"}, ""]),
+        ("type('win'); enter(); type('wine'); draw('win', 'r0'); draw('wine', 'r1');", ["win"]),
+    ],
+)
+def test_enter_takes_the_first_answer_to_what_is_typed_also_if_it_comes_later(steps, told):
+    script = (Path(search.__file__).parents[1] / "components" / "row_search.js").read_text(encoding="utf-8")
+    program = script.replace("export default function", "function box") + PAGE + steps
+    program += "process.stdout.write(JSON.stringify(told)); process.exit();"
+    ran = subprocess.run(["node", "--input-type=module", "-"], input=program, capture_output=True, text=True)
+    assert json.loads(ran.stdout) == told, ran.stderr

@@ -72,7 +72,7 @@ def test_conditions_are_settings_and_say_what_they_keep():
     look = MapLook(filter=(Condition("column:year", low=1950.5), Condition("labels", ("a", ""))))
     assert from_json(MapLook, json.loads(json.dumps(to_json(look))), "look") == look
     assert list(map(str, look.filter)) == ["year from 1950", "labels: a, other"]
-    assert str(Condition("counts", low=1, high=3)) == "counts from 1 to 3"
+    assert str(Condition("counts", low=1, high=3)) == "count from 1 to 3"
     for wrong in ({"column": ""}, {"column": "year", "low": float("nan")}, {"column": "year", "high": "9"}):
         with pytest.raises(SpaceError, match="filter"):
             Condition(**wrong)

@@ -2,6 +2,8 @@
 what is hidden.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,22 @@ def test_names_do_not_lie_on_one_another(make_scene):
     )
     found = map_names(crowded, 0, LIGHT, places_of(crowded.panes[0].coordinates, None, 1.0), LETTER)
     assert len({name.lines for name in found}) == len(found) == 2
+
+
+def test_no_name_covers_a_star_or_its_number():
+    points = np.random.default_rng(0).normal(size=(200, 2))
+    groups = (points[:, 0] > 0).astype(int)
+    panes = (Pane("map", points),)
+    free = Scene(panes, [f"r{row}" for row in range(200)], groups, ("left side", "right side"), named=True)
+    places = places_of(points, None, 1.0)
+    rows = [name.row for name in map_names(free, 0, LIGHT, places, LETTER)]
+    starred = replace(free, anchors=np.array(rows))
+    star = (0.05, 0.05)
+    found = map_names(starred, 0, LIGHT, places, LETTER, star)
+    assert len(found) == 2
+    for name in found:
+        half = LETTER[0] * (len(name.text) + 1) / 2
+        x, y = places[name.row] + (name.shift, name.lines * LETTER[1])
+        for anchor in places[rows]:
+            apart = abs(anchor[0] - x) >= half + star[0] / 2 - 1e-9
+            assert apart or abs(anchor[1] - y) >= 0.6 * LETTER[1] + star[1] / 2 - 1e-9
