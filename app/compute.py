@@ -428,6 +428,12 @@ def table_columns(workspace: Workspace) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def rows_table(pair: Match, workspace: Workspace, rows: np.ndarray, items: Any = None) -> pd.DataFrame:
+    """Rows (m,) with their texts and all that is known of them."""
+    texts = items.texts if items is not None and items.has_texts else None
+    return columns.rows_table(pair, rows, table_columns(workspace), cells(workspace), texts)
+
+
 def _facets_key(pair: Match, workspace: Workspace) -> tuple:
     return pair, tuple(table_columns(workspace)), _tables(COLUMN, workspace)
 

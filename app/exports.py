@@ -7,8 +7,10 @@ from typing import Any
 
 import streamlit as st
 
+from app import messages
 from app.page_settings import menu
 from relcore.base.portable import without_paths
+from relcore.compare.atlas import NEIGHBOURS, how_to_open
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 
@@ -20,7 +22,9 @@ _FORMATS = {
     "csv": ("CSV", "The plotted numbers"),
     "tex": ("LaTeX", "The table, for a paper that uses booktabs"),
     "json": ("Recipe", "All settings as JSON"),
+    "py": ("Python script", "Draws the figure again, with settings to change"),
 }
+_SLOW = ("pdf", "svg", "png")
 
 
 def theme() -> Theme:
@@ -56,15 +60,18 @@ def download(label: str, data: Any, name: str, media: str, key: str, **look: Any
     st.download_button(label, data, name, media, key=key, **look)
 
 
-def export_bar(figure: Exportable, key: str) -> None:
+def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None = None) -> None:
+    """Draw the export menu of a figure; `atlas` makes its rows a table for Embedding Atlas."""
     shown = theme()  # the files are made in another thread, which does not know the page
     look = {"icon": ":material/download:", "type": "tertiary"}
     with menu("Export", f"export-{key}", **look) as is_open:
         if is_open:
-            _formats(figure, key, shown)
+            _formats(figure, key, shown, atlas)
 
 
-def _formats(figure: Exportable, key: str, shown: Theme) -> None:
+def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], bytes] | None) -> None:
+    about = f"The rows drawn, with all columns, both maps and the {NEIGHBOURS} nearest rows in each space"
+    formats = st.container()  # above their settings
     with st.expander("Print style", icon=":material/tune:"):
         style = _style_choosers(key)
         full_paths = figure.recipe != without_paths(figure.recipe) and st.toggle(
@@ -76,20 +83,32 @@ def _formats(figure: Exportable, key: str, shown: Theme) -> None:
             ),
             persist_state="session",
         )
-    for kind, (label, explanation) in _FORMATS.items():
-        if (kind == "json" and figure.recipe is None) or (kind == "tex" and figure.latex is None):
-            continue
-        download(
-            label,
-            lambda kind=kind: figure.bytes(kind, style=style, theme=shown, full_paths=full_paths),
-            figure.filename(kind),
-            MEDIA_TYPES[kind],
-            f"export-{key}-{kind}",
-            help=explanation,
-            type="tertiary",
-        )
-    if figure.recipe is not None:
-        st.caption(f"A recipe draws the figure again: `relscope figure {figure.filename('json')}`")
+    with formats:
+        for kind, (label, explanation) in _FORMATS.items():
+            if (kind in ("json", "py") and figure.recipe is None) or (kind == "tex" and figure.latex is None):
+                continue
+            download(
+                label,
+                lambda kind=kind: figure.bytes(kind, style=style, theme=shown, full_paths=full_paths),
+                figure.filename(kind),
+                MEDIA_TYPES[kind],
+                f"export-{key}-{kind}",
+                help=explanation,
+                type="tertiary",
+                on_click=_say_it_comes if kind in _SLOW else "ignore",
+                args=(label,),
+            )
+        if atlas:
+            name, media = figure.filename("parquet"), "application/vnd.apache.parquet"
+            look = {"help": about, "type": "tertiary", "on_click": _say_it_comes, "args": ("file",)}
+            download("Embedding Atlas", atlas, name, media, f"export-{key}-atlas", **look)
+            st.caption(f"Embedding Atlas opens it: `{how_to_open(name)}`")
+        if figure.recipe is not None:
+            st.caption(f"A recipe draws the figure again: `relscope figure {figure.filename('json')}`")
+
+
+def _say_it_comes(label: str) -> None:
+    messages.toast(f"The {label} is being made. Its download starts by itself.")
 
 
 def _style_choosers(key: str) -> Style:

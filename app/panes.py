@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from io import BytesIO
 from itertools import compress
 
 import numpy as np
@@ -17,10 +18,12 @@ from app.items import clusters_of, hover_columns, items_of, sheet_of
 from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
+from relcore.compare.atlas import atlas_table
 from relcore.compare.facets import of_rows
 from relcore.compare.live import N_SPREAD, SPREAD, page_units
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
 from relcore.figures.scene import SELECTED_ROWS, Facet, Scene, StarLook
+from relcore.files.saving import write_parquet
 from relcore.maps.pane_maps import OWN, TWO, drawn_panes, orient_pairs, placed_on
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
@@ -271,12 +274,22 @@ def show(
                 jobs.follow(waiting)
 
 
+def _atlas(pair: Match, drawing: Drawing, workspace: Workspace) -> bytes:
+    """The drawn rows for Embedding Atlas, with the first maps."""
+    rows, stream = drawing.view.rows, BytesIO()
+    columns = compute.rows_table(pair, workspace, rows, items_of(workspace))
+    table = atlas_table(pair.spaces, rows, [pane.coordinates for pane in drawing.scene.panes], columns)
+    write_parquet(stream, table.schema, [table])
+    return stream.getvalue()
+
+
 def export_bar(pair: Match, drawing: Drawing, key: str) -> None:
+    workspace = session.workspace()
     if drawing.is_of_its_recipe:
         recipe, anchors = drawing.recipe, drawing.scene.anchors
         about = recipe.panes, len(anchors), recipe.projection, recipe.reduction
         units = partial(page_units, pair, drawing.view.rows, *about)
-        exports.export_bar(recipe.draw(drawing.scene, units), key)
+        exports.export_bar(recipe.draw(drawing.scene, units), key, partial(_atlas, pair, drawing, workspace))
     else:
         st.caption("The panes can be exported when all maps are up to date.")
 
@@ -293,8 +306,7 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
     elif event.filter is not None:
         # The panes know of rows kept by their ids which these are, not the ids.
         own = {one.column: one for one in session.workspace().look.filter if one.column == SELECTED_ROWS}
-        conditions = tuple(own.get(one.column, one) for one in event.filter)
-        session.edit_spec("filter rows" if conditions else "clear the filter", "look", filter=conditions)
+        session.filter_rows(tuple(own.get(one.column, one) for one in event.filter))
     elif event.kind == "facets":
         st.session_state[_FILTERS] = True
     elif event.turn is not None:

@@ -19,7 +19,6 @@ from app.workspace import Workspace
 from relcore.base.numbers import counted, short
 from relcore.base.report import delimited
 from relcore.catalog.catalog import MOST_KEPT, with_kept
-from relcore.compare.columns import rows_table
 from relcore.figures.scene import SELECTED_ROWS, Condition
 from relcore.spaces.matching import Match, distinct_names
 from relcore.studies.study import share
@@ -46,8 +45,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
 
 
 def _table(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items | None) -> pd.DataFrame:
-    columns = compute.table_columns(workspace)
-    table = rows_table(pair, rows, columns, compute.cells(workspace), items.texts if items else None)
+    table = compute.rows_table(pair, workspace, rows, items)
     found = found_by(pair)
     if found is not None:
         places = pd.Index(found.ranking.rows).get_indexer(rows)

@@ -39,6 +39,7 @@ COMMANDS = {
     "check": "tell whether a collection of vectors was made by one model or by two",
     "study": "run or resume a study; without a name, list all studies",
     "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
+    "export": "write a map, its rows and their neighbours as a table for Embedding Atlas",
     "figure": "draw a figure again from its recipe",
     "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
     "config": "show the defaults that relscope.toml sets",

@@ -148,8 +148,20 @@ MEDIA_TYPES = {
     "csv": "text/csv",
     "tex": "application/x-tex",
     "json": "application/json",
+    "py": "text/x-python",
 }
 KINDS = tuple(MEDIA_TYPES)
+_SCRIPT = """\
+# Draws {name}.pdf again with the settings below. Run it beside the data, or add "--data", "FOLDER" to the
+# command.
+import json
+import pathlib
+import subprocess
+
+recipe = json.loads(r'''{recipe}''')
+pathlib.Path("{name}.json").write_text(json.dumps(recipe))
+subprocess.run(["relscope", "figure", "{name}.json", "-o", "{name}.pdf"], check=True)
+"""
 
 
 @dataclass(frozen=True)
@@ -187,7 +199,8 @@ class Exportable:
     def bytes(
         self, kind: str, style: Style | None = None, theme: Theme | None = None, *, full_paths: bool = False
     ) -> bytes:
-        """The file as "html", "pdf", "svg", "png", "csv", "tex" (booktabs) or "json" (the recipe).
+        """The file as "html", "pdf", "svg", "png", "csv", "tex" (booktabs), "json" (the recipe) or "py" (a
+        script that draws it again).
 
         `style` applies to pdf, svg and png, `theme` to html (default: that of the style). The recipe names
         files without folders, unless `full_paths`; see `relcore.base.portable`.
@@ -204,9 +217,9 @@ class Exportable:
             with extra():
                 look = {"index": False, "escape": True, "float_format": "{:z.3f}".format, "na_rep": "–"}
                 return harmless(self.latex().to_latex(**look)).encode()
-        if (kind == "json" and recipe is None) or kind == "tex":
+        if (kind in ("json", "py") and recipe is None) or kind == "tex":
             raise SpaceError(
-                f"{self.name}: expected a figure with a {'recipe' if kind == 'json' else 'table'} for {kind},"
+                f"{self.name}: expected a figure with a {'table' if kind == 'tex' else 'recipe'} for {kind},"
                 " got a figure without one"
             )
         if kind not in KINDS:
@@ -220,6 +233,8 @@ class Exportable:
             ) from error
         if kind == "json":
             return (json.dumps(recipe, indent=2, ensure_ascii=False) + "\n").encode()
+        if kind == "py":
+            return _SCRIPT.format(name=self._slug, recipe=text.replace("'", "\\u0027")).encode()
         if kind == "html":
             return (self.page or self._html)(theme or (style.theme if style else LIGHT), text)
         return self._printed(kind, style or PAPER, text)

@@ -59,6 +59,7 @@ from relcore.figures.scene import (
 )
 from relcore.figures.style import COLUMN, PAPER, POINT, Style, mixed, ramp_of, text_on
 
+_SMALLEST = 4.5  # points of a letter
 _lock = threading.RLock()
 _SLANTED = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 
@@ -133,17 +134,21 @@ def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend
             break
         legend.remove()
     for text in legend.get_texts() if legend else ():
-        _cut_to(text, style.width - 0.4)
+        _fit_to(text, style.width - 0.4)
     return legend
 
 
-def _cut_to(text: Text, room: float) -> None:
-    """Cut a text to a width of `room` inches, with an ellipsis."""
+def _fit_to(text: Text, room: float) -> None:
+    """Make a text so small that it is `room` inches wide, but no smaller than `_SMALLEST` points: a longer
+    one is cut in the middle."""
+    while _width(text) > room and text.get_fontsize() > _SMALLEST:
+        text.set_fontsize(max(_SMALLEST, 0.95 * text.get_fontsize()))
     whole = text.get_text()
-    for length in range(len(whole), 0, -1):
-        text.set_text(whole if length == len(whole) else whole[:length].rstrip() + "…")
+    for left_out in range(2, len(whole)):
         if _width(text) <= room:
             return
+        kept = len(whole) - left_out
+        text.set_text(f"{whole[: kept - kept // 2]}…{whole[len(whole) - kept // 2 :]}")
 
 
 def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
@@ -285,7 +290,7 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
             )
             axes.set(xticks=[], yticks=[])
             title = axes.set_title(moving.titles[i], parse_math=False, fontsize=style.font_size, pad=3)
-            _cut_to(title, side - 0.1)
+            _fit_to(title, side - 0.1)
             halo = [withStroke(linewidth=1.5, foreground=theme.surface)]
             for name, place in zip(names, middles[i], strict=True):
                 look = {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "path_effects": halo}
@@ -382,9 +387,9 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
             )
             y += above - titles * line - 0.15 * line
             if panel.title:
-                _cut_to(figure.text(x, y + (line if panel.note else 0), letter + panel.title, **bold), wide)
+                _fit_to(figure.text(x, y + (line if panel.note else 0), letter + panel.title, **bold), wide)
             if panel.note:
-                _cut_to(figure.text(x, y, panel.note, **note), wide)
+                _fit_to(figure.text(x, y, panel.note, **note), wide)
         height, (places, labels) = min(total - above, max(high, 1.2)), data.ticks()
         axes = _add_axes(
             figure, width - right + 0.6 * line, total - above - height + 0.02, 0.5 * line, height
@@ -451,7 +456,7 @@ def _name_rows(
         if by_number:
             axes.text(-0.6 * line / wide, middle, str(i + 1), ha="center", fontweight="bold", **at)
         x = -(1.3 if by_number else 0.35) * line / wide
-        _cut_to(axes.text(x, middle, name_of(panel.rows[i]), ha="right", **at), room)
+        _fit_to(axes.text(x, middle, name_of(panel.rows[i]), ha="right", **at), room)
     if data.row_title:
         look = {"color": style.theme.muted, "fontsize": style.font_size - 0.5, "rotation": 90, "ha": "left"}
         axes.text(-(left - 0.05) / wide, 0.5, data.row_title, **look, **at)
@@ -523,7 +528,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             bar = _color_bar(axes, colors, style, orientation="horizontal", **options)
             bar.solids.set_edgecolor("face")  # prevents white lines between the steps
             bar.ax.set_xticklabels([text for _, text in ticks])
-            _cut_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), width)
+            _fit_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), width)
         return figure
 
 
@@ -558,7 +563,7 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> N
         else:
             axes.annotate(number, place, **beside, **look)
     if not solid:
-        _write_names(axes, i, scene, style, wide)
+        _write_names(axes, i, scene, style, wide, diameter)
         if not scene.shown.all():  # hiding rows does not change the axes
             axes.update_datalim(points)
         axes.set(xticks=[], yticks=[])
@@ -571,21 +576,22 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> N
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color(theme.surface)
         axis.line.set_color(theme.border)
-    _write_names(axes, i, scene, style, wide)
+    _write_names(axes, i, scene, style, wide, diameter)
     if scene.turn is not None:
         axes.view_init(*_angles(scene.turn))
     axes.set_proj_type("ortho")
     axes.set_box_aspect(np.maximum(np.ptp(points, axis=0), 1e-9), zoom=1.1)
 
 
-def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> None:
+def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float, star: float) -> None:
     points, theme = scene.panes[i].coordinates, style.theme
     size = style.font_size - (0.5 if wide > 2 else 1.5)
     high, line = wide * 0.8, size * POINT * 1.15
     places = places_of(points, scene.turn, wide / high)
     look = {"fontsize": size, "fontweight": "bold", "zorder": 6, "ha": "center", "va": "center"}
     look["path_effects"] = [withStroke(linewidth=2, foreground=theme.surface)]
-    for name in map_names(scene, i, theme, places, (0.68 * size * POINT / wide, line / high)):
+    letter, stars = (0.68 * size * POINT / wide, line / high), (star * POINT / wide, star * POINT / high)
+    for name in map_names(scene, i, theme, places, letter, stars):
         at, color = points[name.row], mixed(name.color, theme.text)
         offset = name.shift * wide / POINT, name.lines * line / POINT
         if len(at) == 3:
@@ -613,10 +619,10 @@ def _title_pane(
     base = top + (1.05 if pane.note else 0.3) * line
     if letter:
         figure.text(left, base, letter, fontweight="bold", fontsize=style.font_size + 1, **at)
-    _cut_to(figure.text(left + indent, base, pane.title, **at), wide - indent)
+    _fit_to(figure.text(left + indent, base, pane.title, **at), wide - indent)
     if pane.note:
         look = {"fontsize": style.font_size - 1.5, "color": style.theme.muted}
-        _cut_to(figure.text(left + indent, top + 0.3 * line, pane.note, **look, **at), wide - indent)
+        _fit_to(figure.text(left + indent, top + 0.3 * line, pane.note, **look, **at), wide - indent)
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:

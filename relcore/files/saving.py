@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
@@ -62,11 +63,24 @@ def write_space(space: LatentSpace, path: Path) -> None:
                 raise OSError(str(error)) from error
     else:
         import pyarrow as pa
-        import pyarrow.parquet as parquet
 
         columns = {name.removesuffix("s"): pa.array(column, pa.string()) for name, column in texts.items()}
         columns |= {"count": pa.array(space.counts)} if "counts" in arrays else {}
         flat = pa.array(arrays["vectors"].ravel())
         columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, space.dimension)
+        table = pa.table(columns)
         with replacing(path) as stream:
-            parquet.write_table(pa.table(columns), stream)
+            write_parquet(stream, table.schema, [table])
+
+
+# Vectors hardly shrink by dictionaries and compression.
+OF_VECTORS = {"use_dictionary": False, "compression": "none"}
+
+
+def write_parquet(stream: IO[bytes], schema: Any, tables: Iterable[Any], **settings: Any) -> None:
+    """Write Arrow tables of one schema as one .parquet file."""
+    import pyarrow.parquet as parquet
+
+    with parquet.ParquetWriter(stream, schema, **settings) as writer:
+        for table in tables:
+            writer.write_table(table)

@@ -21,6 +21,7 @@ from relcore.base.rows import mean_row
 from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
 from relcore.files.formats import checked_labels
+from relcore.files.saving import write_parquet
 from relcore.linking.bootstrap import PROMISED, BootstrapResult, Pairs, Round, bootstrap_anchors
 from relcore.represent.translation import Affine, Procrustes
 from relcore.spaces.ids import GuessedIds
@@ -186,9 +187,9 @@ def write_links(path: Path, links: pd.DataFrame) -> None:
     if path.suffix.lower() == ".parquet":
         with extra():
             import pyarrow as pa
-            import pyarrow.parquet as parquet
+        table = pa.Table.from_pandas(links, preserve_index=False)
         with replacing(path) as stream:
-            parquet.write_table(pa.Table.from_pandas(links, preserve_index=False), stream)
+            write_parquet(stream, table.schema, [table])
         return
     if path.suffix.lower() == ".jsonl":
         text = json_lines(links)

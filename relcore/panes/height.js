@@ -27,7 +27,7 @@ class Room {
     this.observer = new ResizeObserver(this.fit); // what stands above may come later, or grow
   }
 
-  /* `fill`: as high as there is room; else as high as `height` tells. */
+  /* `fill`: true for as high as there is room, or the height of a map as a share of its width; else as high as `height` tells. */
   set(fill, height, home) {
     this.observer.disconnect();
     this.fill = fill;
@@ -39,14 +39,21 @@ class Room {
 
   measure() {
     if (!this.fill || !this.root.isConnected) return;
+    const { gridTemplateRows, gridTemplateColumns, rowGap } = getComputedStyle(this.grid);
+    const lines = gridTemplateRows.split(" ").length; // of a narrow page more than rows of models
+    if (this.fill !== true) {
+      const [pane] = this.grid.children;
+      if (!pane) return; // the observer calls again when there are panes
+      const { offsetWidth, offsetHeight } = pane.querySelector(".ls-plot");
+      const high = pane.offsetHeight - offsetHeight + this.fill * offsetWidth;
+      return this.take(Math.round(lines * high + (lines - 1) * (parseFloat(rowGap) || 0)));
+    }
     const scroller = this.home.scroller?.(this.root) ?? document.scrollingElement;
     const scrolled = scroller === document.scrollingElement ? 0 : scroller.scrollTop; // that one moves with its content
     const top = this.grid.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scrolled;
     const { marginTop } = getComputedStyle(this.caption);
     const below = this.caption.textContent ? this.caption.offsetHeight + parseFloat(marginTop) : 0;
     const kept = parseFloat(getComputedStyle(this.root).getPropertyValue("--ls-below")) || 0; // for what the home shows under them
-    const { gridTemplateRows, gridTemplateColumns } = getComputedStyle(this.grid);
-    const lines = gridTemplateRows.split(" ").length; // of a narrow page more than rows of models
     const alone = lines > 1 && !gridTemplateColumns.includes(" ");
     const least = alone ? LEAST_ALONE * lines : ((this.root.clientWidth < 620 ? LEAST_NARROW : LEAST) * Math.max(lines, 2)) / 2;
     this.take(Math.max(least, Math.floor(scroller.clientHeight - top - below - kept - 8)));

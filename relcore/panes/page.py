@@ -50,6 +50,7 @@ SCRIPTS = (
 
 
 _COMMENT = re.compile(r"^ *\/\*.*?\*\/\n", re.DOTALL | re.MULTILINE)  # with lines of its own
+PROPORTION = 0.8  # height of a map by its width, as on paper
 
 
 def script(home: str) -> str:
@@ -92,7 +93,7 @@ def panes_page(
     scene, title, recipe = encodable((scene, title, recipe))
     columns = hover_columns(scene)
     files = {name: name for name in columns}
-    settings = {"linkZoom": False, "height": 640, "fill": True, "dark": theme == DARK, "tool": "lasso"}
+    settings = {"linkZoom": False, "height": 640, "fill": PROPORTION, "dark": theme == DARK, "tool": "lasso"}
     if units is not None:
         settings["live"] = {**units.live, "name": "page"}
         columns |= {f"units{side}": rows.astype("<f2").tobytes() for side, rows in enumerate(units.units)}

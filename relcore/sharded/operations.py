@@ -23,6 +23,7 @@ from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import is_address
 from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
+from relcore.files.saving import OF_VECTORS, write_parquet
 from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
 from relcore.migrate.estimators import apply_steps
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
@@ -378,20 +379,20 @@ def _write_npy(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int)
 
 def _write_parquet(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int) -> list[str]:
     import pyarrow as pa
-    import pyarrow.parquet as parquet
 
     names = [name for name, column in (("id", shard.ids), ("label", shard.labels)) if column]
     fields = [(name, pa.string()) for name in names]
     schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
-    # Vectors hardly shrink by dictionaries and compression.
-    settings = {"use_dictionary": False, "compression": "none"}
-    with replacing(url) as stream, parquet.ParquetWriter(stream, schema, **settings) as writer:
-        for block in blocks:
-            values = pa.array(np.ascontiguousarray(block.vectors, np.float32).ravel())
-            texts = {"id": block.ids, "label": block.labels}
-            columns = {name: pa.array(texts[name], pa.string()) for name in names}
-            columns["vector"] = pa.FixedSizeListArray.from_arrays(values, width)
-            writer.write_table(pa.table(columns, schema))
+
+    def table(block: ShardBlock) -> Any:
+        values = pa.array(np.ascontiguousarray(block.vectors, np.float32).ravel())
+        texts = {"id": block.ids, "label": block.labels}
+        columns = {name: pa.array(texts[name], pa.string()) for name in names}
+        columns["vector"] = pa.FixedSizeListArray.from_arrays(values, width)
+        return pa.table(columns, schema)
+
+    with replacing(url) as stream:
+        write_parquet(stream, schema, map(table, blocks), **OF_VECTORS)
     return [url]
 
 

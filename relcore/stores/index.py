@@ -30,6 +30,7 @@ from relcore.base.writing import NotWritten, discard, disk_errors, replacing, sw
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes
+from relcore.files.saving import OF_VECTORS, write_parquet
 from relcore.files.tables import ParquetTable, is_vectors, vectors_of
 from relcore.runs.progress import Progress, silent
 from relcore.spaces.space import LatentSpace
@@ -676,19 +677,11 @@ class ParquetIndex(VectorIndex):
     def write(
         cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
-        import pyarrow.parquet as parquet
-
         cls.need_target(place, target)
         tables = tables_of(place.path.name, blocks)
         first = next(tables)
-        # Vectors hardly compress.
-        settings = {"use_dictionary": False, "compression": "none"}
-        with (
-            replacing(place.path) as stream,
-            parquet.ParquetWriter(stream, first.schema, **settings) as writer,
-        ):
-            for table in chain([first], tables):
-                writer.write_table(table)
+        with replacing(place.path) as stream:
+            write_parquet(stream, first.schema, chain([first], tables), **OF_VECTORS)
 
 
 class FaissRows:

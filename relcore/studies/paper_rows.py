@@ -20,7 +20,7 @@ import pandas as pd
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import STUDIES
-from relcore.base.numbers import counted
+from relcore.base.numbers import counted, general
 from relcore.base.report import delimited
 
 FOLDER = files("relcore") / "data" / "papers"
@@ -539,7 +539,7 @@ COLUMNS = (
     *("paper", "row", "source", "what", "metric", "value", "deviation", "unit", "low", "high", "repeats"),
     *("n", "k", "baseline", "baseline_is", "interval_is", *_RUN_FACTS, "verdict"),
 )
-_PRINTED = ["row", "what", "metric", "published", "here", "commit", "verdict"]
+_PRINTED = ["row", "what", "metric", "published", "here", "95 % interval", "chance", "commit", "verdict"]
 _SIGNS = {
     "±": r"$\pm$",
     "−": "$-$",
@@ -566,8 +566,12 @@ def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
 
 
 def as_latex(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    """The numbers as a LaTeX longtable (booktabs): row, what, metric, published, here, with deviations."""
+    """The numbers as a LaTeX longtable (booktabs): row, what, metric, published, here, with
+    deviation, interval and chance level."""
     table = pd.DataFrame(_lines(rows, found))
+    numbers = table.reindex(columns=["low", "high", "baseline"]).astype(float).map(general)
+    table["95 % interval"] = (numbers["low"] + " to " + numbers["high"]).replace("– to –", "")
+    table["chance"] = numbers["baseline"].replace("–", "")
     table["row"] = table.get("paper", "") + ", " + table.get("row", "")
     text = table.reindex(columns=_PRINTED).to_latex(index=False, escape=True, na_rep="", longtable=True)
     for sign, command in _SIGNS.items():

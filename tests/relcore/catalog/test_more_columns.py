@@ -39,7 +39,11 @@ def test_a_table_of_vectors_offers_what_it_left_out(tmp_path):
     path.write_text("word,x,y,era\nriver,1,2,old\nsea,3,4,new\nhill,3,5,new\n")
     spec = SpaceSpec("file", str(path))
     assert TableColumns(spec).names == ("era",)
-    assert TableColumns(spec).read("era", load(spec)).to_dict() == {"river": "old", "sea": "new", "hill": "new"}
+    assert TableColumns(spec).read("era", load(spec)).to_dict() == {
+        "river": "old",
+        "sea": "new",
+        "hill": "new",
+    }
 
 
 def test_an_encoding_offers_the_other_columns_of_its_table(tmp_path, make_space):

@@ -31,7 +31,7 @@ RECIPE = {
 SMALL = Style(dpi=80, width=3.25)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("csv", "tex")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("csv", "tex", "py")])
 def test_recipe_comes_back_from_every_kind_of_file(make_scene, tmp_path, kind):
     data = scene_exportable(make_scene(n_panes=2), RECIPE).bytes(kind, SMALL)
     assert read_recipe(data) == RECIPE
@@ -83,7 +83,9 @@ def test_every_figure_exports_as_every_kind(scores, named_values):
 
 def test_wrong_choices_are_named(make_scene):
     scene = make_scene(n_panes=1)
-    with pytest.raises(SpaceError, match="expected one of html, pdf, svg, png, csv, tex, json, got 'gif'"):
+    with pytest.raises(
+        SpaceError, match="expected one of html, pdf, svg, png, csv, tex, json, py, got 'gif'"
+    ):
         scene_exportable(scene).bytes("gif")
     with pytest.raises(SpaceError, match="got a figure without one"):
         scene_exportable(scene).bytes("json")
@@ -116,3 +118,14 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
     assert lines[5] == r"relative & RSA & 0.000 & – & – & 90 \\"
     numbers = replace(drawn, latex=lambda: pd.DataFrame({"score": [-0.0002]}))
     assert "-0.000" not in numbers.bytes("tex").decode()
+
+
+def test_the_script_runs_the_command_with_the_recipe(make_scene, monkeypatch, tmp_path):
+    recipe = RECIPE | {"name": "it's '''odd\\\n"}
+    text = scene_exportable(make_scene(n_panes=1), recipe, name="my panes").bytes("py").decode()
+    called = []
+    monkeypatch.setattr("subprocess.run", lambda command, check: called.append(command))
+    monkeypatch.chdir(tmp_path)
+    exec(compile(text, "script", "exec"), {})
+    assert called == [["relscope", "figure", "my-panes.json", "-o", "my-panes.pdf"]]
+    assert read_recipe(tmp_path / "my-panes.json") == recipe

@@ -90,6 +90,20 @@ def test_the_legend_of_the_panes_names_the_star(make_scene):
     assert "anchor" not in entries(replace(scene, stars=StarLook(shown=False)))
 
 
+def test_names_of_spaces_are_whole_however_long(make_scene):
+    scene, name = (
+        make_scene(n_panes=2),
+        "sentence-encoder-of-many-words-v2 · sentences of 16 articles, absolute",
+    )
+    scene = replace(
+        scene, panes=tuple(replace(pane, title=f"{name} {i}") for i, pane in enumerate(scene.panes))
+    )
+    figure = paper.panes_figure(scene, Style(dpi=72))
+    titles = [text for text in figure.texts if text.get_text().startswith(name)]
+    assert [text.get_text()[-1] for text in titles] == ["0", "1"]
+    assert all(text.get_window_extent().width <= 72 * 6.75 / 2 for text in titles)
+
+
 def test_charts_draw_their_table(scores, named_values):
     bars = paper.score_bars_figure(scores, Style(dpi=72))
     heights = [patch.get_height() for patch in bars.axes[0].patches]

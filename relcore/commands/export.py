@@ -1,0 +1,70 @@
+"""export: the rows of one or two spaces, their map and their neighbours as a table for Embedding Atlas."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import REDUCTIONS
+from relcore.base.report import Report, Table
+from relcore.base.settings import setting
+from relcore.base.writing import replacing
+from relcore.catalog.catalog import load
+from relcore.catalog.naming import SPACE_HELP
+from relcore.catalog.row_tables import TableColumns, row_texts
+from relcore.commands.arguments import ByRow, CommandOptions, Printed, spaces_of
+from relcore.compare.atlas import NEIGHBOURS, atlas_table, how_to_open
+from relcore.compare.columns import cells_of, rows_table
+from relcore.files.saving import need_suffix, write_parquet
+from relcore.maps.pane_maps import pane_matrices, reduce_pair
+from relcore.maps.reduction import ReductionSpec
+from relcore.represent.representations import ProjectionSpec
+from relcore.spaces.matching import match
+
+
+@dataclass
+class ExportOptions:
+    spaces: tuple[str, ...] = setting(
+        metavar="SPACE",
+        nargs="+",
+        help=f"one or two; each is {SPACE_HELP}. The rows of two are paired by id",
+    )
+    atlas: Path = setting(
+        Path("atlas.parquet"), metavar="FILE", written=True, help="The file to write for Embedding Atlas."
+    )
+    method: str = setting("pca", choices=REDUCTIONS, help="How the map is made.")
+    k: int = setting(NEIGHBOURS, low=1, high=100, help="Number of nearest rows to write for each row.")
+
+
+OPTIONS = CommandOptions(
+    (ExportOptions, ByRow, Printed),
+    "The table has x, y, the nearest rows and all columns; of a second space also its x, y and nearest rows.",
+    ("word2vec-novels fasttext-novels --atlas words.parquet",),
+)
+
+
+def run(options: argparse.Namespace) -> Report:
+    need_suffix(options.atlas, [".parquet"])
+    if len(options.spaces) > 2:
+        raise SpaceError(f"export: expected one or two spaces, got {quote(options.spaces)}")
+    specs, spaces = spaces_of(options, options.spaces)
+    pair, loaded = match(spaces[0], spaces[-1]), cache(partial(load, again=True))
+    rows, n_spaces = np.arange(len(pair)), len(spaces)
+    spec = ReductionSpec(method=options.method, max_points=max(3, len(pair)))
+    maps, note = reduce_pair(pane_matrices(pair, rows, (), ProjectionSpec(), "absolute")[:n_spaces], spec)
+    tables = dict.fromkeys(name for spec in specs for name in TableColumns(spec).names)
+    columns = rows_table(
+        pair, rows, list(tables), cells_of(specs[0], specs[-1], loaded), row_texts(specs, loaded)
+    )
+    table = atlas_table((pair.source, pair.target)[:n_spaces], rows, maps, columns, options.k)
+    with replacing(options.atlas) as stream:
+        write_parquet(stream, table.schema, [table])
+    row = {"file": str(options.atlas), "rows": table.num_rows, "columns": table.num_columns}
+    notes = (f"{note}.", f"Open it: {how_to_open(str(options.atlas))}")
+    return Report("", [Table("written", pd.DataFrame([row]))], notes=notes)
