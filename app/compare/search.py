@@ -143,7 +143,9 @@ def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows)
     """Select what is nearest to the query, and remember what was asked."""
     ranking = _ranking(pair, workspace.source, workspace.target, query, rows)
     ids = tuple(pair.ids[np.sort(ranking.rows)])
-    st.session_state[_FOUND] = Found(query, compute.pair_key(pair), ids, ranking)
+    vector = vector_in(query)
+    asked = query if vector is None else f"a vector of {len(vector)} numbers"
+    st.session_state[_FOUND] = Found(asked, compute.pair_key(pair), ids, ranking)
     session.select(ids)
 
 

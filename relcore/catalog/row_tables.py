@@ -225,9 +225,9 @@ class TableColumns:
         table, rows = self._table, self._rows(space)
         column = next(item for item in table.columns if item.strip() == name or item == name)
         cells = np.array([*table.cells(column, int(rows.max()) + 1), None], dtype=object)[rows]
+        names = table.class_names.get(column)
         codes, distinct = pd.factorize(cells)
-        full = [_cell(item, table.class_names.get(column)) for item in distinct]
-        cells = np.array([*full, None], dtype=object)[codes]
+        cells = np.array([*(_cell(item, names) for item in distinct), None], dtype=object)[codes]
         return pd.Series(cells, index=space.index, dtype=object)
 
 

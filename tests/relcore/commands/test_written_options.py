@@ -26,6 +26,7 @@ CALLS = {
     "check": ["check", "first.npz"],
     "study": ["study"],
     "migrate": ["migrate", "first.npz", "second.npz", "--no-curve"],
+    "export": ["export", "first.npz", "second.npz", "--atlas", "rows.parquet"],
     "figure": ["figure", "recipe.json", "-o", "made.csv"],
     "config": ["config"],
     "completion": ["completion", "bash"],
