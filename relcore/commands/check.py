@@ -63,8 +63,8 @@ OPTIONS = CommandOptions(
     (CheckOptions, CheckRows, Results),
     "Exact marks tell how numbers were stored; --trusted ranks rows by the axes that the right model hardly"
     " uses; and without any reference parts of the collection are compared by these axes. Each level says"
-    " what it cannot see. The exit code is 1 if two models were found or rows were stored differently, 2"
-    " after an error.",
+    " what it cannot see. The exit code is 1 if two models were found, if rows were stored"
+    " differently, or if a trusted passport's anchors have other vectors; 2 after an error.",
     (
         "lancedb:store#notes --trusted minilm.safetensors -o rows.csv",
         "vectors.npz --again embedded.npz --repair repaired.npz",

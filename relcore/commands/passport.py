@@ -26,6 +26,7 @@ from relcore.passport.passport import (
     CHANGES,
     FEWEST,
     SUFFIX,
+    UNCHANGED,
     Passport,
     PassportCard,
     encode_texts,
@@ -43,7 +44,7 @@ from relcore.stores.index import find_rows, parse_place
 
 BUNDLED = "bundled"  # the anchor texts that come with Relscope
 VERBS = {"make": 1, "check": 2, "bridge": 2}
-ACCEPTED = ("same", "rounded", "rescaled", "rotated")
+ACCEPTED = (*UNCHANGED, "rotated")
 
 
 @dataclass

@@ -15,7 +15,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows, row_blocks
 from relcore.catalog.task import Task
 from relcore.passport.mixture import FITTED, LEAST, MIXED, SUSPECTED, ShortAxes, parts_of
-from relcore.passport.passport import FEWEST, Change, Passport
+from relcore.passport.passport import FEWEST, UNCHANGED, Change, Passport
 from relcore.passport.passport import check as anchors_changed
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
@@ -42,6 +42,7 @@ MARKS = {
 VERDICTS = {
     "two models": "holds vectors of two models",
     "suspicious": "may hold vectors of two models",
+    "changed": "has other vectors than the passport",
     "marks": "has parts that were stored differently",
     "nothing found": "shows no sign of a second model",
 }
@@ -100,6 +101,8 @@ class Checked(Reported):
         """One of `VERDICTS`."""
         if self.slope_high is not None and self.slope_high < SUSPECTED:
             return "two models" if self.slope_high < MIXED else "suspicious"
+        if self.change is not None and self.change.kind not in UNCHANGED:
+            return "changed"
         return "marks" if self.parted else "nothing found"
 
     @property
@@ -185,7 +188,7 @@ class Checked(Reported):
             head = [_HEADS.get(name, name) for name in first.columns]
             tables.append(Table("ranking", first, [head, *cells], caption=caption))
         notes = []
-        if self.fitted < self.n and self.slope is not None:
+        if self.n > FITTED and self.slope is not None:
             notes.append(f"Parts were sought on a sample of {self.fitted:,} rows; all {self.n:,} are ranked.")
         if self.asked:
             notes.append(f"Known models: {f'the family of {self.named}' if self.named else 'none of these'}.")

@@ -212,6 +212,7 @@ CHANGES = {
     "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer, revision, noise",
     "other model": "other coordinates and another shape",
 }
+UNCHANGED = ("same", "rounded", "rescaled")  # what a search by cosine does not notice
 ADVICE = {
     "same": "There is nothing to do.",
     "rounded": "There is nothing to do as a rule.",

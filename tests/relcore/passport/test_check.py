@@ -156,6 +156,16 @@ def test_a_passport_compares_anchors_ranks_rows_and_names_the_family(mixed, tmp_
         check(space, known=[Passport.of(LatentSpace(mixed[:32], ids[:32]))])
 
 
+def test_other_vectors_of_a_passports_anchors_are_an_alarm():
+    ids = [f"row {row}" for row in range(1200)]
+    space = LatentSpace(FIRST(1200), ids)
+    passport = Passport.of(space.take(np.arange(32)))
+    same, cut = (check(one, passport) for one in (space, LatentSpace(space.vectors[:, : D // 2], ids)))
+    assert (same.verdict, same.report().facts["alarm"]) == ("nothing found", False)
+    assert (cut.verdict, cut.change.kind, cut.report().facts["alarm"]) == ("changed", "cut", True)
+    assert "sample" not in " ".join(check(np.r_[FIRST(700), FIRST(1)]).report().notes)  # one row repeated
+
+
 def test_the_map_colours_the_rows_that_are_ranked_first(mixed):
     drawn = map_of(LatentSpace(mixed, [f"{row}" for row in range(N)]), check(mixed))
     assert [line.name for line in drawn.lines] == ["the other rows", "likelier of another model"]
