@@ -756,7 +756,7 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     pairs = counted(int(table.pairs.max()), "pair")
     return (
         f"With another model's encoder, the {title} of a classifier is {short(best.stitched)}, the mean of"
-        f" {pairs} by the best of {counted(len(able), 'method')}, {best.method}. With its own encoder it is"
+        f" {pairs} by the best of {counted(len(able), 'method')} ({best.method}). With its own encoder it is"
         f" {own}; by chance, {chance}."
     )
 
