@@ -66,7 +66,8 @@ def draw(workspace: Workspace, pair: Match) -> None:
             "delta_arrow": "down" if lost else "auto",
             "help": help_,
         }
-        title = f"{'Main score: ' * (metric == first)}{METRICS[metric].title}, {form}"
+        title = METRICS[metric].title
+        title = f"Main: {title}, {form}" if metric == first else title
         st.metric(title, short(score), width="content", **look)
     if moved:
         st.caption(f"Arrows: compared with {_named(session.history().with_other_anchors)}", width="content")

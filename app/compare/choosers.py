@@ -135,7 +135,7 @@ def map_chooser(workspace: Workspace) -> None:
         options=[f"{method} {dimensions}" for dimensions in (2, 3) for method in methods],
         format_func=_map_name,
         label_visibility="collapsed",
-        width=150,
+        width=125,
         help="PCA is computed at once. UMAP and t-SNE run in the background; the maps show PCA until then.",
     )
 
