@@ -23,7 +23,6 @@ from relcore.files.items import (
     SUFFIXES,
     ItemTable,
     is_metadata,
-    metadata_columns,
     open_table,
     rows_by_id,
 )
@@ -135,14 +134,18 @@ def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
     return len(source) == len(target) and is_numbered(source) != is_numbered(target)
 
 
-def _described(spec: SpaceSpec) -> tuple[Path, Columns] | None:
-    """The table that tells something about the rows of a file, and what its columns are for."""
+def _described(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns] | None:
+    """A function that gives the table that tells something about the rows of a file, and what its columns
+    are for."""
     path = access.allowed(spec.option("metadata") or spec.name)
     if path.suffix.lower() not in SUFFIXES:
         return None
     chosen: dict[str, Any] = {name: value for name, value in spec.options if name in OPTIONS.values()}
     choices = Choices(**chosen, ignore=ignored_columns(spec), encoding=spec.option("encoding") or "")
-    return path, metadata_columns(path, choices) if spec.option("metadata") else column_roles(path, choices)
+    if spec.option("metadata"):
+        table = open_table([path], choices.encoding)
+        return lambda: table, table.roles(choices)
+    return lambda: open_table([path], choices.encoding), column_roles(path, choices)
 
 
 def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
@@ -200,9 +203,9 @@ class TableColumns:
             used = {dataset.column, dataset.label_column, dict(dataset.options).get("id_column")}
             self.names = tuple(name for name in label_columns(encoded.columns) if name not in used)
         elif (described := _described(spec) if spec.source == "file" else None) is not None:
-            path, self._columns = described
+            opened, self._columns = described
             if left_out := self._columns.places("left out"):
-                self._table = open_table([path], spec.option("encoding") or "")
+                self._table = opened()
                 kinds = list(self._table.columns.values())
                 usable = (place for place in left_out if kinds[place] in ("number", "text"))
                 self.names = tuple(self._columns.columns[place].name for place in usable)
@@ -268,14 +271,14 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     described = _described(spec)
     if described is None or not {"text", "pictures"} & {item.role for item in described[1].columns}:
         return []
-    path, columns = described
-    table = open_table([path], spec.option("encoding") or "")
+    opened, columns = described
+    table = opened()
     names, numbers, items = list(table.columns), _table_rows(spec, space, table, columns), []
     for role, kind in (("text", "texts"), ("pictures", "images")):
         if (place := columns.place(role)) is not None:
             rows = ItemRows(table, names[place], numbers)
             make = rows.texts if role == "text" else rows.images
-            items.append(Dataset(make, space.ids, name=path.name, kind=kind))
+            items.append(Dataset(make, space.ids, name=table.name, kind=kind))
     return items
 
 
