@@ -49,7 +49,7 @@ def computed(
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key, store = task.key(spaces), queue().store
-    made, here = store.made(key), key in _keys(_HERE)
+    made, here = store.bundled_group(key), key in _keys(_HERE)
     likely = expect(store, task.kind, slower * task.seconds(spaces))
     cost = cost_in_words(likely.likely)
     if made and not here and (result := _read(key, False, task, lambda: store.get(key))) is not None:

@@ -28,8 +28,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES
-from relcore.sharded.operations import compare_shards
-from relcore.sharded.passes import Runner
+from relcore.sharded.operations import Runner, compare_shards
 from relcore.sharded.space import Shard, ShardBlock, ShardedSpace
 
 RESULTS = Path(__file__).parent / "shards.md"

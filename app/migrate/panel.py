@@ -53,7 +53,7 @@ from relcore.migrate.price import Rate
 from relcore.migrate.thresholds import AFTER, ThresholdChange
 from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
-from relcore.studies.paper_runs import commit_of
+from relcore.studies.papers import commit_of
 
 KEEP: dict[str, Any] = {"persist_state": "session"}
 STARTS_ITSELF = 20.0  # seconds

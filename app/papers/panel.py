@@ -24,12 +24,13 @@ from app.workspace import BUNDLED, Workspace
 from relcore.base.names import STUDIES
 from relcore.base.numbers import general, short
 from relcore.base.report import Table
-from relcore.studies.paper_rows import (
+from relcore.studies.papers import (
     DOES_NOT,
     HOLDS,
     NO,
     PARTLY,
     RULE,
+    RUNS,
     SHARE,
     UNDECIDED,
     WORDS,
@@ -39,15 +40,16 @@ from relcore.studies.paper_rows import (
     Number,
     Ours,
     PaperRow,
+    PaperRun,
     as_csv,
     as_latex,
     find_row,
     load_rows,
+    result_of,
     spread_of,
     studies_of,
     verdicts_of,
 )
-from relcore.studies.paper_runs import RUNS, PaperRun, result_of
 from relcore.studies.study import StudySpec, study_of
 
 _SIGNS = {YES: "✓", NO: "✗"}

@@ -25,7 +25,7 @@ from relcore.base.report import delimited
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
-from relcore.studies.paper_rows import PaperRow, rows_of_study
+from relcore.studies.papers import PaperRow, rows_of_study
 from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of, study_report
 
 _GIVEN, _STOPPING = "relscope.given-", "relscope.stopping-study"
@@ -135,7 +135,7 @@ def _open_row(row: PaperRow) -> None:
 
 def control(runs: StudyRuns) -> None:
     store, n_workers = queue().store, queue().n_workers
-    standing = runs.standing(queue())
+    standing = runs.progress(queue())
     if standing.under_way:
         _follow(runs)
         return
@@ -156,7 +156,7 @@ def control(runs: StudyRuns) -> None:
                 f" can leave this page, or stop and resume.{learned([likely])}"
             )
         return
-    made, n_left = runs.made(store), len(runs.missing(store, own=True))  # with Relscope
+    made, n_left = runs.bundled_group(store), len(runs.missing(store, own=True))  # with Relscope
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         came, n_here, total = "", len(runs) - n_left, counted(len(runs), "run")
         if made:
@@ -177,7 +177,7 @@ def control(runs: StudyRuns) -> None:
 
 @st.fragment(run_every=1.0)
 def _follow(runs: StudyRuns) -> None:
-    standing = runs.standing(queue())
+    standing = runs.progress(queue())
     stopping = st.session_state.get(_STOPPING) == runs.spec
     if not standing.under_way:
         st.session_state.pop(_STOPPING, None)
@@ -241,7 +241,7 @@ def _duration(seconds: float) -> str:
 
 
 def draw(runs: StudyRuns) -> None:
-    if runs.standing(queue()).under_way:
+    if runs.progress(queue()).under_way:
         _live(runs)
     else:
         _results(runs, live=False)
@@ -279,7 +279,7 @@ def _table(runs: StudyRuns) -> pd.DataFrame:
 
 def _row(key: str) -> dict[str, Any] | None:
     known, store = _rows(), queue().store
-    place = key, store.made(key) is None  # a run that came with Relscope may be repeated here
+    place = key, store.bundled_group(key) is None  # a run that came with Relscope may be repeated here
     if place not in known and (row := run_row(key, store)):
         known[place] = row
     return known.get(place) if store.has(key) else None

@@ -38,7 +38,7 @@ from relcore.runs.store import Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, share_rows
-from relcore.studies.paper_runs import commit_of
+from relcore.studies.papers import commit_of
 from relcore.studies.study import StudyRuns, StudySpec, finished_run, study_of
 
 _LARGEST = 6_000_000  # bytes of a file

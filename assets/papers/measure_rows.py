@@ -14,8 +14,18 @@ from pathlib import Path
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.runs.store import Store, in_use
-from relcore.studies.paper_rows import SHIPPED, Ours, find_row, load_rows, read_ours
-from relcore.studies.paper_runs import RUNS, commit_of, is_current, ours_of, study_runs
+from relcore.studies.papers import (
+    RUNS,
+    SHIPPED,
+    Ours,
+    commit_of,
+    find_row,
+    is_current,
+    load_rows,
+    ours_of,
+    read_ours,
+    study_runs,
+)
 from relcore.studies.study import finished_run
 
 

@@ -33,8 +33,7 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.paper_rows import SHIPPED, Ours, grouped
-from relcore.studies.paper_runs import RUNS, commit_of
+from relcore.studies.papers import RUNS, SHIPPED, Ours, commit_of, grouped
 
 F1, SIGNED = "weighted F1", "−1 … 1"
 Row = dict[str, Any]

@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 import relcore
 from relcore.base.names import ADAPTERS, SIMILARITIES, STRATEGIES, Named
 from relcore.figures.style import DARK, LIGHT, Style
-from relcore.studies.paper_rows import load_rows
+from relcore.studies.papers import load_rows
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -78,7 +78,7 @@ def chosen_token() -> str:
     return token
 
 
-def made(key: str) -> bool:
+def put_by_session(key: str) -> bool:
     """Whether the present session put this key into the store; True in a worker or an app that is not
     shared."""
     return not shared() or _find_asker is None or key in _find_asker().made

@@ -589,7 +589,7 @@ _STUDIES = {
     ),
     "pruning": StudyName(
         "δ × ω of the pruned inverse",
-        ".studies.inversion:Pruning",
+        ".studies.networks:Pruning",
         "Which δ and ω recover rows of another encoder, and do they serve its head, too?",
         "Maiorca et al. 2024, Figs. 3 and 6",
         "Which settings?",

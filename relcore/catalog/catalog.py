@@ -146,7 +146,7 @@ def _numbered(space: LatentSpace, name: str) -> LatentSpace:
     return space.with_columns(ids=numbers, name=name, payload=payload)
 
 
-# Samples of folders of shards in the store: `relcore.sharded.passes` draws them, and a spec names them by
+# Samples of folders of shards in the store: `relcore.sharded.operations` draws them, and a spec names them by
 # their key.
 
 
@@ -343,7 +343,7 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
         place_of(spec).need_access()
     elif spec.source == "renamed":
         need_access(base_of(spec), store)
-    elif spec.source == "encoding" and not access.made(spec.option("key")):
+    elif spec.source == "encoding" and not access.put_by_session(spec.option("key")):
         summary = (store or Store()).summary(spec.option("key"))
         if summary is not None and not _may_make(summary):
             raise SpaceError(

@@ -65,4 +65,4 @@ def example_spaces(
         for key in group.files
         if (summary := finished.summary(key)) and (spec := stored_encoding_spec(summary))
     ]
-    return specs, finished.made(group.files[0])
+    return specs, finished.bundled_group(group.files[0])

@@ -138,7 +138,7 @@ def opened(names: list[str], options: argparse.Namespace | None = None) -> list[
 
 def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     """The sample of a folder of shards, drawn with a bar where the store has none; [] for another space."""
-    from relcore.sharded.passes import sample_job, sample_spec, too_large
+    from relcore.sharded.operations import sample_job, sample_spec, too_large
     from relcore.sharded.space import ShardedSpace
 
     index, asked = parse_place(name), options.shards or is_address(name)

@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> Report:
         notes += [indexes.sentence, *indexes.notes]
     if options.export:
         from relcore.migrate.migration import export_result
-        from relcore.studies.paper_runs import commit_of
+        from relcore.studies.papers import commit_of
 
         old, new = spaces[:2]
         pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]

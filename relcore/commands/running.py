@@ -22,7 +22,7 @@ from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store, in_use
-from relcore.sharded.passes import Runner, sample_shards
+from relcore.sharded.operations import Runner, sample_shards
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import LatentSpace
 

@@ -248,12 +248,12 @@ class BundledResults:
     def _group_of(self) -> dict[str, FinishedGroup]:
         return {key: group for group in self.groups.values() for key in (*group.files, *group.entries)}
 
-    def made(self, key: str) -> FinishedGroup | None:
+    def bundled_group(self, key: str) -> FinishedGroup | None:
         """The bundled group with the result of this key, or None."""
         return self._group_of.get(key)
 
     def get(self, key: str) -> Entry | None:
-        if (group := self.made(key)) is None:
+        if (group := self.bundled_group(key)) is None:
             return None
         if key in group.entries:
             return Entry({}, group.entries[key])
@@ -265,7 +265,7 @@ class BundledResults:
             return None
 
     def summary(self, key: str) -> Summary | None:
-        if (group := self.made(key)) is None:
+        if (group := self.bundled_group(key)) is None:
             return None
         if key in group.entries:
             return Summary(key, {}, group.entries[key], 0)

@@ -167,12 +167,12 @@ class Store:
     def has(self, key: str, own: bool = False) -> bool:
         """Whether there is an entry under the key; with `own`, bundled results do not count."""
         return os.path.isfile(self._path(key)) or (
-            not own and self.finished is not None and self.finished.made(key) is not None
+            not own and self.finished is not None and self.finished.bundled_group(key) is not None
         )
 
-    def made(self, key: str) -> FinishedGroup | None:
+    def bundled_group(self, key: str) -> FinishedGroup | None:
         """The bundled group with the key's entry; None if the folder has the entry."""
-        return None if self.finished is None or self.has(key, own=True) else self.finished.made(key)
+        return None if self.finished is None or self.has(key, own=True) else self.finished.bundled_group(key)
 
     def get(self, key: str) -> Entry | None:
         """The entry under the key, or None; a damaged file is logged, removed and counts as missing."""

@@ -647,7 +647,7 @@ def score_forms(
         roles = RowRoles(len(match), own, split.queries(n_queries), split.untested, rows.labelled)
         parts.append((replace(request, forms=group), roles))
     pairs = {}
-    for sums in rows.seen(parts):
+    for sums in rows.sums_of(parts):
         for form in sums.plan.forms:
             made = partial(represent, match, form, anchor_ids, projection)
             pairs[form] = AlignedPair.passed(rows, form, sums, splits[form], made)
@@ -696,7 +696,7 @@ def anchor_differences(
             return narrowed
         chosen = match.source.rows(used)
         roles = RowRoles(len(match), chosen, queries, split.untested, pair.labelled)
-        (seen,) = pair.seen([(request, roles)])
+        (seen,) = pair.sums_of([(request, roles)])
         return AlignedPair.passed(pair, form, seen, split)
 
     first = passed(before)

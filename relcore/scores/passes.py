@@ -897,7 +897,7 @@ class RowPair:
 
         return tuple(on_device(partial(summed, X), self.device) for X in self.spaces)
 
-    def seen(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
+    def sums_of(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
         """The sums of the second pass, for all requests at once; each further 2,048 queries take one more
         pass."""
         starts, batches = range(0, max(1, *(len(roles.queries) for _, roles in parts)), _QUERIES), []
@@ -1103,13 +1103,13 @@ class AlignedPair:
         need_k(self.k, t, t - mutual)
         if not mutual and not self.same_width:
             raise widths_differ(*(space.shape[1] for space in self.rows.spaces))
-        return self.rows.seen([(replace(self.request, sums=False), self.roles)])[0]
+        return self.rows.sums_of([(replace(self.request, sums=False), self.roles)])[0]
 
     @cached_property
     def summed(self) -> Sums:
         """The sums of a pass over all scored rows."""
         request = replace(self.request, cosines=self.same_width)
-        return self.rows.seen([(request, replace(self.roles, queries=NO_ROWS, labelled=""))])[0]
+        return self.rows.sums_of([(request, replace(self.roles, queries=NO_ROWS, labelled=""))])[0]
 
     @cached_property
     def neighbours(self) -> Neighbours:
@@ -1133,7 +1133,7 @@ class AlignedPair:
         seen, form, note = self.summed, self.form, ""
         sums, decisive = seen.linear_cka(form), seen.decisive_rows(form)
         if len(decisive):
-            others = self.rows.seen([(replace(self.request, sums=True), self.roles.without(decisive))])[0]
+            others = self.rows.sums_of([(replace(self.request, sums=True), self.roles.without(decisive))])[0]
             without = others.linear_cka(form).value()
             names = lambda: self.rows.names(decisive[:3])  # noqa: E731
             note = decided_note(sums.value(), without, len(decisive), names)

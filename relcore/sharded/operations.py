@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+import resource
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base import records
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import METRICS, SIMILARITIES
 from relcore.base.numbers import counted
 from relcore.base.report import Report
 from relcore.base.rows import mean_row, row_blocks
 from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
-from relcore.catalog.catalog import is_address
+from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address
+from relcore.catalog.encoding import put_encoding
 from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
 from relcore.files.saving import OF_VECTORS, write_parquet
 from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
 from relcore.migrate.estimators import apply_steps
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
+from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.progress import Context, Progress, silent
+from relcore.runs.store import Store, in_use
 from relcore.scores.comparison import LIVE_QUERIES, groups_of, metrics_of_a_pair, scores_of, scores_report
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.scores.passes import (
@@ -47,35 +57,572 @@ from relcore.scores.passes import (
     to_kept_index,
 )
 from relcore.scores.score import Score
-from relcore.sharded.passes import (
-    Partial,
-    PassResult,
-    Runner,
-    Shards,
-    ShardWork,
-    Survey,
-    chosen_anchors,
-    column_sums,
-    gather,
-    keep,
-    live_rows,
-    need_distinct_ids,
-    read,
-    wanted_ids,
-)
 from relcore.sharded.space import (
     Shard,
     ShardBlock,
     ShardedSpace,
+    aligned,
     beside,
     filesystem,
     finite,
+    is_sharded,
     listed,
+    need_same_ids,
     opened,
     paired,
     replacing,
 )
 from relcore.spaces.matching import distinct_names
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import row_keys
+
+if TYPE_CHECKING:
+    from relcore.runs.jobs import JobQueue
+
+FAN = 16  # shards after which their sum is kept instead of their results
+_PAUSE = 0.05
+Arrays = dict[str, np.ndarray]
+Shards = tuple[Shard, ...]  # the shards that one job reads side by side: one of each space
+Partial = tuple[Arrays, dict[str, Any]]  # arrays of bounded size, and JSON
+
+
+class ShardWork(ABC):
+    """What is done with one shard, and how two partial results become one.
+
+    Subclasses are frozen dataclasses of small settings; what is large is `keep`t in the store under its key.
+
+    Attributes
+    ----------
+    kind : str
+        Names it in the store.
+    version : int
+        Raise it when a partial result would come out differently.
+    writes : bool
+        Whether it writes files; then each shard's result is kept, so that a missing file costs only its
+        shard.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    writes: ClassVar[bool] = False
+
+    @abstractmethod
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
+        """A partial result."""
+
+    @abstractmethod
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        """The partial result of the shards of both, those of `first` before those of `second`."""
+
+    def holds(self, facts: dict[str, Any]) -> bool:
+        """Whether a partial result is still good, such as whether its files are there."""
+        return True
+
+    def key(self, parts: Sequence[Shards]) -> str:
+        stamps = [
+            [(shard.url, shard.n, shard.width, shard.start, shard.stamp) for shard in part] for part in parts
+        ]
+        return digest_of("shards", self.kind, self.version, self, stamps)
+
+
+class ShardRun(NamedTuple):
+    """One computed shard: process, name, rows, seconds of processor and clock, and peak memory in MB."""
+
+    worker: str
+    shard: str
+    rows: int
+    cpu: float
+    seconds: float
+    peak_mb: float
+
+
+class PassResult(NamedTuple):
+    """The merged result of a pass; `ran` has every shard, `computed` counts those of this run, which took
+    `seconds` of the clock.
+    """
+
+    arrays: Arrays
+    facts: dict[str, Any]
+    ran: tuple[ShardRun, ...]
+    computed: int
+    seconds: float
+
+
+def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
+    if context.store.has(context.key, own=True):  # by a worker that died before it said so
+        return
+    cpu, clock = time.process_time(), time.monotonic()
+    arrays, facts = work.of_shard(shards, context.store, context.report)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # kilobytes on Linux
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    ran = [worker, shards[0].name, shards[0].n, time.process_time() - cpu, time.monotonic() - clock, peak]
+    context.put(arrays, {"facts": facts, "ran": [ran]})
+
+
+@dataclass
+class Runner:
+    """Runs passes on a queue's workers, or in this process without one, and keeps their measurements."""
+
+    store: Store
+    queue: JobQueue | None = None
+    report: Progress = silent
+    done: list[tuple[str, PassResult]] = field(default_factory=list)
+
+    def run(self, work: ShardWork, parts: Sequence[Shards], title: str) -> PassResult:
+        """Do what is missing, and merge."""
+        started = time.monotonic()
+        with in_use():
+            total = _Total(work, list(parts), self.store)
+            missing = total.missing()
+            if self.queue is None:
+                for number, part in enumerate(missing):
+                    self._tell(total, len(missing) - number, title, part[0].name)
+                    shard_job(Context(work.key([part]), self.store), work=work, shards=part)
+            else:
+                self._on_workers(work, missing, title, total)
+            total.add(())
+            self._tell(total, 0, title, "")
+        facts = total.entry.metadata
+        ran = tuple(ShardRun(*row) for row in facts["ran"])
+        seconds = time.monotonic() - started
+        result = PassResult(dict(total.entry.arrays), facts["facts"], ran, len(missing), seconds)
+        self.done.append((title, result))
+        return result
+
+    def _tell(self, total: _Total, left: float, title: str, text: str) -> None:
+        n = len(total.parts)
+        self.report(n - left, n, f"{title}: {text}" if text else title)
+
+    def _on_workers(self, work: ShardWork, missing: list[Shards], title: str, total: _Total) -> None:
+        jobs = {}
+        for part in missing:
+            key, name = work.key([part]), f"{title or work.kind}: {part[0].name}"
+            jobs[key] = self.queue.submit(key, shard_job, title=name, work=work, shards=part)
+        try:
+            waiting, n = dict(jobs), len(total.parts)
+            while waiting:
+                statuses = {key: job.status() for key, job in waiting.items()}
+                for status in statuses.values():
+                    if status.state in ("failed", "cancelled"):
+                        again = "a shard was cancelled; run the same command again to resume"
+                        raise SpaceError(status.error or again)
+                waiting = {key: job for key, job in waiting.items() if not statuses[key].ended}
+                total.add(waiting)
+                running = [
+                    status.done / status.total
+                    for status in statuses.values()
+                    if status.state == "running" and status.total
+                ]
+                self._tell(total, len(waiting) - sum(running), title, f"{n - len(waiting):,} of {n:,} shards")
+                if waiting:
+                    time.sleep(_PAUSE)
+        except BaseException:
+            for job in reversed(jobs.values()):
+                if not job.status().ended:
+                    job.cancel()
+            raise
+
+    @property
+    def peaks(self) -> dict[str, float]:
+        """Worker → its peak memory over all passes, in MB."""
+        shards = [shard for _, result in self.done for shard in result.ran]
+        return {shard.worker: shard.peak_mb for shard in sorted(shards, key=lambda shard: shard.peak_mb)}
+
+    def describe(self) -> list[str]:
+        lines = []
+        for title, result in self.done:
+            rows = sum(shard.rows for shard in result.ran)
+            seconds = sum(shard.seconds for shard in result.ran)
+            kept = len(result.ran) - result.computed
+            lines.append(
+                f"{title}: {len(result.ran):,} shards{f', {kept:,} of them found in the store' * bool(kept)},"
+                f" {result.seconds:.1f} s, {rows / max(seconds, 1e-9):,.0f} rows a second and worker"
+            )
+        if peaks := self.peaks:
+            most = f"{max(peaks.values()):,.0f} MB"
+            lines.append(f"Most memory of a worker: {most}, of {len(peaks):,} processes")
+        return lines
+
+
+class _Total:
+    """The sum of the first shards, added in their order so that it is the same to the last bit each time.
+    Every 16 shards it is kept, and the results that it was made of are removed.
+    """
+
+    def __init__(self, work: ShardWork, parts: list[Shards], store: Store) -> None:
+        self.work, self.parts, self.store = work, parts, store
+        self.n, self.entry, self._added = 0, None, []
+        ends = [len(parts), *range(len(parts) // FAN * FAN, 0, -FAN)]
+        kept = ((n, work.key(parts[:n])) for n in ends)
+        if known := next((place for place in kept if self._is_good(place[1])), None):
+            self.n, self.entry, self._added = known[0], store.get(known[1]), [known[1]]
+
+    def missing(self) -> list[Shards]:
+        keys = {self.work.key([part]): part for part in self.parts[self.n :]}
+        missing = {key: part for key, part in keys.items() if not self._is_good(key)}
+        for key in missing:  # a damaged one, or one whose files are gone
+            self.store.remove(key)
+        return list(missing.values())
+
+    def add(self, waiting: Container[str]) -> None:
+        """Add the results of further shards, up to the first one that is `waiting`."""
+        while self.n < len(self.parts) and (key := self.work.key([self.parts[self.n]])) not in waiting:
+            entry = self.store.get(key)
+            if entry is None:
+                name = self.parts[self.n][0].name
+                raise SpaceError(
+                    f"{name}: expected its result in the store, got none; run the same command again"
+                )
+            if self.entry is not None:
+                ran = [*self.entry.metadata["ran"], *entry.metadata["ran"]]
+                arrays, facts = self.work.merged(self.entry, entry, self.store)
+                entry = Entry(arrays, {"facts": facts, "ran": ran})
+            self.n, self.entry = self.n + 1, entry
+            self._added.append(key)
+            if self.n > 1 and (self.n % FAN == 0 or self.n == len(self.parts)):
+                whole = self.work.key(self.parts[: self.n])
+                self.store.put(whole, entry.arrays, entry.metadata)
+                for part in () if self.work.writes else self._added:
+                    self.store.remove(part)
+                self._added = [whole]
+
+    def _is_good(self, key: str) -> bool:
+        summary = self.store.summary(key) if self.store.has(key) else None
+        return summary is not None and self.work.holds(summary.metadata["facts"])
+
+
+# What all jobs of a pass need and is too large for a setting, such as anchors.
+
+T = TypeVar("T")
+_read: dict[type, tuple[str, Any]] = {}
+
+
+def keep(store: Store, value: Any) -> str:
+    """The key under which workers `read` a dataclass of arrays and settings."""
+    arrays, record = records.pack(value)
+    key = digest_of("for workers", type(value).__name__, arrays, record)
+    if not store.has(key):
+        store.put(key, arrays, record)
+    return key
+
+
+def read(store: Store, key: str, kind: type[T]) -> T:
+    """What was kept; the same object for consecutive shards of a process."""
+    known = _read.get(kind)
+    if known is None or known[0] != key:
+        entry = store.get(key)
+        if entry is None:
+            raise SpaceError(f"expected {kind.__name__} in the store, got none; run the same command again")
+        known = _read[kind] = key, records.unpack(kind, entry.arrays, entry.metadata)
+    return known[1]
+
+
+def live_rows(
+    shards: Shards, report: Progress, size: int = 0, labels: bool = False
+) -> Iterator[tuple[tuple[ShardBlock, ...], np.ndarray, np.ndarray, list[np.ndarray]]]:
+    """Blocks, cut to at most `size` rows: the rows of the block that have a direction in every space, their
+    numbers in the whole space, and their vectors in each.
+    """
+    for blocks in aligned(shards, labels):
+        for part in row_blocks(len(blocks[0].vectors), size or len(blocks[0].vectors)):
+            vectors = [block.vectors[part] for block in blocks]
+            alive = np.flatnonzero(np.logical_and.reduce([rows.any(axis=1) for rows in vectors]))
+            if len(alive) < part.stop - part.start:
+                vectors = [rows[alive] for rows in vectors]
+            alive += part.start
+            yield blocks, alive, shards[0].start + blocks[0].first + alive, vectors
+            report(blocks[0].first + part.stop, shards[0].n, shards[0].name)
+
+
+# The first pass: means, rows without direction, and which rows are anchors or queries.
+
+_MOST_DROPPED = 1_000_000  # their numbers are kept: 8 MB
+_MOST_CLASSES = 100_000
+
+
+@dataclass(frozen=True)
+class Survey(ShardWork):
+    """Sums of the rows that have a direction in every space, and candidates for queries.
+
+    Arrays: sums_0, sums_1, as of `ColumnSums`; dropped (m,), zero rows; keys and rows (n_candidates,), those
+    with the smallest `row_keys`, ascending; wanted (2, m), place among the ids `wanted` and row. Facts: n,
+    rows kept; classes, label → rows in the space `classes_of` (−1: none), or None above 100,000.
+
+    `n_candidates` is the queries to be drawn plus the anchors, `stream` and `random_state` as `Split` draws
+    them.
+    """
+
+    kind: ClassVar[str] = "survey"
+    version: ClassVar[int] = 4
+
+    n_candidates: int = 0
+    stream: str = "queries"
+    random_state: int = 0
+    wanted: tuple[str, ...] = ()
+    classes_of: int = -1
+
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
+        sums, dropped, classes = [ColumnSums(shard.width) for shard in shards], [], Counter()
+        wanted, places = pd.Index(self.wanted, dtype=object), []
+        smallest = np.empty(0), np.empty(0, np.int64)
+        for blocks, alive, rows, vectors in live_rows(shards, report, labels=self.classes_of >= 0):
+            need_same_ids(shards, blocks)
+            for shard, block, side, X in zip(shards, blocks, sums, vectors, strict=True):
+                finite(shard, block)
+                side.add(X)
+            first = shards[0].start + blocks[0].first
+            every = np.arange(first, first + len(blocks[0].vectors))
+            dropped.append(np.setdiff1d(every, rows, assume_unique=True))
+            ids = shards[0].ids_of(blocks[0]) if self.n_candidates or len(wanted) else None
+            if ids is not None and shards[0].ids:
+                index = pd.Index(ids, dtype=object)
+                if not index.is_unique:
+                    twice = index[index.duplicated()].unique()
+                    raise SpaceError(
+                        f"{shards[0].name}: ids must be distinct, {len(twice):,} occur more than once, first"
+                        f" {quote(twice[:3])}; mend them"
+                    )
+                where = wanted.get_indexer(ids) if len(wanted) else np.full(len(ids), -1)
+                places.append(np.stack([where, every])[:, where >= 0])
+            if self.n_candidates:
+                keys = row_keys(ids[alive], self.stream, self.random_state)
+                smallest = self._smallest(smallest, (keys, rows))
+            if self.classes_of >= 0 and len(classes) <= _MOST_CLASSES:
+                labels = blocks[self.classes_of].labels
+                classes.update(labels[row] for row in alive if labels[row])
+        arrays = {f"sums_{side}": total.packed() for side, total in enumerate(sums)}
+        arrays |= {"keys": smallest[0], "rows": smallest[1]}
+        arrays["dropped"] = _few(np.concatenate([*dropped, np.empty(0, np.int64)]))
+        arrays["wanted"] = np.concatenate([*places, np.empty((2, 0), np.int64)], axis=1)
+        return arrays, {"n": sums[0].n, "classes": _few_classes(classes)}
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        pairs = {name: (array, second.arrays[name]) for name, array in first.arrays.items()}
+        keys, rows = self._smallest(*zip(pairs.pop("keys"), pairs.pop("rows"), strict=True))
+        arrays = {"keys": keys, "rows": rows, "dropped": _few(np.concatenate(pairs.pop("dropped")))}
+        arrays["wanted"] = np.concatenate(pairs.pop("wanted"), axis=1)
+        for name, (sums, more) in pairs.items():
+            arrays[name] = ColumnSums.unpacked(sums).merge(ColumnSums.unpacked(more)).packed()
+        facts, more = first.metadata["facts"], second.metadata["facts"]
+        classes = None
+        if None not in (facts["classes"], more["classes"]):
+            classes = _few_classes(Counter(facts["classes"]) + Counter(more["classes"]))
+        return arrays, {"n": facts["n"] + more["n"], "classes": classes}
+
+    def _smallest(
+        self, held: tuple[np.ndarray, np.ndarray], more: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        keys, rows = more
+        if 0 < len(held[0]) == self.n_candidates:
+            near = keys < held[0][-1]
+            keys, rows = keys[near], rows[near]
+        keys, rows = np.concatenate([held[0], keys]), np.concatenate([held[1], rows])
+        order = np.argsort(keys, kind="stable")[: self.n_candidates]
+        return keys[order], rows[order]
+
+
+def column_sums(survey: PassResult, side: int) -> ColumnSums:
+    return ColumnSums.unpacked(survey.arrays[f"sums_{side}"])
+
+
+def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
+    """Raise a SpaceError where two of the candidates for queries have the same id: rows of one id have one
+    key, so they are neighbours.
+    """
+    keys, rows = survey.arrays["keys"], survey.arrays["rows"]
+    pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
+    if not len(pairs) or not space.shards[0].ids:
+        return
+    first, second = rows[pairs], rows[pairs + 1]
+    same = np.flatnonzero(np.array(space.ids_of(first)) == np.array(space.ids_of(second)))
+    if len(same):
+        rows = int(first[same[0]]), int(second[same[0]])
+        names = [next(shard.name for shard in space.shards if row < shard.start + shard.n) for row in rows]
+        raise SpaceError(
+            f"{space.name}: ids must be distinct, {quote(space.ids_of(first[same[:1]]))} occurs more than"
+            f" once, in {names[0]!r} and in {names[1]!r}; leave out rows that were written twice"
+        )
+
+
+def _few_classes(classes: Counter[str]) -> dict[str, int] | None:
+    return dict(classes) if len(classes) <= _MOST_CLASSES else None
+
+
+def _few(dropped: np.ndarray) -> np.ndarray:
+    if len(dropped) > _MOST_DROPPED:
+        raise SpaceError(
+            f"expected at most {_MOST_DROPPED:,} zero vectors, got {len(dropped):,} in these shards and more"
+            " to come; leave them out when the shards are written"
+        )
+    return dropped
+
+
+# A few rows, such as anchors and queries, into memory.
+
+
+@dataclass(frozen=True, eq=False)
+class RowList:
+    """Numbers (m,) in the whole space, ascending."""
+
+    rows: np.ndarray
+
+
+@dataclass(frozen=True)
+class Gather(ShardWork):
+    """The vectors of the `RowList` under a key, of every space.
+
+    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: ids and labels of the
+    first space, None where a shard has none.
+    """
+
+    kind: ClassVar[str] = "gather"
+    version: ClassVar[int] = 3
+
+    wanted: str
+    texts: bool = False
+    vectors: bool = True
+
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
+        shard, rows = shards[0], read(store, self.wanted, RowList).rows
+        here = rows[(rows >= shard.start) & (rows < shard.start + shard.n)]
+        arrays, ids, labels = {"rows": here}, [], []
+        if self.vectors:
+            arrays |= {f"vectors_{side}": part.take(here - shard.start) for side, part in enumerate(shards)}
+        if not self.texts:
+            return arrays, {}
+        for block, _, places in shard.holding(here - shard.start, labels=True):
+            ids += shard.ids_of(block)[places].tolist()
+            labels += [block.labels[place] for place in places] if shard.labels else []
+        return arrays, {"ids": ids, "labels": labels if shard.labels else None}
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        arrays = {name: np.concatenate([rows, second.arrays[name]]) for name, rows in first.arrays.items()}
+        pairs = {
+            name: (texts, second.metadata["facts"][name]) for name, texts in first.metadata["facts"].items()
+        }
+        return arrays, {name: None if None in pair else pair[0] + pair[1] for name, pair in pairs.items()}
+
+
+def gather(
+    runner: Runner, parts: Sequence[Shards], rows: np.ndarray, texts: bool = False, vectors: bool = True
+) -> PassResult:
+    """What `Gather` gives of these rows, each once."""
+    key = keep(runner.store, RowList(np.unique(np.asarray(rows, dtype=np.int64))))
+    return runner.run(Gather(key, texts, vectors), parts, "gather rows")
+
+
+# Which rows are anchors.
+
+
+def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
+    """The ids to look for while shards are read; none where ids are row numbers."""
+    return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
+
+
+def chosen_anchors(
+    space: ShardedSpace, survey: PassResult, anchors: int | Sequence[str], random_state: int = 0
+) -> np.ndarray:
+    """Row numbers of anchors: of ids, in their order, or of that many random rows, the choice of
+    `select_anchors` by "random" of all rows in memory.
+    """
+    dropped = survey.arrays["dropped"]
+    if isinstance(anchors, int):
+        alive = space.n - len(dropped)
+        if not 1 <= anchors <= alive:
+            raise SpaceError(
+                f"anchors: expected 1 … {alive:,}, the rows that have a direction, got {anchors:,}"
+            )
+        drawn = np.random.default_rng(random_state).choice(alive, anchors, replace=False)
+        return to_full_index(drawn, dropped)
+    ids, n_ids = list(anchors), len(set(anchors))
+    if not ids or n_ids < len(ids):
+        raise SpaceError(
+            f"anchors: expected distinct ids, at least one, got {len(ids)}, {n_ids} of them distinct"
+        )
+    rows = np.full(len(ids), -1, dtype=np.int64)
+    if space.shards[0].ids:
+        places, numbers = survey.arrays["wanted"]
+        rows[places] = numbers
+        if several := [ids[place] for place in np.flatnonzero(np.bincount(places, minlength=1) > 1)]:
+            raise SpaceError(
+                f"anchors: expected ids of one row each, {len(several)} occur more than once in"
+                f" {space.name!r}, first {quote(several[:3])}; make the ids distinct"
+            )
+    else:
+        rows[:] = [
+            int(id_) if id_.isdecimal() and f"{int(id_)}" == id_ and int(id_) < space.n else -1 for id_ in ids
+        ]
+    if unknown := [id_ for id_, row in zip(ids, rows, strict=True) if row < 0]:
+        raise SpaceError(
+            f"anchors: expected ids of {space.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}"
+        )
+    if zero := [ids[place] for place in np.flatnonzero(np.isin(rows, dropped))]:
+        raise SpaceError(
+            f"anchors: {quote(zero[:3])} are zero vectors in a space and have no direction; remove them"
+        )
+    return rows
+
+
+# A sample as a space in memory.
+
+MOST_ROWS = 1_000_000  # that four panes draw
+SAMPLE = 200_000
+_SERIES = re.compile(r"step|epoch|iter|checkpoint|ckpt|layer", re.IGNORECASE)
+
+
+def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
+    """The spec of the sample that `sample_job` draws; its key changes when a shard is written again."""
+    rows = min(n_rows, space.n)
+    key = digest_of("sample of shards", 1, space.place, space.digest, rows)
+    return SpaceSpec("sample", space.place, options=(("key", key), ("rows", f"{rows}"), ("of", f"{space.n}")))
+
+
+def sample_job(context: Context, *, place: str, n_rows: int) -> None:
+    """Draw the sample, and keep it under the context's key."""
+    stamp, space = folder_stamp(place), ShardedSpace.open(place)
+    drawn = sample_shards(space, n_rows, Runner(context.store, report=context.report))
+    put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
+
+
+sample_job.on_cpu = True  # it waits for no GPU
+
+
+def too_large(place: str) -> ShardedSpace | None:
+    """The space of a folder that the app opens as a sample: more rows than panes draw, or at an address; or
+    None.
+
+    A folder of separate spaces, such as checkpoints, shows in its names, or in equal ids.
+    """
+    if not is_sharded(place):
+        return None
+    space = ShardedSpace.open(place)
+    if is_address(place):
+        return space
+    if space.n <= MOST_ROWS or any(_SERIES.search(shard.name) for shard in space.shards):
+        return None
+    first, second = (next(shard.blocks(1)).ids for shard in space.shards[:2])
+    return None if first is not None and first == second else space
+
+
+def sample_shards(
+    space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = (), random_state: int = 0
+) -> LatentSpace:
+    """`n_rows` rows that have a direction, or all, with ids and labels, in the order of the shards.
+
+    Drawn by a hash of ids: the same for spaces with the same ids, however the shards are cut. Rows with the
+    ids `also`, such as seed pairs, are taken in any case.
+    """
+    if n_rows < 1:
+        raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
+    work = Survey(min(n_rows, space.n), "sample", random_state, wanted_ids(space, also))
+    survey = runner.run(work, space.alone, "survey")
+    rows = survey.arrays["rows"]
+    if also:
+        rows = np.union1d(rows, chosen_anchors(space, survey, also))
+    drawn = gather(runner, space.alone, rows, texts=True)
+    vectors, texts = drawn.arrays["vectors_0"], drawn.facts
+    return LatentSpace(vectors, texts["ids"], name=space.name, labels=texts["labels"])
+
 
 _ROWS = 8192  # at once: relative rows are wider than their sources
 MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
@@ -183,7 +730,9 @@ def compare_shards(
         of = f" of {source.name!r} and {target.name!r}"
         need_k(k, len(roles), len(roles) - (convention == "mutual"), of)
         requests.append((ScoreRequest(group, spec or ProjectionSpec(), k, convention), roles))
-    pairs = [AlignedPair.passed(rows, form, seen) for seen in rows.seen(requests) for form in seen.plan.forms]
+    pairs = [
+        AlignedPair.passed(rows, form, seen) for seen in rows.sums_of(requests) for form in seen.plan.forms
+    ]
     rows.gather_listed(pairs)
     metrics = [name for name in metrics_of_a_pair() if METRICS[name].load().reads != "rows"]
     scores = {pair.form: scores_of(pair, metrics) for pair in pairs}

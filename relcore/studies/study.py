@@ -531,9 +531,9 @@ class StudyRuns:
         runs = zip(self.settings, self.keys, strict=True)
         return [settings for settings, key in runs if not store.has(key, own)]
 
-    def made(self, store: Store) -> FinishedGroup | None:
+    def bundled_group(self, store: Store) -> FinishedGroup | None:
         """The bundled group with results of these runs; None if all were computed here."""
-        return next((made for key in self.keys if (made := store.made(key))), None)
+        return next((made for key in self.keys if (made := store.bundled_group(key))), None)
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> Expected:
         """The expected time of the missing runs, by the pace of finished ones, or of earlier runs of the
@@ -562,7 +562,7 @@ class StudyRuns:
             if not job.status().ended:
                 job.cancel()
 
-    def standing(self, queue: JobQueue) -> StudyProgress:
+    def progress(self, queue: JobQueue) -> StudyProgress:
         known = [(job, job.status()) for job in self._jobs(queue)]
         states = {state: [pair for pair in known if pair[1].state == state] for state in _STATES}
         running = [pair for pair in states["running"] if not queue.store.has(pair[0].key, own=True)]
@@ -592,7 +592,7 @@ class StudyRuns:
 
     def wait(self, queue: JobQueue, pause: float = 0.2, report: Progress | None = None) -> StudyProgress:
         while True:
-            progress = self.standing(queue)
+            progress = self.progress(queue)
             if report:
                 report(progress.done, progress.total, progress.message)
             if not progress.under_way:
@@ -775,7 +775,7 @@ def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str 
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
     number = f"{counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'}"
     notes, bundled = [], None
-    if groups := [group for key in runs.keys if (group := store.made(key))]:
+    if groups := [group for key in runs.keys if (group := store.bundled_group(key))]:
         bundled = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
         bundled["made"] = groups[0].in_words
         notes.append(f"{len(groups):,} of these runs came with Relscope. {groups[0].in_words}")

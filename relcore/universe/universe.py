@@ -61,7 +61,7 @@ Grid = tuple[tuple[Score | None, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class FittedMember:
     """A space of a universe: row x maps to ((x − mean) / scale) · matrix, after scaling x to length 1 if
     `unit`.
 
@@ -116,7 +116,7 @@ class Universe(Reported):
 
     Attributes
     ----------
-    members : tuple of Placed
+    members : tuple of FittedMember
     unit : bool
         Whether rows are scaled to length 1 before they are centred.
     ids, consensus : arrays (m,), (m, D)
@@ -149,7 +149,7 @@ class Universe(Reported):
     True
     """
 
-    members: tuple[Placed, ...]
+    members: tuple[FittedMember, ...]
     unit: bool
     ids: np.ndarray
     consensus: np.ndarray
@@ -258,7 +258,7 @@ class Universe(Reported):
             [[np.nan if score is None else score.top1 for score in row] for row in self.scores], dtype=float
         )
 
-    def member(self, name: str) -> Placed:
+    def member(self, name: str) -> FittedMember:
         """The space of this name in the universe; a SpaceError for an unknown name."""
         found = next((member for member in self.members if member.name == name), None)
         if found is None:
@@ -312,7 +312,7 @@ class Universe(Reported):
         fitted = _centred(space.vectors[rows], mean, scale, self.unit)
         rotation, _ = Engine().rotation(Engine().product(fitted.T, places))
         nothing = np.empty((0, 0), np.float32)
-        made = Placed(
+        made = FittedMember(
             name,
             space.digest,
             rotation.astype(np.float32),
@@ -500,7 +500,7 @@ class UniverseSpec(Task[Universe]):
             mean, scale = centres[i]
             facts = mean, scale, int(present[i].sum()), score, corrections[i]
             read = performance(space, rows[i], train, test)
-            members.append(Placed(names[i], space.digest, rotations[i], *facts, performance=read))
+            members.append(FittedMember(names[i], space.digest, rotations[i], *facts, performance=read))
         kept = np.sort(np.argsort(row_keys(ids[train], "kept", self.random_state))[:MOST_KEPT])
         report(4, 4, "")
         return Universe(

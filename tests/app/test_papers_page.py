@@ -3,7 +3,7 @@
 import pytest
 
 from app.jobs import whole_queue
-from relcore.studies.paper_rows import load_rows
+from relcore.studies.papers import load_rows
 
 
 @pytest.fixture

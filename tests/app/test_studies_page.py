@@ -43,7 +43,7 @@ def test_studies_are_listed_by_topic_and_searched_in_all_topics(first_start):
 
 def test_a_study_that_is_being_stopped_says_so(first_start, monkeypatch):
     progress = StudyProgress(3, 2, 40, (), 45)
-    monkeypatch.setattr(StudyRuns, "standing", lambda runs, queue: progress)
+    monkeypatch.setattr(StudyRuns, "progress", lambda runs, queue: progress)
     first_start.run()
     assert "studies.stop" in [button.key for button in first_start.button]
     monkeypatch.setattr(StudyRuns, "stop", lambda runs, queue: None)

@@ -12,7 +12,7 @@ from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.scores.score import Z95, Score
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from relcore.studies.inversion import inversion_sweep
+from relcore.studies.networks import inversion_sweep
 
 # Rows, dimensions and anchors: the audit's case, few rows, d near n, more dimensions than anchors.
 SHAPES = [(150, 20, 50), (160, 150, 53), (200, 120, 66)]

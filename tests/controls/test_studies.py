@@ -12,7 +12,7 @@ from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from relcore.studies import inversion, networks
+from relcore.studies import networks
 from relcore.studies.study import StudySpec, study_of
 
 # Few rows, anchors a third of them or more, dimensions near the number of anchors, one class rare.
@@ -51,7 +51,7 @@ def near_chance_of_accuracy(scores, m):
 @pytest.fixture
 def spaces(monkeypatch):
     spaces = unrelated()
-    monkeypatch.setattr(inversion, "word_pair", lambda *arguments: match(*spaces))
+    monkeypatch.setattr(networks, "word_pair", lambda *arguments: match(*spaces))
     monkeypatch.setattr(networks, "labelled_spaces", lambda *arguments: spaces)
     monkeypatch.setattr(networks, "test_ids_of", lambda data, space: ())
     monkeypatch.setattr("relcore.studies.study.test_ids_of", lambda data, space: ())

@@ -33,7 +33,7 @@ def test_a_study_lists_distinct_runs_and_opens_on_those_that_come_with_it(kind, 
     spec = StudySpec.of(study)
     runs = StudyRuns(study, spec)
     assert runs.missing(store) == []
-    assert store.made(runs.keys[0]).name == kind
+    assert store.bundled_group(runs.keys[0]).name == kind
     assert study.charts(spec.settings, runs.table(store))
     assert study.conclusion(spec.settings, runs.table(store))
     assert study.question.endswith("?")

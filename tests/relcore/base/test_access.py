@@ -124,10 +124,10 @@ def test_a_file_beside_an_open_one_is_a_part_of_it_unless_it_is_a_link_that_lead
 
 
 def test_a_session_of_a_shared_app_knows_the_keys_that_it_made(shared, monkeypatch):
-    assert access.made("0" * 32)
-    assert not access.made("1" * 32)
+    assert access.put_by_session("0" * 32)
+    assert not access.put_by_session("1" * 32)
     monkeypatch.setenv(access.ENVIRONMENT, "0")
-    assert access.made("1" * 32)
+    assert access.put_by_session("1" * 32)
 
 
 def test_only_regular_files_are_read(tmp_path):

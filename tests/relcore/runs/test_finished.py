@@ -50,7 +50,11 @@ def test_a_finished_result_is_found_where_the_store_has_none(store):
     for key in (WITH_ARRAY, WITHOUT):
         assert store.has(key)
         assert not store.has(key, own=True)
-        assert (store.made(key).date, store.made(key).commit, store.made(key).name) == (
+        assert (
+            store.bundled_group(key).date,
+            store.bundled_group(key).commit,
+            store.bundled_group(key).name,
+        ) == (
             "2026-11-22",
             "3266a07",
             "group",
@@ -63,7 +67,7 @@ def test_the_stores_own_result_comes_first_and_the_finished_one_again_when_it_is
     store.put(WITH_ARRAY, {"x": np.zeros(2)}, {"from": "here"})
     assert store.get(WITH_ARRAY).metadata == {"from": "here"}
     assert store.summary(WITH_ARRAY).shapes == {"x": (2,)}
-    assert store.made(WITH_ARRAY) is None
+    assert store.bundled_group(WITH_ARRAY) is None
     store.remove(WITH_ARRAY)
     assert store.get(WITH_ARRAY).metadata == {"from": "finished"}
     assert (folder / f"{WITH_ARRAY}.safetensors").read_bytes() == before
@@ -88,7 +92,7 @@ def test_a_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
     spec = StudySpec.of(study)
     runs = StudyRuns(study, spec)
     assert runs.missing(store) == []
-    assert store.made(runs.keys[0]).name == kind
+    assert store.bundled_group(runs.keys[0]).name == kind
     assert len(runs.table(store)) == len(runs)
     assert study.charts(spec.settings, runs.table(store))
     assert study.conclusion(spec.settings, runs.table(store))

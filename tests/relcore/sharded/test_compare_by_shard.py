@@ -8,8 +8,7 @@ from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, r
 from relcore.runs.store import Store
 from relcore.scores.comparison import Metric, class_labels, held_out, score_pair
 from relcore.scores.score import Score
-from relcore.sharded.operations import compare_shards
-from relcore.sharded.passes import Runner
+from relcore.sharded.operations import Runner, compare_shards
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces.matching import match
 from tests.relcore.sharded.folders import write_npy, write_parquet

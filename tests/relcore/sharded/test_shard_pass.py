@@ -12,8 +12,7 @@ from relcore.base.errors import SpaceError
 from relcore.represent.representations import ProjectionSpec
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from relcore.sharded.operations import project_shards
-from relcore.sharded.passes import FAN, Runner, ShardWork, Survey
+from relcore.sharded.operations import FAN, Runner, ShardWork, Survey, project_shards
 from relcore.sharded.space import ShardedSpace, paired
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 

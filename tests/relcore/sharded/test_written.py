@@ -7,8 +7,7 @@ from relcore.migrate.adapters import card_of, export, load
 from relcore.represent.anchors import select_anchors
 from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.sharded.operations import adapt_shards, project_shards
-from relcore.sharded.passes import Runner
+from relcore.sharded.operations import Runner, adapt_shards, project_shards
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_arrow, write_npy, write_parquet
 

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from relcore.studies.paper_rows import (
+from relcore.studies.papers import (
     DOES_NOT,
     HOLDS,
     NO,
@@ -21,12 +21,12 @@ from relcore.studies.paper_rows import (
     Ours,
     decide,
     find_row,
+    is_current,
     load_rows,
     shipped,
     spread_of,
     verdicts_of,
 )
-from relcore.studies.paper_runs import is_current
 
 
 def ours(*numbers, run="words"):

@@ -9,7 +9,7 @@ from relcore.invert.inversion import sides
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from relcore.studies.inversion import BestCellChance, cells_of, inversion_sweep
+from relcore.studies.networks import BestCellChance, cells_of, inversion_sweep
 
 N, D, K = 300, 8, 30
 SMALL = {"deltas": (0.0, 0.3, 0.6), "omegas": (1, 2, 4)}

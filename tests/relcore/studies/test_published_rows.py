@@ -2,7 +2,7 @@
 
 import pytest
 
-from relcore.studies.paper_rows import find_row, load_rows
+from relcore.studies.papers import find_row, load_rows
 
 # From the captions of the papers.
 CAPTIONS = {"relative": (16, 8), "inverse": (2, 7), "bootstrapping": (7, 0)}

@@ -62,7 +62,7 @@ def test_every_run_is_a_row_with_its_settings_and_what_it_found(queue, make_runs
 def test_a_worker_killed_half_way_loses_its_own_run_only(queue, make_runs, log):
     runs = make_runs(n_runs=8, pause=0.3)
     runs.start(queue)
-    until(lambda: runs.standing(queue).done >= 3)
+    until(lambda: runs.progress(queue).done >= 3)
     _, pid = log()[-1]
     os.kill(pid, signal.SIGKILL)
     assert runs.wait(queue).complete
@@ -97,7 +97,7 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
     queue = JobQueue(n_workers=2, store=store)
     try:
         again = StudyRuns(Toy("toy"), StudySpec.from_json(runs.spec.to_json(), study_with_toy))
-        assert again.standing(queue).done == len(finished)
+        assert again.progress(queue).done == len(finished)
         again.start(queue)
         assert again.wait(queue).complete
     finally:
@@ -109,9 +109,9 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
 def test_stop_stops_what_runs_and_what_waits_and_start_goes_on(queue, make_runs, log, tmp_path):
     runs = make_runs(n_runs=12, held_from=3)
     runs.start(queue)
-    until(lambda: runs.standing(queue).done == 3 and len(log()) >= 5)
+    until(lambda: runs.progress(queue).done == 3 and len(log()) >= 5)
     runs.stop(queue)
-    standing = runs.standing(queue)
+    standing = runs.progress(queue)
     assert not standing.under_way
     assert standing.done == 3
     # What a worker had been handed already may still tell that it began, before it is killed.

@@ -8,10 +8,19 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.records import to_json
 from relcore.runs.store import Store
-from relcore.studies import paper_rows as rows
-from relcore.studies import paper_runs as runs
-from relcore.studies.paper_rows import Number, Ours, load_rows, read_ours
-from relcore.studies.paper_runs import RUNS, is_current, ours_of, result_of, study_runs
+from relcore.studies import papers as rows
+from relcore.studies import papers as runs
+from relcore.studies.papers import (
+    RUNS,
+    Number,
+    Ours,
+    is_current,
+    load_rows,
+    ours_of,
+    read_ours,
+    result_of,
+    study_runs,
+)
 from relcore.studies.study import RunResult, finished_run
 
 

@@ -94,7 +94,7 @@ def test_share_has_wilsons_interval():
 
 
 def test_quantiles_are_those_of_scipy():
-    from relcore.studies.paper_rows import quantile
+    from relcore.studies.papers import quantile
 
     for freedom in (1, 4.5, 300):
         assert quantile(freedom) == scipy.stats.t.ppf(0.975, freedom)

@@ -1,12 +1,17 @@
-"""The papers' tables and figures, the numbers measured here, and whether each paper's pattern holds."""
+"""The papers' tables and figures, and the runs whose numbers stand beside them.
+
+Runs without a study were measured by an earlier Relscope, whose version and commit they record.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -22,6 +27,9 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import STUDIES
 from relcore.base.numbers import counted, general
 from relcore.base.report import delimited
+from relcore.base.version import __version__
+from relcore.runs.store import Store
+from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 FOLDER = files("relcore") / "data" / "papers"
 SHIPPED = FOLDER / "ours"
@@ -620,3 +628,137 @@ def _measured(number: Number) -> dict[str, Any]:
     if spread := spread_of(number):
         line |= {"low": spread.low, "high": spread.high, "interval_is": spread.found_from}
     return line
+
+
+@dataclass(frozen=True)
+class PaperRun:
+    """One run, as listed in relcore/data/papers/runs.json.
+
+    The settings are options of its study, which is "" for runs of an earlier Relscope. Runs on `words`, the
+    bundled spaces, can be opened on a page. `version` was raised if the same settings once gave other
+    numbers.
+    """
+
+    title: str
+    data: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    study: str = ""
+    words: bool = False
+    version: int = 1
+
+
+RUNS = records.from_json(
+    dict[str, PaperRun], json.loads((FOLDER / "runs.json").read_text(encoding="utf-8")), "runs.json"
+)
+
+
+def study_runs(name: str) -> StudyRuns | None:
+    run = RUNS[name]
+    if not run.study:
+        return None
+    study = study_of(run.study)
+    return StudyRuns(study, StudySpec.of(study, run.settings))
+
+
+def result_of(name: str, store: Store) -> Ours | None:
+    """The numbers of a run: from this store if it has all runs of the study, else the bundled ones."""
+    runs = study_runs(name)
+    if runs and not runs.missing(store, own=True):
+        return ours_of(name, runs, store)
+    known = shipped().get(name)
+    return known if known and is_current(known) else None
+
+
+def is_current(ours: Ours) -> bool:
+    run = RUNS.get(ours.run)
+    return run is not None and (ours.settings, ours.run_version) == (dict(run.settings), run.version)
+
+
+def ours_of(name: str, runs: StudyRuns, store: Store, commit: str = "") -> Ours:
+    run, table = RUNS[name], runs.table(store)
+    seconds, today = round(float(table.seconds.sum()), 1), date.today().isoformat()
+    numbers = NUMBERS[run.study](runs, table)
+    return Ours(name, run.data, dict(run.settings), today, __version__, seconds, numbers, commit, run.version)
+
+
+def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
+    forms = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened (ours)"}
+    columns = ["F1", "accuracy", *(name for name in table if name.startswith("F1 of "))]
+    encoders = {name: name.partition(" of ")[2].partition(" · ")[0] for name in columns}
+    return grouped(
+        [
+            {
+                "label": f"{forms[run['features']]}, {encoders[column] or 'mean of 4 encoders'}",
+                "metric": "accuracy" if column == "accuracy" else "weighted F1",
+                "value": run[column],
+                "n": run["test rows"],
+                "baseline": run["chance"],
+            }
+            for run in table.to_dict("records")
+            for column in columns
+        ],
+        baseline_is="chance (accuracy)",
+    )
+
+
+def _similarity(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
+    numbers = []
+    for line in runs.study.findings(runs.spec.settings, table).to_dict("records"):
+        metric = "Spearman" if "Spearman" in line["what"] else "Pearson"
+        ends = {end: rounded(line[end]) for end in ("low", "high") if not pd.isna(line[end])}
+        facts = {"unit": "−1 … 1", "n": int(line["n"]), "baseline": 0.0, "baseline_is": "unrelated"}
+        label = line["what"].replace(f"{metric} ", "")
+        numbers.append(Number(label, metric, rounded(line["value"]), **facts, **ends))
+    return tuple(numbers)
+
+
+def _by_count(*measures: str) -> Callable[[StudyRuns, pd.DataFrame], tuple[Number, ...]]:
+    def numbers(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
+        return grouped(
+            [
+                {
+                    "label": f"{run['n_anchors']} anchors",
+                    "metric": f"{measure}: accuracy",
+                    "value": run[measure],
+                    "n": run["test rows"],
+                    "baseline": run["chance"],
+                }
+                for run in table.sort_values("n_anchors").to_dict("records")
+                for measure in measures
+            ]
+        )
+
+    return numbers
+
+
+NUMBERS = {
+    "training": _training,
+    "similarity-performance": _similarity,
+    "anchor-count": _by_count(
+        "relative, same space", "relative, stitched", "whitened, same space", "whitened, stitched"
+    ),
+    "trained-count": _by_count("relative, same space", "relative, stitched", "absolute"),
+}
+
+
+_PROJECT = Path(__file__).parents[2]
+
+
+def commit_of(project: Path = _PROJECT) -> str:
+    """The short hash of HEAD, with "+" if tracked files under relcore differ from it.
+
+    "" if the folder is not the root of a checkout (it may lie inside another one), or git is not installed.
+    """
+    try:
+        if Path(_git(project, "rev-parse", "--show-toplevel")).resolve() != project.resolve():
+            return ""
+        changed = _git(project, "status", "--porcelain", "--untracked-files=no", "--", "relcore")
+        return _git(project, "rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _git(folder: Path, *words: str) -> str:
+    return subprocess.run(
+        ["git", *words], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
