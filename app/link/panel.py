@@ -310,15 +310,13 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
             f"{told}, in random order. Select those that are right: only confirmed links are scored. A"
             " confirmed anchor is scored, too, so it is no longer an anchor."
         )
-        if all(payload is None for payload in (setup.source.payload, setup.target.payload)):
-            st.caption("To see what the rows are, load the files in Data with a table of their texts.")
     if not pairs:
         return ()
     sides, look = [], {"column_config": {}}
     for spec, ids, name in zip(
         (setup.source_spec, setup.target_spec),
         zip(*pairs, strict=True),
-        ("anchor" if outcome.known else "source", "matched to"),
+        ("anchor" if outcome.known else "source", "linked to"),
         strict=True,
     ):
         alone = replace(Workspace(), source=spec, target=spec)
@@ -329,6 +327,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         sides.append(side.rename(columns=names))
     table, height = pd.concat(sides, axis=1), 360 if len(pairs) > 9 else "content"
     if not outcome.known:
+        if table.shape[1] == len(sides):
+            st.caption("To see what the rows are, load the files in Data with a table of their texts.")
         precision = dict(zip(result.pairs, result.precision.tolist(), strict=True))
         table["precision"] = [precision[pair] for pair in pairs]
         look["column_config"]["precision"] = st.column_config.NumberColumn(

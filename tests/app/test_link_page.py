@@ -90,10 +90,10 @@ def test_unrelated_spaces_are_no_success(make_rotated):
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
     assert not session.at.success
     (wrong,) = (
-        table.value for table in session.at.dataframe if list(table.value.columns) == ["anchor", "matched to"]
+        table.value for table in session.at.dataframe if list(table.value.columns) == ["anchor", "linked to"]
     )
     assert len(wrong) > 40
-    assert (wrong["anchor"] != wrong["matched to"]).all()
+    assert (wrong["anchor"] != wrong["linked to"]).all()
 
 
 @pytest.mark.parametrize("case", ["same space", "few rows"])
@@ -120,7 +120,7 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     session.upload("bootstrap.file", "known.csv", f"mine,theirs\n{pairs}".encode()).click("bootstrap.start")
     links = session.table("bootstrap.list")
     assert len(links) > 60
-    assert (links["source"].str[1:] == links["matched to"].str[1:]).mean() > 0.97
+    assert (links["source"].str[1:] == links["linked to"].str[1:]).mean() > 0.97
     assert links["precision"].between(0.95, 1).all()
     session.click("bootstrap.use")
     assert session.errors == []
