@@ -25,6 +25,7 @@ from relcore.base.report import delimited
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
+from relcore.runs.progress import Expected
 from relcore.studies.papers import PaperRow, rows_of_study
 from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of, study_report
 
@@ -150,7 +151,7 @@ def control(runs: StudyRuns) -> None:
         likely = runs.expected(store, n_workers)
         with st.container(horizontal=True, vertical_alignment="center"):
             start |= {"type": "primary", "key": "studies.start", "args": (runs.start, queue())}
-            st.button(f"{label} · {_duration(likely.likely)}", **start)
+            st.button(f"{label}{_price(likely)}", **start)
             st.caption(
                 f"{'Stopped. ' * standing.stopped}{n_workers} at a time. Every finished run is saved, so you"
                 f" can leave this page, or stop and resume.{learned([likely])}"
@@ -169,7 +170,7 @@ def control(runs: StudyRuns) -> None:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
             verb = f"Resume {n_left:,} of {total} here" if n_here else "Run them here"
             st.button(
-                f"{verb} · {_duration(runs.expected(store, n_workers, own=True).likely)}",
+                f"{verb}{_price(runs.expected(store, n_workers, own=True))}",
                 help="Computes them again on this machine, and shows these runs from then on.",
                 **start,
             )
@@ -185,7 +186,9 @@ def _follow(runs: StudyRuns) -> None:
     if stopping:
         st.progress(standing.done / standing.total, text="Stopping … Every finished run is saved.")
         return
-    left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
+    left = " · the time left is known once a run has ended"
+    if standing.seconds_left is not None:
+        left = f" · {_duration(standing.seconds_left)} left"
     message = f" · {plain(standing.message)}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         total = counted(standing.total, "run")
@@ -236,6 +239,11 @@ def open_spec(spec: StudySpec) -> None:
             st.session_state[key], st.session_state[_GIVEN + key] = bool(value), value
 
 
+def _price(likely: Expected) -> str:
+    """The expected time, for a label; "" before a run of the study was timed on this machine."""
+    return f" · {_duration(likely.likely)}" if likely.n else ""
+
+
 def _duration(seconds: float) -> str:
     return f"about {max(seconds, 1):.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"
 
@@ -253,14 +261,12 @@ def _live(runs: StudyRuns) -> None:
 
 
 def _results(runs: StudyRuns, live: bool) -> None:
-    table = _table(runs)
+    table = _table(runs, live)
     if table.empty:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
     report = study_report(runs, table, queue().store)
-    if conclusion := plain(report.facts["conclusion"]):
-        so_far = "" if len(table) == len(runs) else f" So far: {len(table):,} of {counted(len(runs), 'run')}."
-        st.markdown(f"**{conclusion}**{so_far}")
+    st.markdown(f"**{plain(report.sentence)}**")
     chart = _figure(runs, table, live)
     if chart and not live:
         exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")
@@ -271,9 +277,12 @@ def _results(runs: StudyRuns, live: bool) -> None:
         _runs(runs, table)
 
 
-def _table(runs: StudyRuns) -> pd.DataFrame:
-    """The table of the runs. Each is read once, because a finished run never changes."""
+def _table(runs: StudyRuns, live: bool = False) -> pd.DataFrame:
+    """The table of the runs; while some are repeated here, of these alone. Each is read once, because a
+    finished run never changes."""
     rows = {number: row for number, key in enumerate(runs.keys) if (row := _row(key))}
+    if live and (own := [number for number, row in rows.items() if queue().store.made(row["key"]) is None]):
+        rows = {number: rows[number] for number in own}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 

@@ -21,7 +21,7 @@ from app.page_settings import kept, segments
 from app.places import DATA, EXPLORE, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
-from app.tables import short_numbers
+from app.tables import report_table, short_numbers
 from app.widgets import several_spaces, space_labels, space_name
 from app.workspace import Workspace
 from relcore.base import access
@@ -73,7 +73,7 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
         grouped = st.toggle(
             "Group similar spaces",
             key="all-pairs.grouped",
-            help="Orders the spaces by average-linkage clustering of 1 − score, so that similar ones meet.",
+            help="Puts similar spaces side by side (average-linkage clustering of 1 − score).",
             **keep,
         )
     settings = {
@@ -239,8 +239,6 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
     caption(circumstances(result, metric))
     st.markdown("### Mean over the pairs")
     st.dataframe(short_numbers(result.summary()), hide_index=True, key="translate.summary")
-    st.markdown("### Every pair")
-    st.dataframe(short_numbers(result.wide(metric)), hide_index=True, key="translate.pairs")
 
 
 def circumstances(result: TranslationResult, metric: str) -> str:
@@ -293,8 +291,8 @@ def page(workspace: Workspace) -> None:
             if st.button(label, icon=":material/add:", type="tertiary", key="universe.data"):
                 go(DATA)
     st.caption(
-        "Each model gets one map into a space that all share, instead of one map for every pair. Rows that no"
-        " map was fitted on show how well the models agree."
+        "Each model gets one map into a common space. Held-out rows, on which no map was fitted, show how"
+        " well the models agree."
     )
     specs, task = own, None
     try:
@@ -393,7 +391,8 @@ def _show(
 ) -> None:
     """Draw a universe; `by_name` are those of its spaces that are here, `recipe` draws its figures."""
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
-    messages.lead(f"<b>{plain_html(universe.headline())}</b>")
+    report = universe.report()
+    messages.lead(f"<b>{plain_html(report.sentence)}</b>")
     left, right = st.columns([1.35, 1], gap="large")
     with left:
         _chart(workspace, universe, by_name, recipe)
@@ -404,10 +403,11 @@ def _show(
             drawn, f"universe.rows-{results.place_of((), universe.names, tuple(spaces))}", "universe-rows"
         )
         st.caption(
-            "The map belongs to no single model. Rows that move have different neighbours in different"
-            " models; a rotated copy of a model does not move."
+            "Move the slider, or press ▶: a row that moves has other neighbours in that model. The map is"
+            " that of the mean of all models, so a rotated copy of a model would not move."
         )
-    st.caption(plain(universe.circumstances()))
+    for table in report.tables:
+        report_table(table)
     if spaces:
         _translations(universe, spaces)
 
@@ -499,9 +499,8 @@ def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None
         )
     if universe.unit:
         st.caption(
-            ":material/warning: These maps are of rows of length 1. Translated rows are right for search by"
-            " cosine, not for a head that was trained on rows as they are; for those, turn on *Keep the"
-            " lengths of rows* in Method details."
+            ":material/warning: These maps scale rows to length 1. Translated rows serve search by cosine."
+            " Does your classifier need the lengths? Turn on *Keep the lengths of rows* in Method details."
         )
     if target in spaces:
         st.dataframe(

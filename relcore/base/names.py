@@ -590,7 +590,7 @@ _STUDIES = {
     "pruning": StudyName(
         "δ × ω of the pruned inverse",
         ".studies.networks:Pruning",
-        "Which δ and ω recover rows of another encoder, and do they serve its head, too?",
+        "Which δ and ω recover the rows of another encoder best?",
         "Maiorca et al. 2024, Figs. 3 and 6",
         "Which settings?",
     ),

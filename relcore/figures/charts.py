@@ -187,6 +187,8 @@ class Diagram:
         scales of both axes.
     colors : n numbers, optional
         Number of each point's colour in the palette; by default in order.
+    hover : n of str, optional
+        What a point shows below its name.
     """
 
     names: tuple[str, ...]
@@ -197,6 +199,7 @@ class Diagram:
     y_title: str = ""
     upright: bool = False
     colors: tuple[int, ...] = ()
+    hover: tuple[str, ...] = ()
 
     figure: ClassVar[str] = "diagram_figure"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
@@ -254,7 +255,10 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         x=x,
         y=y,
         text=_cut(names),
-        hovertext=names,
+        hovertext=[
+            "<br>".join([f"<b>{name}</b>", *map(plain_text, more.split("\n"))]) if more else name
+            for name, more in zip_longest(names, diagram.hover)
+        ],
         hoverinfo="text",
         customdata=list(range(len(names))),
         mode="markers" if diagram.upright else "markers+text",
@@ -277,7 +281,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     for update, middle, most in zip(
         (figure.update_xaxes, figure.update_yaxes), middles, half_width, strict=True
     ):
-        update(range=[middle - most, middle + most], showticklabels=False, showgrid=False)
+        update(range=[middle - most, middle + most], nticks=5)
     figure.update_yaxes(scaleanchor="x")
     return figure
 
@@ -289,6 +293,7 @@ def _sides(x: np.ndarray) -> list[str]:
     return ["top center" if rank % 2 == 0 else "bottom center" for rank in ranks]
 
 
+_MOST_NAMED = 64  # letters, if all names of a slider were as long as the longest
 _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-in-out"}}
 
 
@@ -333,9 +338,12 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
                         {"label": title, "method": "animate", "args": [[str(number)], still]}
                         for number, title in enumerate(_cut(titles))
                     ],
-                    "pad": {"t": 18},
+                    "pad": {"t": 18, "l": 24, "r": 24},
                     "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
-                    "font": {"size": 1, "color": theme.surface},  # hidden, because step names would overlap
+                    # many or long names would overlap, and are hidden
+                    "font": {"size": 11, "color": theme.muted}
+                    if len(titles) * max(map(len, titles)) <= _MOST_NAMED
+                    else {"size": 1, "color": theme.surface},
                     "ticklen": 0,
                     **look,
                 }

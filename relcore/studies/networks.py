@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -156,9 +156,9 @@ class Pruning(Study):
             return ""
         delta, omega = cells.idxmax()
         return (
-            f"Best on the same runs is δ = {general(delta)} with ω = {omega}: a mean cosine of"
-            f" {_at(table, (delta, omega), 'cosine')} to the true rows; by chance the best of"
-            f" {int(cells.notna().sum())} cells stays below {short(average(table, 'best by chance, high'))}."
+            f"Best of {int(cells.notna().sum())} settings, on the same runs, is δ = {general(delta)} with ω ="
+            f" {omega}: the mean cosine to the true rows is {_at(table, (delta, omega), 'cosine')}; by chance"
+            f" the best stays below {short(average(table, 'best by chance, high'))}."
         )
 
 
@@ -342,7 +342,7 @@ def _judge(
 if TYPE_CHECKING:
     pass
 
-_ENOUGH = 0.95  # share of the accuracy with the most anchors
+_ENOUGH = 0.95  # share of the accuracy without anchors
 _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
 _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
@@ -390,19 +390,33 @@ class AnchorCount(Study):
         }
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        most = table.n_anchors.max()
-
-        def reached(n: int, form: str = "relative") -> Estimate:
-            return mean_at(table, "n_anchors", n, f"{form}, stitched")
-
-        wanted = _ENOUGH * reached(most).value
-        enough = next((n for n in sorted(set(table.n_anchors)) if reached(n).low >= wanted), most)
-        return sentence(
-            f"{enough} anchors are enough for {100 * _ENOUGH:.0f} % of the accuracy that {most} give stitched"
-            f" heads: {{}} and {{}} on relative rows. With {most}, whitened rows reach {{}}, and heads on"
-            f" their own encoder {short(average(table, OWN))}.",
-            *(reached(enough), reached(most), reached(most, "whitened")),
+        rows = {"relative, stitched": "relative rows", "whitened, stitched": "whitened rows"}
+        enough = _enough_anchors(table, OWN, rows)
+        return enough and (
+            f"For 95 % of the accuracy without stitching, {short(average(table, OWN))}, stitched heads need"
+            f" {enough}."
         )
+
+
+def _enough_anchors(table: pd.DataFrame, full: str, measures: Mapping[str, str]) -> str:
+    """How many anchors bring each measured column to 95 % of column `full`, in words; "" without intervals.
+
+    A number is enough if the lower end of the 95 % interval of the mean ratio is at least .95, for it and for
+    all larger numbers.
+    """
+    most, parts = table.n_anchors.max(), []
+    for column, name in measures.items():
+        enough = None
+        for n, part in sorted(table.groupby("n_anchors"), reverse=True):
+            if not mean(part[column].astype(float) / part[full].astype(float)).low >= _ENOUGH:
+                break
+            enough = n
+        reached = mean_at(table, "n_anchors", enough or most, column)
+        if not reached.has_interval:
+            return ""
+        gives = f"which give {reached}" if enough else f"where {most} give {reached}"
+        parts.append(f"{enough or f'perhaps more than {most}'} anchors on {name}, {gives}")
+    return f"{', and '.join(parts)}; over {table.random_state.nunique()} random states"
 
 
 _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened"}
@@ -458,9 +472,10 @@ class TrainingRelative(Study):
         changes = gains(table, "features", "absolute", "F1")
         if len(changes) < 2:
             return ""
+        answer = "Yes" if any(change.high < 0 for change in changes.values()) else "No cost is seen"
         return (
-            f"Compared with absolute rows, training changes weighted F1 by {changes['relative']} on relative"
-            f" rows and by {changes['whitened']} on whitened rows."
+            f"{answer}: compared with training on absolute rows, weighted F1 changes by {changes['relative']}"
+            f" on relative and by {changes['whitened']} on whitened rows."
         )
 
 
@@ -502,11 +517,11 @@ class TrainedCount(Study):
         return {"accuracy": chart(table, lines, titles, count_of(table), levels, log_x=True)}
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        most = table.n_anchors.max()
-        return sentence(
-            f"A network that is trained on relative rows with {most} anchors reaches an accuracy of {{}}, and"
-            " {} stitched with another random state; one that is trained on absolute rows reaches {}.",
-            *(mean_at(table, "n_anchors", most, column) for column in (*_MEASURES, "absolute")),
+        rows = dict(zip(_MEASURES, ("its own rows", "rows of another training run"), strict=True))
+        enough = _enough_anchors(table, "absolute", rows)
+        return enough and (
+            f"For 95 % of the accuracy on absolute rows, {short(average(table, 'absolute'))}, it needs"
+            f" {enough}."
         )
 
 
@@ -693,10 +708,12 @@ class SimilarityPerformance(Study):
         table, chosen = _finished(table), _CHOSEN[options["similarity"]]
         if len(table) < 4:
             return ""
+        over_models = correlation(table[chosen], table.accuracy)
+        answer = "Yes, the more similar, the better" if over_models.low > 0 else "This is not seen"
         return sentence(
-            f"Over {len(table)} networks, {chosen} to the reference and accuracy have a Pearson correlation"
-            " of {}; over the epochs within a network it is {} on average.",
-            correlation(table[chosen], table.accuracy),
+            f"{answer}: over {len(table)} networks, {chosen} to the reference and accuracy have a Pearson"
+            " correlation of {}; over the epochs within a network it is {} on average.",
+            over_models,
             mean(_good(table)[f"pearson over epochs, {chosen}"], bounded=True),
         )
 

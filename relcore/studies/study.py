@@ -580,11 +580,13 @@ class StudyRuns:
             bool(states["cancelled"]),
         )
 
-    def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
-        """Expected seconds until the missing runs are done; a running one that takes longer than expected
-        raises the estimate of the others, too."""
+    def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float | None:
+        """Expected seconds until the missing runs are done, None before a run was timed; a running one that
+        takes longer than expected raises the estimate of the others, too."""
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
         expected = self.expected(queue.store, queue.n_workers, own=here)
+        if not expected.n:
+            return None
         lasted = [(status.seconds, planned[job.key]) for job, status in running if planned[job.key] > 0]
         pace = max([expected.pace, *(seconds / plan for seconds, plan in lasted)])
         begun = sum(min(seconds, plan * pace) for seconds, plan in lasted)
@@ -769,11 +771,10 @@ def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, An
 
 
 def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str = "") -> Report:
-    """A report of a study: the number of finished runs, the conclusion, and the findings with intervals."""
+    """A report of a study: the conclusion, how many runs it rests on if some are missing, the findings."""
     study, spec = runs.study, runs.spec
     findings = study.findings(spec.settings, table) if len(table) else table
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
-    number = f"{counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'}"
     notes, bundled = [], None
     if groups := [group for key in runs.keys if (group := store.bundled_group(key))]:
         bundled = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
@@ -783,7 +784,9 @@ def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str 
     for row in findings.itertuples() if len(findings) else ():
         interval = "" if row.low != row.low else band(row.low, row.high)
         shown.append([row.what, short(row.value), interval, f"{row.n:,}", row.interval])
-    sentence = f"{study.title}: {len(table):,} of {number} done. {conclusion or 'No findings yet.'}"
+    sentence = conclusion or "No finding yet."
+    if len(table) < len(runs):
+        sentence += f" So far: {len(table):,} of {counted(len(runs), 'run')}."
     return Report(
         sentence,
         [Table("rows", table), Table("findings", findings, shown if len(findings) else ())],

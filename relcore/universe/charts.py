@@ -25,7 +25,7 @@ from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import Universe, UniverseSpec, consistency
 
 CHARTS = {
-    "map": Named("Map", help="similar models are close"),
+    "map": Named("Map", help="each dot is a model; similar models are close"),
     "tree": Named("Tree", help="the lower two spaces join, the more similar they are"),
     "accuracy": Named("Table", help="every space translated into every other"),
     "performance": Named("Performance", help="whether a space that agrees with the others performs well"),
@@ -110,8 +110,15 @@ def map_of_spaces(universe: Universe) -> Diagram:
     places = places * np.where(largest < 0, -1, 1)  # a map and its mirror image are equally right
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
     similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
-    title = "distances: 1 − held-out accuracy"
-    return Diagram(names, places, f"Map of {len(names)} spaces. Most alike: {similarities}.", x_title=title)
+    hover = tuple(
+        "\n".join(
+            f"same row found in {other}: {percent(alike[i, j])}" for j, other in enumerate(names) if j != i
+        )
+        for i in range(len(names))
+    )
+    alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
+    titles = {"x_title": "distance of two models: the share of rows not found", "y_title": "same scale"}
+    return Diagram(names, places, alt, hover=hover, **titles)
 
 
 def tree_of_spaces(universe: Universe) -> Diagram:

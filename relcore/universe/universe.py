@@ -193,46 +193,51 @@ class Universe(Reported):
         return self.consensus.shape[1]
 
     def headline(self) -> str:
-        """The result in one sentence."""
+        """The result in a few sentences."""
         known = self.accuracy[~np.isnan(self.accuracy)]
         if not len(known):
             return "No two spaces share enough held-out rows to be scored."
         mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
-        return (
-            f"{counted(len(self.members), 'space')} in one: for {mean} of held-out rows, the nearest row in"
-            f" another space is the same row ({least} to {most}; by chance"
-            f" {percent(float(self.table().chance.mean()))})."
+        text = (
+            f"For {mean} of held-out rows, the nearest row in another of {len(self.members)} models is the"
+            f" same row (by chance {percent(float(self.table().chance.mean()))})."
         )
+        if least != most:
+            text += f" It is {least} for the least similar pair of models and {most} for the most similar."
+        if any(member.performance is not None for member in self.members):
+            text += " To find a row of the same class, as Stitch and Explore count it, is easier."
+        return text
 
     def circumstances(self) -> str:
-        """Rows, k and chance level of the scores."""
+        """Rows and chance level of the scores."""
         scores = [score for row in self.scores for score in row if score is not None]
-        text = f"{counted(self.dimension, 'dimension')}; maps fitted on up to"
-        text += f" {max(member.n for member in self.members):,} rows, paired by id"
+        fitted = max(member.n for member in self.members)
+        text = f"The common space has {counted(self.dimension, 'dimension')}."
+        text += f" Maps are fitted on up to {fitted:,} rows, paired by id."
         if scores:
             low, high = min(score.n for score in scores), max(score.n for score in scores)
             rows = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-            text += f"; scored on {rows} other rows, each searched among them by cosine"
-            text += f": by chance {percent(1 / high)}"
-        if self.best_chance:
-            text += f", the best of {len(scores):,} pairs {percent(self.best_chance.high)} at most (95 %)"
+            text += f" Scores are of {rows} other rows, each searched among these by cosine"
+            text += f"; by chance {percent(1 / high)} are found"
+            if self.best_chance:
+                text += (
+                    f", {percent(self.best_chance.high)} at most in the best of {len(scores):,} pairs (95 %)"
+                )
+            text += "."
         if self.ridge:
-            text += (
-                f". Corrected towards the consensus (ridge {self.ridge:g}): {signed(float(self.gain or 0))}"
-            )
+            gain = signed(float(self.gain or 0))
+            text += f" A correction towards the consensus (ridge {self.ridge:g}) changes the share by {gain}."
         elif self.gain is not None:
-            text += ". A correction towards the consensus does not help held-out rows and is left out"
-        if any(member.performance is not None for member in self.members):
-            text += ". The nearest row counts only if it is the same row; Explore's share of rows with labels"
-            text += " counts neighbours of the same class"
-        return f"{text}."
+            text += " A correction towards the consensus does not help held-out rows and is left out."
+        return text
 
     def report(self, **figures: Any) -> Report:
-        """A report of the spaces and the share of held-out rows of each that is matched in the others."""
+        """A report of the spaces, each with the share of its held-out rows whose nearest row in the mean of
+        the others is the same row."""
         best = self.best_chance
         facts = {"spaces": self.names, "dimension": self.dimension, "ridge": self.ridge, "gain": self.gain}
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
-        rows = [["space", "width", "rows", "matched rows", "chance"]]
+        rows = [["model", "dimensions", "rows", "same row is nearest", "by chance"]]
         for member in self.members:
             matched = f"{short(member.score.top1)}{' (added)' * member.added}"
             cells = member.name, str(len(member.mean)), f"{member.n:,}", matched, short(1 / member.score.n)

@@ -6,6 +6,7 @@ import pytest
 import streamlit as st
 
 from app.jobs import whole_queue
+from app.studies import panel
 from relcore.studies.study import StudyProgress, StudyRuns, StudySpec, study_of
 
 
@@ -45,6 +46,8 @@ def test_a_study_that_is_being_stopped_says_so(first_start, monkeypatch):
     progress = StudyProgress(3, 2, 40, (), 45)
     monkeypatch.setattr(StudyRuns, "progress", lambda runs, queue: progress)
     first_start.run()
+    (bar,) = first_start.get("progress")
+    assert bar.proto.text.endswith("the time left is known once a run has ended")
     assert "studies.stop" in [button.key for button in first_start.button]
     monkeypatch.setattr(StudyRuns, "stop", lambda runs, queue: None)
     first_start.click("studies.stop")
@@ -61,6 +64,8 @@ def test_runs_that_were_stopped_here_can_be_resumed(first_start):
     first_start.run()
     assert "1 of 60 runs computed here; the others came with Relscope." in first_start.captions
     assert "all done" not in first_start.captions
+    assert list(panel._table(runs, live=True).index) == [0], "while runs are repeated, these alone"
+    assert len(panel._table(runs)) == 60
     (again,) = (button for button in first_start.button if button.key == "studies.here")
     assert again.label.startswith("Resume 59 of 60 runs here · about")
 

@@ -75,6 +75,7 @@ def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
     spaces = [load(spec) for spec in session.workspace.spaces]
     universe = UniverseSpec().run(spaces)
     assert universe.headline() in session.html
+    assert "same row is nearest" in session.html
     kind, key, _ = similarity_of(session)
     session.change(kind, key, "accuracy")
     shown = [
@@ -108,7 +109,7 @@ def test_a_file_shows_scores_and_those_of_its_models_that_are_here(make_four, ma
     session.change("button_group", kind, "file")
     assert "relscope universe" in session.captions
     session.change("text_input", "universe.path", str(tmp_path / "five.universe"))
-    assert "5 spaces in one" in session.html
+    assert "of 5 models is the same row" in session.html
     assert "Not in this session: away" in session.captions
     (moving,) = (one for one in charts(session) if one.get("frames"))
     assert len(moving["frames"]) == 1 + len(specs)

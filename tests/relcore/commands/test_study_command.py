@@ -38,12 +38,12 @@ def test_runs_findings_and_recipe(run, one_queue, toy, tmp_path):
     kept = list(map(json.loads, (tmp_path / "runs.jsonl").read_text().splitlines()))
     assert kept == [{"run": run} | row for run, row in enumerate(found["rows"])]
     told = run("study", "toy", "--grid", "n_runs=6", "--table")
-    assert told.startswith("Toy: 3 of 6 runs are done.")
+    assert told.startswith("No finding yet. So far: 3 of 6 runs.")
     assert "Pearson" in told
     assert "on a line" not in told
     all_done = run("study", "toy", "--grid", "n_runs=6").splitlines()
     conclusion = "Twice a number is on a line: r = 1.00 (95 %: 1.00 to 1.00)."
-    assert all_done[0] == f"Toy: 6 of 6 runs are done. {conclusion}"
+    assert all_done[0] == conclusion
     run("figure", "r.json", "-o", "again.csv")
     assert pd.read_csv(tmp_path / "again.csv").y.tolist() == [0, 2, 4]
     (tmp_path / "spec.json").write_text(json.dumps(spec.to_json()))

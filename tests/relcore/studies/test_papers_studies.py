@@ -102,3 +102,24 @@ def test_spaces_of_a_session_travel_as_json(tmp_path, copies, store):
     changed = json.dumps({**specs[1].to_json(), "digest": "0" * 32})
     with pytest.raises(SpaceError, match="changed since"):
         study.word_pair([texts[0], changed], store)
+
+
+def test_the_anchors_that_are_enough_are_enough_at_each_larger_number():
+    """With 20 anchors by luck, with 50 and 100 in truth; of the other column with none."""
+    ratios = {5: 0.5, 10: 0.8, 20: 0.96, 30: 0.9, 50: 0.97, 100: 0.99}
+    table = pd.DataFrame(
+        {
+            "random_state": state,
+            "n_anchors": n,
+            "full": 0.8,
+            "good": 0.8 * (ratio + state / 1000),
+            "poor": 0.3 + state / 1000,
+        }
+        for n, ratio in ratios.items()
+        for state in range(3)
+    )
+    told = networks._enough_anchors(table, "full", {"good": "good rows", "poor": "poor rows"})
+    assert "50 anchors on good rows, which give .777 (95 %: " in told
+    assert "perhaps more than 100 anchors on poor rows, where 100 give .301 (95 %: " in told
+    assert told.endswith("over 3 random states")
+    assert networks._enough_anchors(table[::3], "full", {"good": "good rows"}) == "", "one state"

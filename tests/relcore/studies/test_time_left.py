@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from relcore.runs.jobs import JobStatus
+from relcore.runs.progress import note_pace
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns
 
@@ -21,5 +22,7 @@ def test_the_time_left_falls_and_grows_where_a_run_lasts_longer(tmp_path, lasted
     )
     runs = StudyRuns(study, SimpleNamespace(settings={}))
     queue = SimpleNamespace(store=Store(tmp_path), n_workers=1)
+    assert runs._left(queue, True, []) is None, "no run was timed"
+    note_pace(queue.store, "study/a-study", 10.0, 10.0)
     running = [(SimpleNamespace(key=runs.keys[0]), JobStatus("running", seconds=lasted))]
     assert runs._left(queue, True, running) == pytest.approx(left)

@@ -314,9 +314,11 @@ def test_a_universe_and_a_comparison_name_their_questions():
         for state, name in enumerate("ab")
     ]
     universe = Universe.fit(spaces)
-    assert "of held-out rows, the nearest row in another space is the same row (" in universe.headline()
-    assert universe.circumstances().endswith("counts neighbours of the same class.")
-    assert "class" not in Universe.fit(family(2)).circumstances()
+    assert "of held-out rows, the nearest row in another of 2 models is the same row (" in universe.headline()
+    assert universe.headline().endswith(
+        "To find a row of the same class, as Stitch and Explore count it, is easier."
+    )
+    assert "class" not in Universe.fit(family(2)).headline()
     scores = {
         "relative": {
             "class agreement": Score(0.98, metric="class agreement", n=100),
