@@ -402,10 +402,11 @@ def _show(
         exports.figure(
             drawn, f"universe.rows-{results.place_of((), universe.names, tuple(spaces))}", "universe-rows"
         )
-        st.caption(
-            "Move the slider, or press ▶: a row that moves has other neighbours in that model. The map is"
-            " that of the mean of all models, so a rotated copy of a model would not move."
-        )
+        if spaces:
+            st.caption(
+                "Move the slider, or press ▶: a row that moves has other neighbours in that model. The map is"
+                " that of the mean of all models, so a rotated copy of a model would not move."
+            )
     for table in report.tables:
         report_table(table)
     if spaces:
