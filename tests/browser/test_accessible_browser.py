@@ -1,0 +1,80 @@
+"""axe-core finds no serious or critical fault on any place, and every place works at 200 % zoom and on a phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.places import PLACES
+from tests.browser.panes import settle
+
+package = pytest.importorskip("axe_playwright_python", reason="axe-core is in axe-playwright-python")
+AXE = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+WIDE, PHONE, ZOOMED = (1440, 1000), (390, 844), (720, 450)  # 1,440 × 900 at 200 % is 720 × 450
+FAULTS = """([exclude, rules]) => axe.run({ include: document, exclude }, { resultTypes: ["violations"], rules }).then(({ violations }) =>
+  violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`))"""
+
+
+def faults(page, quick: bool = False) -> list[str]:
+    """The serious and critical faults of the page as text; a `quick` look leaves out contrast, tables and
+    drawings, which take most of the time."""
+    settle(page)
+    page.evaluate(AXE)
+    exclude = [[one] for one in (".js-plotly-plot", ".ls-plot", ".stDataFrame")] if quick else []
+    return page.evaluate(FAULTS, [exclude, {"color-contrast": {"enabled": not quick}}])
+
+
+def opened(browser, url, size, scheme):
+    page = browser.new_context(color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).new_page()
+    page.set_default_timeout(120_000)
+    page.goto(url)
+    page.locator(".st-key-toolbar-data").wait_for()
+    settle(page)
+    return page
+
+
+def test_axe_finds_no_fault_on_a_phone_in_the_dark(browser, own):
+    page = opened(browser, own[0], PHONE, "dark")
+    for name in PLACES:
+        page.goto(f"{own[0]}/{name}")
+        page.locator(".st-key-toolbar-data").wait_for()
+        assert faults(page, quick=True) == [], name
+    button = page.get_by_test_id("stExpandSidebarButton")
+    assert button.evaluate("button => getComputedStyle(button, '::after').content") == '"Pages · Data"'
+    page.keyboard.press("Tab")  # to the main content
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getBoundingClientRect().x") > 0, "not in the closed menu"
+    assert "Data" in page.locator(".st-key-toolbar-data").inner_text()
+    page.context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE, ZOOMED], ids=["wide", "phone", "zoomed"])
+def test_axe_finds_no_fault_on_any_tab(browser, app, size, scheme):
+    page, found = opened(browser, app, size, scheme), {}
+    for name, place in PLACES.items():
+        page.goto(f"{app}/{name}")
+        page.locator(".st-key-toolbar-data").wait_for()
+        settle(page)
+        for tab in place.tabs or ("",):
+            if tab:
+                page.get_by_role("tab", name=tab).click()
+            found[name, tab] = faults(page)
+            main = page.get_by_test_id("stMain")
+            assert main.evaluate("main => main.scrollWidth <= main.clientWidth"), (name, tab)
+    assert {place: told for place, told in found.items() if told} == {}
+    page.context.close()
+
+
+@pytest.mark.slow
+def test_the_panes_are_in_sight_at_200_percent(browser, app):
+    page = opened(browser, f"{app}/explore", ZOOMED, "light")
+    options = [box.bounding_box() for box in page.locator(".st-key-idea [data-testid=stRadioOption]").all()]
+    assert len({round(box["y"]) for box in options}) == 1, "the switch is one line"
+    page.locator(".ls-plot").first.wait_for()
+    settle(page)
+    assert page.locator(".ls-plot").first.bounding_box()["y"] < ZOOMED[1]
+    page.context.close()
