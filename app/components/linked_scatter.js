@@ -92,9 +92,10 @@ function watchSliders(hand) {
   const number = ({ target }) => hand.live?.sliders?.findIndex(({ key }) => target.closest?.(`.${key}`)) ?? -1;
   const near = (event) => number(event) >= 0 && hand.ready(); // the server prepares before the slider moves
   const observer = new MutationObserver((changes) => {
-    for (const change of changes) {
-      const { target, oldValue } = change;
-      if (target.closest("[data-dragging]") && number(change) >= 0) hand.slide(number(change), Number(target.value), target.ariaValueText, oldValue);
+    const before = new Map(); // the page may set a text twice in one change
+    for (const { target, oldValue } of changes) if (!before.has(target)) before.set(target, oldValue);
+    for (const [target, text] of before) {
+      if (target.closest("[data-dragging]") && number({ target }) >= 0) hand.slide(number({ target }), Number(target.value), target.ariaValueText, text);
     }
   });
   observer.observe(document.body, { subtree: true, attributeFilter: ["aria-valuetext"], attributeOldValue: true });
