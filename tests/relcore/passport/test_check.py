@@ -67,7 +67,8 @@ def test_a_result_is_stored_whole(mixed):
 
 
 def test_rows_of_a_large_collection_are_all_ranked_from_a_sample(monkeypatch, mixed):
-    monkeypatch.setattr("relcore.passport.mixture.FITTED", 1800)
+    for module in ("mixture", "check"):
+        monkeypatch.setattr(f"relcore.passport.{module}.FITTED", 1800)
     found = check(mixed)
     assert (found.fitted, len(found.log_ratio)) == (1800, N)
     assert any("sample of 1,800 rows" in note for note in found.report().notes)
