@@ -232,8 +232,8 @@ class Universe(Reported):
         return text
 
     def report(self, **figures: Any) -> Report:
-        """A report of the spaces, each with the share of its held-out rows whose nearest row in the mean of
-        the others is the same row."""
+        """A report of the spaces, each with the share of its held-out rows that are nearest to their own
+        mean place in the others."""
         best = self.best_chance
         facts = {"spaces": self.names, "dimension": self.dimension, "ridge": self.ridge, "gain": self.gain}
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
