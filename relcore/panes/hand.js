@@ -159,7 +159,6 @@ class Hand {
       this.held = { kind: SLIDE, row, before };
     }
     const to = Math.round(1000 * position);
-    if (text === this.held.before) return this.cancel();
     if (to === this.held.to) return;
     Object.assign(this.held, { to, text });
     this.moves();
@@ -292,6 +291,7 @@ class Hand {
   rest() {
     if (!this.held || this.resting) return;
     if (this.waiting) return void (this.show(), this.restSoon());
+    if (this.held.kind === SLIDE && this.held.text === this.held.before) return this.cancel(); // not when it passes: all points are drawn
     this.resting = true;
     if (this.channel) this.scoring = this.send(SCORE);
     for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
