@@ -192,7 +192,7 @@ def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[Space
     ends = workspace.source, workspace.target
     unknown = not pair.others and is_pairing_unknown(ends, list(map(compute.load_space, ends)))
     where = f"in {f'all {len(pair.spaces)}' if pair.others else 'both'}"
-    facts = [f"{counted(len(pair), 'row')} {'by row order, pairing unknown' if unknown else where}"]
+    facts = [f"{counted(len(pair), 'row')} {'whose pairing is unknown' if unknown else where}"]
     if not pair.others:
         facts.append(f"{source} d" if source == target else f"{source} d and {target} d")
     if pair.n_source_only or pair.n_target_only:

@@ -150,11 +150,10 @@ def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None
                 f"{'row (the first is 0)' if is_numbered(space) else 'id'} of {plain_name(space.name)}"
                 for space in (source, target)
             ]
-            examples = zip(source.ids[:3], target.ids[2::-1], strict=False)
             text = kept(
                 st.text_area,
                 f"One pair per line: {ends[0]}, then a tab or “=”, then {ends[1]}",
-                placeholder="\n".join(f"{own} = {other}" for own, other in examples),
+                placeholder="\n".join(f"{identifier} = …" for identifier in source.ids[:3]),
                 key="bootstrap.typed",
                 height=120,
             )

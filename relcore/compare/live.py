@@ -325,7 +325,7 @@ class LiveComparison:
         in_order = [one for both in zip(*drawn, strict=True) for one in both]
         if chosen is None:
             ends = [where.get(end) for one in in_order for end in (one.argmin(1), one.argmax(1))]
-            self._edges = np.unique(np.concatenate(ends))
+            self._edges = np.unique(np.concatenate(ends)) if ends else np.empty(0, np.intp)
         return LiveFrame([where.full_range(one, m).tobytes() for one in in_order], near)
 
     def _drawn(self, units: Array, weights: np.ndarray, offset: np.ndarray) -> Array:

@@ -152,15 +152,17 @@ MEDIA_TYPES = {
 }
 KINDS = tuple(MEDIA_TYPES)
 _SCRIPT = """\
-# Draws {name}.pdf again with the settings below. Run it beside the data, or add "--data", "FOLDER" to the
-# command.
+# Draws {name}.pdf again with the settings below, by the Python that has Relscope. Run it beside the data, or
+# add "--data", "FOLDER" to the command.
 import json
 import pathlib
 import subprocess
+import sys
 
 recipe = json.loads(r'''{recipe}''')
 pathlib.Path("{name}.json").write_text(json.dumps(recipe))
-subprocess.run(["relscope", "figure", "{name}.json", "-o", "{name}.pdf"], check=True)
+command = [sys.executable, "-m", "relcore", "figure", "{name}.json", "-o", "{name}.pdf"]
+sys.exit(subprocess.run(command).returncode)
 """
 
 

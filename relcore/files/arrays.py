@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -70,10 +71,23 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
             f"{what}: expected rows of real numbers, one after the other, got {got}; save them as float32"
         )
     if size - stream.tell() < shape[0] * shape[1] * dtype.itemsize:
-        raise SpaceError(
-            f"{what}: the header promises shape {shape} of {dtype}, but it was cut short; copy it again"
-        )
+        raise cut_short(what, shape, dtype)
     return shape, dtype, stream.tell()
+
+
+def cut_short(what: str, shape: tuple[int, ...], dtype: np.dtype) -> SpaceError:
+    return SpaceError(
+        f"{what}: expected an array of shape {shape!s:.60} of {dtype!s:.40}, as its header says, got fewer bytes:"
+        " it was cut short; copy it again"
+    )
+
+
+def _whole_header(stream: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """The header of an open .npy, which must have as many bytes behind it as it promises."""
+    shape, fortran, dtype = npy_header(stream, path.name)
+    if path.stat().st_size - stream.tell() < prod(shape) * dtype.itemsize:
+        raise cut_short(path.name, shape, dtype)
+    return shape, fortran, dtype
 
 
 class Npy(Format):
@@ -83,12 +97,12 @@ class Npy(Format):
 
     def describe(self, path: Path) -> Description:
         with path.open("rb") as stream:
-            shape = npy_header(stream, path.name)[0]
+            shape = _whole_header(stream, path)[0]
         return Description({"": shape}, "") if len(shape) == 2 else Description()
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with path.open("rb") as stream:
-            shape, fortran, dtype = npy_header(stream, path.name)
+            shape, fortran, dtype = _whole_header(stream, path)
             if len(shape) != 2 or 0 in shape:
                 raise SpaceError(
                     f"{path.name}: expected a matrix (n, d), got shape {shape!s:.60}; save the vectors again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -86,6 +87,7 @@ class Verdict:
 
 
 WORTH_A_CHANGE = 0.01  # nDCG; a dearer option that surely gains less is no reason for a change
+_QUERIES = 100  # a small log: if it can ask for each row, a cascade saves nothing
 
 
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, bool]:
@@ -118,9 +120,11 @@ def verdict_of(
     weight: float,
     n_candidates: int = N_CANDIDATES,
     price: Price | None = None,
+    n_corpus: int = sys.maxsize,
 ) -> Verdict:
     """The verdict of `decide` with its sentence and the price of a cascade; `on` names the data. Without
-    judgements no option is chosen; a cascade that saves too little is not chosen.
+    judgements no option is chosen; a cascade that saves too little is not chosen, nor without a log one over
+    so few rows that `_QUERIES` queries can ask for each.
     """
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
     cost = f"; {price.describe()}" if price else ""
@@ -130,7 +134,8 @@ def verdict_of(
         same = float(scores["keep"].queries.mean()) >= SAME_ROWS
         why = FINDS_THE_SAME if same else UNJUDGED
         return Verdict("", False, f"{why} {told}", why.partition(": ")[2])
-    is_dear = price is not None and not price.saves
+    small = not price and n_candidates * _QUERIES >= n_corpus
+    is_dear = small or (price is not None and not price.saves)
     option, is_clear = decide(
         {name: one for name, one in scores.items() if name != "cascade" or not is_dear}, bootstrap
     )
@@ -151,19 +156,21 @@ def verdict_of(
     priced = ""
     if price:
         asked = counted(price.n_queries, "query", "queries")
-        priced = f"; for {asked} a cascade embeds {percent(price.share)} of the rows"
+        priced = f". For {asked} a cascade embeds {percent(price.share)} of the rows"
     elif option == "cascade":
-        cost = priced = (
-            f"; a cascade embeds at most {n_candidates:,} rows per query; a log of queries tells how many in"
-            " all"
+        priced = (
+            f". It embeds at most {n_candidates:,} rows per query; a log of queries tells how many in all"
         )
+        cost = f"; a cascade embeds at most {n_candidates:,} rows per query"
+    if small and "cascade" in scores:
+        cost += f"; a cascade saves nothing: {_QUERIES} queries can ask for each of so few rows"
     headline = f"nDCG@{k} {means[option]}"
     if option != "keep":
         gain = bootstrap.difference(scores[option], scores["keep"])
         headline += f", {short(gain.value)} more than with the old model (95 %: {band(gain.low, gain.high)})"
     if option == "cascade" and "re-embed" in scores:
         gain = bootstrap.difference(scores["re-embed"], scores[option])
-        headline += f"; embedding all rows again changes that by {signed(gain.value)}"
+        headline += f". Embedding all rows again gives {means['re-embed']} ({signed(gain.value)})"
     headline += priced
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.", f"{headline}.")
 
@@ -348,12 +355,12 @@ class MigrationResult(Reported):
     def cost_note(self) -> str:
         told = "▸ is recommended. " * bool(self.verdict.option)
         told += (
-            f"The corpus has {self.n_corpus:,} rows. A bridge embeds its pairs, re-embedding all rows, and a"
+            f"Re-embedding embeds all {self.n_corpus:,} rows, a bridge its pairs, and a cascade its pairs and the"
+            " rows that queries find"
         )
-        told += " cascade its pairs and what queries find"
         if self.price:
             return f"{told}: here for the whole log, and what one more query adds."
-        return f"{told}. A log of queries by both models would tell how many rows that is."
+        return f"{told}. A log of queries by both models would tell how many these are."
 
     @property
     def rewrites_corpus(self) -> bool:
@@ -632,6 +639,7 @@ class Migration(Task[MigrationResult]):
             weight=weight,
             n_candidates=self.n_candidates,
             price=price,
+            n_corpus=ground.n_corpus,
         )
         query, row = trial.relevance.nonzero()
         return MigrationResult(

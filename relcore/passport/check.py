@@ -54,6 +54,11 @@ LIMITS = {
     f" {LEAST} rows.",
 }
 
+_ALIKE = (
+    "Parts were not compared: along the short axes these rows vary alike, or are too few to tell, so that no"
+    " second model could be seen."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Checked(Reported):
@@ -249,7 +254,9 @@ def check(
     unfit = _unfit(X, n - sum(len(marks.get(name, ())) for name in ("repeated", "constant")))
     slope, ratio, fitted = None, np.empty(0, np.float32), min(n, FITTED)
     if not unfit:
-        slope, ratio, fitted = parts_of(X, random_state, unlike if len(unlike) else None)
+        slope, ratio, fitted, uneven = parts_of(X, random_state, unlike if len(unlike) else None)
+        if not uneven:
+            slope, ratio, unfit = None, np.empty(0, np.float32), _ALIKE
     larger = X[np.flatnonzero(ratio <= 0)[:FITTED]] if len(ratio) else X[:FITTED]
     return Checked(
         n,

@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import chdtri  # the quantile of chi-squared
 
 from relcore.base.rows import Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine
@@ -52,11 +53,14 @@ class TwoParts(NamedTuple):
         How much likelier a row is in the smaller part, as a logarithm: above 0 it is counted there.
     fitted : int
         Rows that were looked at to find the parts.
+    uneven : bool
+        Whether the larger part's short axes differ in length: where they are alike, they tell no model.
     """
 
     slope: Slope
     log_ratio: np.ndarray
     fitted: int
+    uneven: bool = True
 
 
 class ShortAxes(NamedTuple):
@@ -189,7 +193,20 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     for block in row_blocks(n):
         sides = halves(X[block])
         ratio[block] = sum(model.log_ratio(side) for model, side in zip(models, sides, strict=True))
-    return TwoParts(best, ratio if np.mean(ratio > 0) <= 0.5 else -ratio, len(some))
+    larger = odd[second] if 2 * np.count_nonzero(second) > len(second) else odd[~second]
+    ratio = ratio if np.mean(ratio > 0) <= 0.5 else -ratio
+    return TwoParts(best, ratio, len(some), _are_uneven(larger, rng))
+
+
+def _are_uneven(X: np.ndarray, rng: np.random.Generator) -> bool:
+    """Whether half of the rows vary more unevenly along the shorter axes of the other half than rows of one
+    variance would in 99 of 100 draws."""
+    first, rest = np.array_split(X[rng.permutation(len(X))], 2)
+    axes = Engine().eigh(_covariance(first)[1])[1][:, : X.shape[1] // 2]
+    squares = np.square(Engine().map_rows(rest - rest.mean(axis=0), axes), dtype=np.float64)
+    means = np.maximum(squares.mean(axis=0), 1e-12)
+    logs, errors = np.log(means), squares.var(axis=0) / means**2 / len(rest)
+    return bool(np.square(logs - logs.mean()).sum() > chdtri(len(logs), 0.01) * errors.mean())
 
 
 def _starts(X: np.ndarray, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -1,8 +1,10 @@
 """Export: any figure as any kind of file, and its recipe back from it."""
 
 import re
+import sys
 from dataclasses import replace
 from io import BytesIO
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -124,8 +126,10 @@ def test_the_script_runs_the_command_with_the_recipe(make_scene, monkeypatch, tm
     recipe = RECIPE | {"name": "it's '''odd\\\n"}
     text = scene_exportable(make_scene(n_panes=1), recipe, name="my panes").bytes("py").decode()
     called = []
-    monkeypatch.setattr("subprocess.run", lambda command, check: called.append(command))
+    ended = SimpleNamespace(returncode=0)
+    monkeypatch.setattr("subprocess.run", lambda command: called.append(command) or ended)
     monkeypatch.chdir(tmp_path)
-    exec(compile(text, "script", "exec"), {})
-    assert called == [["relscope", "figure", "my-panes.json", "-o", "my-panes.pdf"]]
+    with pytest.raises(SystemExit, match="^0$"):
+        exec(compile(text, "script", "exec"), {})
+    assert called == [[sys.executable, "-m", "relcore", "figure", "my-panes.json", "-o", "my-panes.pdf"]]
     assert read_recipe(tmp_path / "my-panes.json") == recipe

@@ -58,6 +58,17 @@ def test_topics_of_one_model_are_no_alarm():
     assert found.slope > 0.4
 
 
+@pytest.mark.parametrize("state", [1, 4])
+def test_classes_with_equal_noise_along_all_axes_are_no_alarm(state):
+    rng = np.random.default_rng(state)
+    X = (2 * rng.normal(size=(6, 32)))[rng.integers(6, size=600)] + rng.normal(size=(600, 32))
+    X = X.astype(np.float32)
+    assert parts_of(X, state).slope.high < MIXED
+    found = check(X, random_state=state)
+    assert found.verdict == "nothing found"
+    assert "Parts were not compared" in found.sentence
+
+
 def test_a_result_is_stored_whole(mixed):
     found = check(mixed, FIRST(200, 5))
     arrays, record = pack(found)
