@@ -123,11 +123,6 @@ def _shows_pair(place: Place) -> bool:
     return place in (EXPLORE, DATA) or (place is CONNECT and open_tab(CONNECT.key) in _ON_THE_PAIR)
 
 
-def _move(move: Callable[[], None], what: str) -> None:
-    move()
-    session.announce(what)
-
-
 def _undo_and_redo() -> None:
     history = session.history()
     undo = "Undo", history.undo_step, history.undo, "Ctrl+Z"
@@ -136,9 +131,8 @@ def _undo_and_redo() -> None:
         if step:  # else there is no such button
             name = verb.lower()
             look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys}
-            what = f"{verb}: {plain_name(step)}"
-            look |= {"help": f"{what} ({keys})", "on_click": _move, "args": (move, what)}
-            st.button(verb, key=f"history.{name}", **look)
+            help_ = f"{verb}: {plain_name(step)} ({keys})"
+            st.button(verb, key=f"history.{name}", help=help_, on_click=move, **look)
 
 
 def _models(workspace: Workspace) -> None:

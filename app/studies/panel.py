@@ -281,7 +281,9 @@ def _table(runs: StudyRuns, live: bool = False) -> pd.DataFrame:
     """The table of the runs; while some are repeated here, of these alone. Each is read once, because a
     finished run never changes."""
     rows = {number: row for number, key in enumerate(runs.keys) if (row := _row(key))}
-    if live and (own := [number for number, row in rows.items() if queue().store.made(row["key"]) is None]):
+    if live and (
+        own := [number for number, row in rows.items() if queue().store.bundled_group(row["key"]) is None]
+    ):
         rows = {number: rows[number] for number in own}
     return pd.DataFrame.from_dict(rows, orient="index")
 

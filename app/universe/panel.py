@@ -275,7 +275,7 @@ _OTHERS = {"similarity": "Other scores", "methods": "Methods"}
 def page(workspace: Workspace) -> None:
     if st.session_state.pop(OPENS, False):
         go(EXPLORE)
-    own = _linked([spec for spec in workspace.spaces if compute.digest_or_blank(spec)])
+    own = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
     titles = {_OWN: "Spaces of this session"} if len(own) >= _FEWEST else {}
     titles |= EXAMPLES | {_FILE: "A file"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -309,20 +309,6 @@ def page(workspace: Workspace) -> None:
         if task:
             compare_scores(workspace, specs)
     return None
-
-
-def _linked(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
-    """The largest group of spaces of which each shares rows with another one, in their order."""
-    groups: list[list[SpaceSpec]] = []
-    for spec in specs:
-        joined = [group for group in groups if any(_share_rows(spec, one) for one in group)]
-        groups = [group for group in groups if group not in joined] + [[*sum(joined, []), spec]]
-    largest = max(groups, key=len, default=[])
-    return [spec for spec in specs if spec in largest]
-
-
-def _share_rows(one: SpaceSpec, other: SpaceSpec) -> bool:
-    return isinstance(compute.shared_rows(one, other), int)
 
 
 def _settings(specs: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec]:

@@ -22,7 +22,9 @@ def short(value: float, places: int = 3) -> str:
 
 def percent(share: float) -> str:
     """A share in percent: ``93 %``, ``0 %``; below one percent with one significant digit:
-    ``0.005 %``."""
+    ``0.005 %``; ``–`` for NaN."""
+    if share != share:
+        return "–"
     value = 100 * share
     if value >= 0.95 or not value:
         return f"{value:.0f} %"

@@ -77,8 +77,8 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
 
 def cut_short(what: str, shape: tuple[int, ...], dtype: np.dtype) -> SpaceError:
     return SpaceError(
-        f"{what}: expected an array of shape {shape!s:.60} of {dtype!s:.40}, as its header says, got fewer bytes:"
-        " it was cut short; copy it again"
+        f"{what}: expected an array of shape {shape!s:.60} of {dtype!s:.40}, as its header says, got fewer"
+        " bytes: it was cut short; copy it again"
     )
 
 

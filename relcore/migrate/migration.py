@@ -355,8 +355,8 @@ class MigrationResult(Reported):
     def cost_note(self) -> str:
         told = "▸ is recommended. " * bool(self.verdict.option)
         told += (
-            f"Re-embedding embeds all {self.n_corpus:,} rows, a bridge its pairs, and a cascade its pairs and the"
-            " rows that queries find"
+            f"Re-embedding embeds all {self.n_corpus:,} rows, a bridge its pairs, and a cascade its pairs and"
+            " the rows that queries find"
         )
         if self.price:
             return f"{told}: here for the whole log, and what one more query adds."

@@ -40,7 +40,15 @@ def test_quantities_of_any_size_have_significant_digits(value, text):
 
 
 @pytest.mark.parametrize(
-    ("share", "told"), [(0, "0 %"), (0.93, "93 %"), (0.0096, "1 %"), (0.007, "0.7 %"), (1 / 19700, "0.005 %")]
+    ("share", "told"),
+    [
+        (0, "0 %"),
+        (0.93, "93 %"),
+        (0.0096, "1 %"),
+        (0.007, "0.7 %"),
+        (1 / 19700, "0.005 %"),
+        (float("nan"), "–"),
+    ],
 )
 def test_a_share_below_one_percent_keeps_a_digit(share, told):
     assert percent(share) == told

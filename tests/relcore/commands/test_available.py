@@ -74,8 +74,8 @@ def test_available_tells_what_the_columns_of_a_table_are_read_as(run, refuse, tm
     assert [line.split(maxsplit=2) for line in out.splitlines()[3:]] == [
         ["name", "ids", "chosen"],
         ["x", "dimension", "numbers"],
-        ["group", "left", "out   text, and not named as ids or labels"],
-        ["y", "left", "out   chosen"],
+        ["group", "further", "column  text, and not named as ids or labels"],
+        ["y", "further", "column  chosen"],
     ]
     assert main(["available", "t.csv"]) == 2
     out, error = capsys.readouterr()

@@ -129,7 +129,7 @@ def test_the_script_runs_the_command_with_the_recipe(make_scene, monkeypatch, tm
     ended = SimpleNamespace(returncode=0)
     monkeypatch.setattr("subprocess.run", lambda command: called.append(command) or ended)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit, match="^0$"):
+    with pytest.raises(SystemExit, match=r"^0$"):
         exec(compile(text, "script", "exec"), {})
     assert called == [[sys.executable, "-m", "relcore", "figure", "my-panes.json", "-o", "my-panes.pdf"]]
     assert read_recipe(tmp_path / "my-panes.json") == recipe
