@@ -13,7 +13,6 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtri  # the quantile of chi-squared
 
 from relcore.base.rows import Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine
@@ -201,6 +200,8 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
 def _are_uneven(X: np.ndarray, rng: np.random.Generator) -> bool:
     """Whether half of the rows vary more unevenly along the shorter axes of the other half than rows of one
     variance would in 99 of 100 draws."""
+    from scipy.special import chdtri  # the quantile of chi-squared; the first page does not wait for SciPy
+
     first, rest = np.array_split(X[rng.permutation(len(X))], 2)
     axes = Engine().eigh(_covariance(first)[1])[1][:, : X.shape[1] // 2]
     squares = np.square(Engine().map_rows(rest - rest.mean(axis=0), axes), dtype=np.float64)
