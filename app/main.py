@@ -62,7 +62,7 @@ try:
         session.settle()
         saving.save()
         selection.print_selection()  # before the page is drawn again
-        saving.draw_notice()
+        saving.draw_notice(page.title)
         with toolbar.around(places.PLACES.get(page.title.lower())):
             page.run()
         card.draw()

@@ -1,7 +1,8 @@
 """A session file for each browser tab, so that a session survives a reload and a restarted server.
 
-The tab that the address names is restored, else the browser's latest session that no other tab shows. A link
-with other settings, or files given to `relscope app`, win; the saved session is then offered.
+The tab that the address names is restored, else the browser's newest session, as a copy where another tab
+shows it. A link with other settings, or files given to `relscope app`, win; the saved session is then
+offered.
 """
 
 from __future__ import annotations
@@ -192,8 +193,9 @@ class _Tab:
         self.rename()
         self.snapshot: tuple | None = None  # what was saved last
         self.restored = self.failed = False
+        self.tells = False  # that the session was restored
         self.offered: Path | None = None  # of a session that could be restored
-        self.noticed: Workspace | None = None  # where a notice is shown until the next step
+        self.noticed: tuple[Workspace, str] | None = None  # where a notice is shown until the next step
 
     def rename(self, name: str = "") -> None:
         self.name = name or secrets.token_hex(4)
@@ -217,14 +219,17 @@ def _find(folder: Path) -> None:
     own = st.session_state[_STATE] = _Tab(folder)
     query, tab, files = _settings(), st.query_params.get(TAB, ""), saved_files(folder)
     same = [path for path in files if path.name.startswith(f"{tab}~")]
-    free = [path for path in files if not sharing.is_open(path.stem.partition("~")[2])]
-    path = next(iter(same or free or files), None)
+    path = next(iter(same or files), None)
     if path is None or (saved := _read(path)) is None:
         return
     opened = os.environ.get(OPENED, "[]")
     linked = query and query not in (_linked(saved.history.present), saved.state.address, _UNCHANGED)
-    if linked or opened not in ("[]", saved.state.opened) or not (same or free):
+    if linked or opened not in ("[]", saved.state.opened):
         own.offered = path
+        return
+    own.tells = not same  # a page that is only loaded again says nothing
+    if not same and sharing.is_open(path.stem.partition("~")[2]):
+        _restore(saved)
         return
     own.rename(path.name.partition("~")[0])
     try:
@@ -294,21 +299,21 @@ def address(settings: bool = True) -> dict[str, str]:
     return linked | ({TAB: own.name} if own and own.snapshot and not own.failed else {})
 
 
-def draw_notice() -> None:
-    """Show what was or can be restored, with a button, until the next step."""
-    own, present = st.session_state.get(_STATE), session.workspace()
+def draw_notice(page: str) -> None:
+    """Show what was or can be restored, with a button, until the next step or another page."""
+    own, present = st.session_state.get(_STATE), (session.workspace(), page)
     n_steps = len(session.history().steps[0])
-    if own is None or not (own.offered or (own.restored and n_steps)):
+    if own is None or not (own.offered or (own.tells and n_steps)):
         return
     own.noticed = own.noticed or present
     if own.noticed != present:
         _dismiss()
         return
-    text = f"Your session was restored, with {counted(n_steps, 'step')} to undo."
+    text = f"Your last session is open again, with {counted(n_steps, 'step')} to undo."
     button = "Start a new one", "autosave.new", ":material/add:", _start_new
     if own.offered:
-        text = "This browser has a saved session."
-        button = "Open it", "autosave.open", ":material/history:", _open_offered
+        text = "This page shows what you opened."
+        button = "Open my last session instead", "autosave.open", ":material/history:", _open_offered
     dismiss = "", "autosave.dismiss", ":material/close:", _dismiss
     with st.container(horizontal=True, vertical_alignment="center", key="autosave"):
         st.caption(text, width="content")
@@ -331,7 +336,7 @@ def _open_offered() -> None:
 
 def _dismiss() -> None:
     own = st.session_state[_STATE]
-    own.restored, own.offered = False, None
+    own.tells, own.offered = False, None
 
 
 def _read(path: Path) -> SavedSession | None:

@@ -30,6 +30,7 @@ _SELECTION = "relscope.selection"
 _MEMBER = "relscope.member"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
+_EXAMPLE_INSTEAD_OF = "relscope.migrate-example-instead-of"
 _AWAITED = "relscope.encodings-awaited"
 
 
@@ -155,6 +156,16 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
         change(*arguments)
     except (SpaceError, JobQueueError, StoreError) as error:
         notify(str(error))
+
+
+def migrate_example(chosen: bool) -> None:
+    """Let Migrate open its example instead of the present pair, until the pair changes."""
+    st.session_state[_EXAMPLE_INSTEAD_OF] = workspace().models[:2] if chosen else None
+
+
+def migrates_example() -> bool:
+    """Whether Migrate opens its example: it was asked for, or nobody has chosen another pair."""
+    return workspace().models[:2] in (BUNDLED, st.session_state.get(_EXAMPLE_INSTEAD_OF))
 
 
 def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None:

@@ -14,7 +14,7 @@ from app import compute, messages, saving, session
 from app.glossary.terms import term
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
-from app.plain_text import plain, plain_name
+from app.plain_text import plain, plain_html, plain_name
 from app.spaces.loading import rejoined
 from app.widgets import (
     choose_anchors,
@@ -37,6 +37,7 @@ from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 
 _DRAWN = "relscope.drawn-page"
+_MOVED = "relscope.moved-in-history"
 _ON_THE_PAIR = ("Invert", "Link")  # the other tabs of Connect choose their own spaces
 
 # What this run has still to draw: for which place, where, and whether the browser shows one already.
@@ -113,7 +114,7 @@ def _draw() -> None:
                     _models(workspace)
                 if pair := _matched(workspace, bar, workspace.models if place is EXPLORE else ()):
                     _anchors(workspace, pair)
-            st.space("stretch")
+        with st.container(horizontal=True, vertical_alignment="center", key="history"):
             _undo_and_redo()
             _session_file(workspace)
     st.query_params.from_dict(saving.address(settings=place is not START))
@@ -125,14 +126,26 @@ def _shows_pair(place: Place) -> bool:
 
 def _undo_and_redo() -> None:
     history = session.history()
-    undo = "Undo", history.undo_step, history.undo, "Ctrl+Z"
-    redo = "Redo", history.redo_step, history.redo, "Ctrl+Y"
-    for verb, step, move, keys in (undo, redo):
-        if step:  # else there is no such button
-            name = verb.lower()
-            look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys}
-            help_ = f"{verb}: {plain_name(step)} ({keys})"
-            st.button(verb, key=f"history.{name}", help=help_, on_click=move, **look)
+    st.html(f'<p role="status" title="{(moved := plain_html(_moved()))}">{moved}</p>')
+    undo = "Undo", "Undone", history.undo_step, history.undo, "Ctrl+Z"
+    redo = "Redo", "Done again", history.redo_step, history.redo, "Ctrl+Y"
+    for verb, past, step, move, keys in (undo, redo):
+        name = verb.lower()
+        look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys, "disabled": not step}
+        help_ = f"{verb}: {plain_name(step)} ({keys})" if step else f"Nothing to {name}"
+        look |= {"on_click": _move, "args": (f"{past}: {step}", move)}
+        st.button(verb, key=f"history.{name}", help=help_, **look)
+
+
+def _move(told: str, move: Callable[[], None]) -> None:
+    move()
+    st.session_state[_MOVED] = told, session.workspace()
+
+
+def _moved() -> str:
+    """What the last click undid or did again; "" after any other step."""
+    told, then = st.session_state.get(_MOVED, ("", None))
+    return told if then == session.workspace() else ""
 
 
 def _models(workspace: Workspace) -> None:
@@ -186,7 +199,7 @@ def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[Space
     ends = workspace.source, workspace.target
     unknown = not pair.others and is_pairing_unknown(ends, list(map(compute.load_space, ends)))
     where = f"in {f'all {len(pair.spaces)}' if pair.others else 'both'}"
-    facts = [f"{counted(len(pair), 'row')} {'whose pairing is unknown' if unknown else where}"]
+    facts = [f"{counted(len(pair), 'row')}{', not paired yet' if unknown else f' {where}'}"]
     if not pair.others:
         facts.append(f"{source} d" if source == target else f"{source} d and {target} d")
     if pair.n_source_only or pair.n_target_only:

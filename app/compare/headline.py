@@ -31,13 +31,14 @@ def headline(workspace: Workspace, models: Match) -> str:
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
     if models.others:
         who = f"{names[0]} and {names[1]}:"
-        agree = f"{who} {agree[0].lower()}{agree[1:]} {_further(workspace, models, names)}" if agree else ""
+        agree = [f"{who} f{agree[0][1:]}", *agree[1:], _further(workspace, models, names)] if agree else []
         tables[0] = f"<p>{who}</p>{tables[0]}"
         more = scores_report(against_first(workspace, models), head="model").tables[0].html()
         tables.append(f"<p>Each model against {names[0]}, relative to the anchors:</p>{more}")
-    words = f"{_opening(workspace, models, found['relative'])} {agree}"
+    opening = _opening(workspace, models, found["relative"])
+    words = f"{agree[0]} <small>{' '.join([*agree[1:], opening])}</small>" if agree else opening
     if is_unmatched(workspace, pair):
-        words = "Paired by row order, and they do not match: find partners with Link."
+        words = "The rows were paired by their order, and they do not match. Link finds their partners."
     table = f'<div class="relscope-report">{"".join(tables)}</div>'
     details = linked_html(f"{table}{disagreement(found)}")
     return f"{_lead(words)}<details class='relscope-details'><summary>Details</summary>{details}</details>"

@@ -1,9 +1,21 @@
 /* What Streamlit leaves undone around a page. */
 
+const HERE = ["localhost", "127.0.0.1", "[::1]"];
+
+function tellOfServer() {
+  const dialog = [...document.querySelectorAll("[data-testid=stDialog] section")].find((one) => /is not responding/.test(one.textContent));
+  if (!dialog) return;
+  const [title, text] = [dialog.querySelector("h2"), dialog.querySelector("h2 + div")];
+  title.textContent = HERE.includes(location.hostname) ? "Relscope was stopped" : "Relscope does not answer";
+  text.textContent = "Start it again with “make app” or “relscope app”. Your session is saved, and this page comes back by itself.";
+}
+
 export default function () {
   // Menus and tooltips stand outside of the app's element, which alone knows whether it is dark.
   document.documentElement.style.colorScheme = getComputedStyle(document.querySelector(".stApp")).colorScheme;
   if (Object.hasOwn(history, "pushState")) return;
+  // Where the server does not answer, Streamlit asks whether the internet is there.
+  new MutationObserver(tellOfServer).observe(document.body, { childList: true });
   // A slider of the story that was moved by the pointer gives the arrow keys back; by Tab it keeps them.
   document.addEventListener("pointerup", () =>
     setTimeout(() => document.querySelector(".st-key-story input[type=range]:focus")?.blur()),

@@ -48,7 +48,7 @@ class Maps {
     const ring = make("circle", svg, { class: "ring", r: 0 });
     svg.addEventListener("pointermove", (event) => this.hover(event, svg));
     svg.addEventListener("pointerleave", () => this.tell(null));
-    return { title, svg, axes, points, labels, tip, ring };
+    return { title, box, svg, axes, points, labels, tip, ring };
   }
 
   show(data) {
@@ -65,6 +65,7 @@ class Maps {
       map.labels.forEach((label, place) => this.put(label, xy, data.labelled[place]));
     });
     this.size();
+    for (const { labels, box } of this.maps) this.apart(labels, box);
   }
 
   move(element, xy, row) {
@@ -75,6 +76,21 @@ class Maps {
   put(element, xy, row) {
     element.style.left = `clamp(1.6rem, ${xy[2 * row] / 10}%, calc(100% - 1.6rem))`;
     element.style.top = `${xy[2 * row + 1] / 10}%`;
+  }
+
+  /* Move labels down until none lies over another one. */
+  apart(labels, box) {
+    const height = box.clientHeight;
+    const free = labels.map((label) => ({ label, width: label.offsetWidth, height: label.offsetHeight, left: label.offsetLeft, top: label.offsetTop }));
+    free.sort((one, other) => one.top - other.top);
+    free.forEach((one, number) => {
+      const begun = one.top;
+      for (const other of free.slice(0, number)) {
+        const beside = Math.abs(one.left - other.left) >= (one.width + other.width) / 2;
+        if (!beside && one.top < other.top + other.height) one.top = other.top + other.height;
+      }
+      if (one.top > begun && height) one.label.style.top = `${(100 * one.top) / height}%`;
+    });
   }
 
   size() {

@@ -24,7 +24,7 @@ from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
 from app.tables import chosen_rows
 from app.widgets import setting_widget, space_labels
-from app.workspace import BUNDLED, Workspace
+from app.workspace import Workspace
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
@@ -92,7 +92,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
     example = starting_models(jobs.queue().store.finished) or ()
     options = tuple(dict.fromkeys((*example, *workspace.spaces)))
     own = (workspace.source, workspace.target)
-    usual = example if example and own == BUNDLED else own
+    usual = example if example and session.migrates_example() else own
     labels, place = space_labels(options), results.place_of(options, usual)
 
     def space(label: str, key: str, **look: Any) -> SpaceSpec | None:

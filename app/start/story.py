@@ -16,10 +16,10 @@ from app import compute, exports, panes, session
 from app.components.small_maps import SmallMap, small_maps
 from app.glossary.terms import linked, linked_html, term_html
 from app.places import DATA, EXPLORE, MIGRATE, go
-from app.plain_text import plain_html
+from app.plain_text import plain_html, plain_name
 from app.saving import DEFAULT_ANCHORS, STEP
 from app.tables import bars
-from app.widgets import choose_pair
+from app.widgets import choose_pair, space_name
 from app.workspace import BUNDLED, Workspace
 from relcore.base.numbers import percent
 from relcore.compare import lesson
@@ -164,14 +164,14 @@ def front(begin: Callable[..., None]) -> None:
     shared, relative = score(of.pair, "absolute"), score(of.pair, "relative", by)
     _show_share(
         found[1],
-        f"of {len(of.pair):,} words are their own nearest neighbour in the other model. Its axes mean"
-        " something else.",
+        f"of {len(of.pair):,} words have the same word nearest in the other model. Its axes mean something"
+        " else.",
         percent(shared.top1),
     )
     _show_share(
         found[2],
-        f"of the words are, once each is described by its similarities to {N_ANCHORS} anchor words. By"
-        f" chance: {chance(relative)}.",
+        f"of the words have the same word nearest, by similarities to {N_ANCHORS} anchor words. By chance:"
+        f" {chance(relative)}.",
         percent(relative.top1),
     )
 
@@ -194,9 +194,16 @@ def _examples(begin: Callable[..., None]) -> None:
             _example("stitch", "draw", title, on_click=begin, args=(_STITCHING,))
             st.caption("The encoder of one network, the classifier of another, no training in between.")
         with models, st.container(border=True):
+            workspace = session.workspace()
             if _example("migrate", "move_up", "Change an embedding model"):
-                go(MIGRATE)
+                session.migrate_example(True)
+                go(MIGRATE, "New model")
             st.caption("Keep the old vectors, translate queries, or embed all again? See what each costs.")
+            own = workspace.models[:2]
+            label = f"With {' and '.join(plain_name(space_name(spec)) for spec in own)}"
+            if own != BUNDLED and st.button(label, key="start.migrate-own", type="tertiary"):
+                session.migrate_example(False)
+                go(MIGRATE, "New model")
 
 
 def _example(key: str, icon: str, title: str, **does: Any) -> bool:
@@ -227,7 +234,7 @@ def columns(shares: Mapping[str, float | None], now: str) -> str:
 RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter")  # eight anchors
 STOPS = (2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors
 FEW, SOME = 5, 50  # anchors
-_SAME = "of the words are their own nearest neighbour in the other model"
+_SAME = "of the words have the same word nearest in the other model"
 _CHOICES = 3000  # of the most frequent words
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report
 from relcore.scores.comparison import Scores, scores_report
-from relcore.scores.score import Score
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import Match, distinct_names
 
@@ -24,12 +23,11 @@ def comparison_report(
     if pair.n_source_only or pair.n_target_only:
         alone = f"{pair.n_source_only:,} and {pair.n_target_only:,} without a partner"
         sentence += f"; {counted(len(pair), 'row')} in both, left out: {alone}"
-    in_words = agreement(scores, pair, anchors)
     facts = {"source": names[0], "target": names[1], "n": len(pair)}
     facts |= {"d": [space.dimension for space in spaces], "anchors": anchors}
     return scores_report(
         scores,
-        f"{sentence}.{' ' * bool(in_words)}{in_words}",
+        " ".join([f"{sentence}.", *agreement(scores, pair, anchors)]),
         facts,
         pair=pair,
         anchors=anchors,
@@ -43,14 +41,14 @@ def agreement(
     pair: Match,
     anchors: Sequence[str] = (),
     shown: Callable[[str, str], str] = lambda form, share: share,
-) -> str:
-    """One sentence on how many rows agree in shared axes and by anchors; "" if no score gives that number.
+) -> list[str]:
+    """Sentences on how many rows agree by anchors, in shared axes and by chance; [] if no score gives that.
 
     The text of a share is ``shown(representation, share)``, of rows that are nearest to their own partner.
     """
     classes = any("class agreement" in by_metric for by_metric in scores.values())
     shares, chance, sampled = {}, None, False
-    for form in ("absolute", "relative"):
+    for form in ("relative", "absolute"):
         score = scores.get(form, {}).get("class agreement" if classes else "mrr")
         share = score if classes or score is None else score.top1
         if share is None:
@@ -59,22 +57,25 @@ def agreement(
         if score.null:
             chance = score.null.mean if classes else 1 / score.n
     if not shares:
-        return ""
-    about = "about " * sampled
+        return []
+    about, row = "about " * sampled, "row" if pair.source.counts is None else "word"
     of = {form: f"{about}{percent(share)}" for form, share in shares.items()}
     of = of if classes else {form: shown(form, share) for form, share in of.items()}
-    by = {"absolute": "shared axes", "relative": f"similarities to {counted(len(anchors), 'anchor')}"}
+    by = {"relative": f"by similarities to {counted(len(anchors), 'anchor')}", "absolute": "in shared axes"}
     first, *others = shares
+    what = f"the nearest {row} in the other space is the same {row}"
+    what = "most neighbours in the other space have the same class" if classes else what
+    told = [f"For {of[first]} of the {row}s, {what}, {by[first]}."]
+    told += [f"{by[form].capitalize()}: {of[form]}." for form in others]
+    if chance is not None:
+        told.append(f"By chance: {percent(chance)}.")
     widths = sorted({space.dimension for space in (pair.source, pair.target)})
-    opening = f"The spaces have {' and '.join(f'{d:,}' for d in widths)} dimensions, so they share no axes. "
-    end = "." if chance is None else f" (by chance {percent(chance)})."
-    start = f"{opening * (len(widths) > 1)}{'In' if first == 'absolute' else 'By'} {by[first]}, "
-    if classes:
-        start += f"most neighbours in the other space are of the same class for {of[first]} of the rows"
-        told = start + "".join(f"; by {by[form]}, for {of[form]}" for form in others) + end
-        return told + themselves(scores[list(shares)[-1]], about)
-    start += f"{of[first]} of the rows are their own nearest neighbour in the other space"
-    return start + "".join(f"; by {by[form]}, {of[form]} are" for form in others) + end
+    if len(widths) > 1:
+        told.append(f"The spaces have {' and '.join(f'{d:,}' for d in widths)} dimensions: no shared axes.")
+    same = scores[first]["mrr"].top1 if classes and "mrr" in scores[first] else None
+    if same is not None:  # what a universe counts
+        told.append(f"The nearest {row} is the same {row}: {about}{percent(same)}.")
+    return told
 
 
 def disagreement(scores: Scores) -> str:
@@ -88,13 +89,6 @@ def disagreement(scores: Scores) -> str:
         f"Linear CKA is {short(cka, 2)} where the absolute mean reciprocal rank is {short(mrr, 2)}: CKA"
         " ignores rotations; the rank depends on the coordinates."
     )
-
-
-def themselves(scores: Mapping[str, Score], about: str = "") -> str:
-    """A sentence, after one on classes, on the rows whose nearest neighbour is their own partner, which is
-    what a universe counts; "" without that score."""
-    share = scores["mrr"].top1 if "mrr" in scores else None
-    return "" if share is None else f" The nearest is the same row for {about}{percent(share)}."
 
 
 def _unmatched(scores: Scores, pair: Match) -> list[str]:

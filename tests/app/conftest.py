@@ -122,7 +122,7 @@ class Session:
 
     @property
     def can_undo(self) -> bool:
-        return any(button.key == "history.undo" for button in self.at.button)
+        return any(button.key == "history.undo" and not button.disabled for button in self.at.button)
 
     @property
     def errors(self) -> list[str]:

@@ -69,15 +69,25 @@ def test_reloading_brings_back_steps_selection_and_place(opened):
     assert after.history.redo_step == "centre first off"
     assert after.session_state["relscope.selection"] == ("r3", "r4")
     assert not after.errors
+    assert "last session" not in after.captions  # the page was only loaded again
     after.click("history.undo")
     assert after.workspace.k == 10
+
+
+def test_a_new_visit_opens_the_newest_session_and_says_so_until_the_first_action(opened):
+    opened().change("number_input", "scores.k", 7)
+    for act in (lambda visit: visit.change("number_input", "scores.k", 9), lambda visit: visit.open("data")):
+        visit = opened()
+        assert visit.workspace.k in (7, 9)
+        assert "Your last session is open again" in visit.captions
+        assert "last session" not in act(visit).captions
 
 
 def test_a_link_wins_and_the_saved_session_is_offered(opened):
     before = opened().change("number_input", "scores.k", 7)
     after = opened(k="5")
     assert after.workspace.k == 5
-    assert "This browser has a saved session" in after.captions
+    assert "This page shows what you opened" in after.captions
     after.click("autosave.open")
     assert after.workspace == before.workspace
 
@@ -86,8 +96,7 @@ def test_two_tabs_keep_their_own_sessions(opened, browser):
     first = opened().change("number_input", "scores.k", 7)
     browser(MINE, is_open=True)
     second = opened()
-    assert second.workspace.k == 10
-    assert "This browser has a saved session" in second.captions
+    assert second.workspace.k == 7  # the newest session, as a copy
     second.change("number_input", "scores.k", 5)
     assert opened(**query_of(first)).workspace.k == 7
     assert opened(**query_of(second)).workspace.k == 5

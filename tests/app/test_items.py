@@ -167,7 +167,7 @@ def test_an_encoding_and_a_file_pair_by_row_order_and_keep_their_pictures(make_s
     session = make_session(spaces=(first, stranger), source=first, target=stranger, anchors=())
     session.click("unpaired.rows")
     assert not session.errors
-    assert "120 rows whose pairing is unknown" in session.captions
+    assert "120 rows, not paired yet" in session.captions
     session.select("7", "8")
     found = items_of(session.workspace)
     before = load_dataset(DIGITS)

@@ -73,7 +73,7 @@ def test_rows_without_ids_are_linked_by_row_numbers_and_not_tested_by_their_orde
         dataclasses.replace(spec, name=spec.name.replace("npz", "npy")) for spec in workspace.spaces
     )
     session = Session(workspace=Workspace(specs, *specs)).open("connect", "Link")
-    assert "150 rows whose pairing is unknown" in session.captions
+    assert "150 rows, not paired yet" in session.captions
     (have,) = (one for one in session.at.get("button_group") if one.key.startswith("bootstrap.have-"))
     assert have.options == ["No pair", "A few pairs"]
     choose(session, "have", "few")

@@ -325,5 +325,9 @@ def test_a_universe_and_a_comparison_name_their_questions():
             "mrr": Score(0.4, metric="mrr", n=100, top1=0.22),
         }
     }
-    told = agreement(scores, match(*spaces))
-    assert told.endswith("of the same class for 98 % of the rows. The nearest is the same row for 22 %.")
+    first, *_, last = agreement(scores, match(*spaces), "abc")
+    assert first == (
+        "For 98 % of the rows, most neighbours in the other space have the same class, by similarities to 3"
+        " anchors."
+    )
+    assert last == "The nearest row is the same row: 22 %."
