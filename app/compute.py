@@ -61,8 +61,8 @@ def cached(
     """A decorator that keeps the last `most` results of a function for all sessions, keyed by the content of
     its arguments.
 
-    ``key(*arguments)`` says what the result depends on where that is more or less than the arguments; what it
-    raises comes before the cache. A session waits for a result that another one is computing.
+    ``key(*arguments)`` is the key if the arguments themselves are not. It runs at each call, so its errors
+    are never cached. A session waits for a result that another one is computing.
     """
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -94,7 +94,7 @@ _caches: list[tuple[Lock, OrderedDict[tuple, tuple[Lock, list]]]] = []
 
 
 def forget(digests: Collection[str]) -> None:
-    """Give back what is cached of spaces with these digests, except the spaces themselves."""
+    """Remove cached results of spaces with these digests; the spaces themselves stay cached."""
     for changing, results in _caches:
         with changing:
             for name, (_, values) in list(results.items()):
@@ -112,7 +112,7 @@ def _content(argument: Any) -> Hashable:
     return getattr(argument, "digest", argument)
 
 
-_digest = MadeOnce(digest_of)  # of an array that nobody can change
+_digest = MadeOnce(digest_of)  # of a read-only array
 
 
 def pair_key(pair: Match) -> str:
@@ -167,7 +167,7 @@ def digest_or_blank(spec: SpaceSpec) -> str:
 equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 
-# The stamps count: a space on disk refuses a file that was written again.
+# The key contains the stamps, because a space on disk refuses to be read after its file changed.
 @cached(8, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
 def matched(*specs: SpaceSpec) -> Match:
     return match(*map(load_space, specs))
@@ -233,7 +233,7 @@ def agreement(pair: Match, drawn: View) -> pd.DataFrame:
     return neighbour_agreement(pair, sample_view(drawn, columns.agreement_rows(len(pair))).rows)
 
 
-# Live scores. Passes are kept: then the difference to the next anchors takes no pass of its own.
+# Live scores. Passes are cached, so that the difference to the next anchors needs no pass of its own.
 
 
 @cached(96)
@@ -243,7 +243,7 @@ def kept_scores(pair: Match, anchors: tuple[str, ...], *settings: Any) -> tuple[
 
 @cached(8)
 def _passes(pair: Match, anchors: tuple[str, ...], *settings: Any) -> dict[str, AlignedPair]:
-    """Filled by `live_scores`, by representation."""
+    """The cached passes by representation; `live_scores` fills them."""
     return {}
 
 
@@ -253,7 +253,7 @@ def is_scored_quickly(pair: Match) -> bool:
 
 @cached(64)
 def n_held_out(pair: Match, *anchors: tuple[str, ...]) -> int:
-    """The number of scored rows: no anchors, removed suspects or unconfirmed links."""
+    """The number of rows that are scored: all but anchors, removed suspects and unconfirmed links."""
     return len(set(pair.ids[scored_rows(pair.ids)]).difference(*anchors))
 
 
@@ -297,7 +297,7 @@ def live_scores(
     Relative and whitened come from one pass, unless the page shows this one `alone`.
     """
     k, anchors = scored_neighbours(pair, anchors, k, convention), needed_anchors(pane, anchors)
-    spec = spec if pane in _TOGETHER else ProjectionSpec()  # all that the others depend on
+    spec = spec if pane in _TOGETHER else ProjectionSpec()  # the other representations do not use it
     metrics = tuple(comparison.metrics_of_a_pair())
     lock, scores = kept_scores(pair, anchors, spec, k, convention, metrics)
     with lock:
@@ -445,7 +445,7 @@ def all_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
 
 
 def workspace_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
-    """`all_facets`, and that of rows that the filter keeps by their ids."""
+    """`all_facets`, and a facet for rows that the filter keeps by their ids."""
     return (*all_facets(pair, workspace), *facets.selected_facet(pair, workspace.look.filter))
 
 
@@ -455,7 +455,8 @@ def _filtered_key(pair: Match, workspace: Workspace) -> tuple:
 
 @cached(8, key=_filtered_key)
 def filtered(pair: Match, workspace: Workspace) -> Match:
-    """The pair of the rows in the filter, and of the anchors; anchors outside the filter are never scored."""
+    """The pair restricted to the filtered rows and the anchors; anchors outside the filter are never
+    scored."""
     met = passing(workspace_facets(pair, workspace), workspace.look.filter, len(pair))
     anchors = np.zeros(len(pair), dtype=bool)
     anchors[pair.source.rows(workspace.anchors)] = True

@@ -257,7 +257,7 @@ def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
     """Small pictures of the drawn rows. If all rows fit, one sheet of all of them serves every view."""
     if items is None or not items.has_pictures:
         return None
-    with st.spinner("Reading the pictures …"):  # the cache's own would lie over what is still shown
+    with st.spinner("Reading the pictures …"):  # the cache's own spinner would cover what is still shown
         if len(pair) * CRISP * CRISP <= MOST_PIXELS and (whole := _sheet(items, pair, None)):
             return replace(whole, cells=whole.cells[drawn.rows])
         return _sheet(items, pair, drawn) if len(drawn.rows) < len(pair) else None
@@ -276,7 +276,7 @@ def clusters_of(
     look: scene.MapLook,
     items: Items | None,
 ) -> Clusters | None:
-    """Named groups of the rows that the colours leave without a name; None if names are off."""
+    """Named clusters of the drawn rows if their colours carry no names; None if names are off."""
     if not look.named or not columns.needs_clusters(drawn, other):
         return None
     return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)

@@ -51,8 +51,8 @@ RESULTS = 3
 class OwnQueue:
     """A `JobQueue` for one session; all other attributes are the queue's.
 
-    What a worker may read is asked here, before a job is submitted. A session of a shared app sees only its
-    own jobs.
+    Access is checked here, before a job is submitted to a worker. A session of a shared app sees only its own
+    jobs.
     """
 
     def __init__(self, queue: JobQueue, member: Member) -> None:
@@ -71,7 +71,7 @@ class OwnQueue:
         return self._own(job)
 
     def job(self, key: str) -> Job | None:
-        """As `JobQueue.job`. Its key follows only from the data, so a result is open to all who have it."""
+        """As `JobQueue.job`. A key depends only on the data, so whoever has the data may read the result."""
         job = self._queue.job(key)
         mine = job is not None and (not shared() or key in self._member.made or job.status().state == "done")
         return self._own(job) if mine else None
@@ -156,7 +156,7 @@ def reduction(
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
     shapes = [(n, len(needed) or space.dimension) for space in pair.spaces]
     shown = fitting_reduction([width for _, width in shapes], spec)
-    fitting = replace(shown, align=False)  # the same map, aligned or not
+    fitting = replace(shown, align=False)  # an aligned map is the same map, rotated
     drawn_of = compute.pair_key(pair), drawn.digest, pane, needed, projection
     key = digest_of("reduction 2", RESULTS, fitting, *drawn_of)
     if sampled := n_fitted(n, fitting) < n:

@@ -1,8 +1,8 @@
-"""The channel beside the page: a WebSocket of the same server that gives the panes maps and scores while an
-anchor or a slider is dragged. The page does not run meanwhile.
+"""A WebSocket of the same server, on which the panes get new maps and scores while an anchor or a slider is
+dragged. The page does not run meanwhile.
 
 A run of the page offers what it shows under a random name, which the panes get. A connection needs this name
-and the cookie of the browser that it was made for, and passes the guard as every request does.
+and the cookie of the same browser; it passes the guard as every request does.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PaneAnswers(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Offer(ABC):
-    """Maps of a pair that the panes of a session may ask for; `key` is that of the browser."""
+    """Maps of a pair that the panes of a session may ask for; `key` identifies the browser."""
 
     pair: Match
     session: str = field(default_factory=_session)
@@ -69,22 +69,22 @@ class Offer(ABC):
     @property
     @abstractmethod
     def content(self) -> tuple[Any, ...]:
-        """What decides the answers."""
+        """The values that determine the answers."""
 
     @property
     @abstractmethod
     def header(self) -> dict[str, Any] | None:
-        """What the panes know of the channel, {"refused": why} where the maps cannot follow, None without a
-        channel."""
+        """The header of the channel for the panes; {"refused": why} if the maps cannot follow; None without
+        a channel."""
 
     @abstractmethod
     def answers(self) -> PaneAnswers:
-        """What answers the panes; made when they first ask."""
+        """The object that answers the panes, created at their first request."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AnchorOffer(Offer):
-    """Maps and scores while an anchor is dragged: `shown` are the rows by their places in the panes."""
+    """Maps and scores while an anchor is dragged; `shown` are the row numbers in the order of the panes."""
 
     view: View
     shown: np.ndarray
@@ -138,8 +138,8 @@ _offers: OrderedDict[str, Offer] = OrderedDict()
 
 
 def offered(key: str, offer: Offer) -> dict[str, Any] | None:
-    """Where the panes with this key find the channel, or why what they show cannot follow; None where there
-    is none.
+    """The address of the channel for the panes with this key, or the reason why they cannot follow; None
+    without a channel.
     """
     if not st.runtime.exists():
         return None
@@ -153,8 +153,8 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
 
 
 def _kept(place: str, offer: Offer | None) -> str:
-    """The name of the offer that this session has at this place from now on, "" for none. What no offer
-    shows any more leaves the memory.
+    """Register the session's offer for this place and return its name, "" for none. Data that no offer shows
+    any more are released.
     """
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
@@ -190,8 +190,8 @@ async def _connect(socket: WebSocket) -> None:
 
 
 async def _answer(socket: WebSocket, answers: PaneAnswers) -> None:
-    """Answer the latest request of each kind; what came before it is late, and is dropped. Scores are given
-    up once the hand moves again.
+    """Answer the latest request of each kind; drop earlier ones, which are late. Stop computing scores when
+    the anchor moves again.
     """
     waiting: dict[bool, np.ndarray] = {}
     came, ended = asyncio.Event(), asyncio.Event()

@@ -48,7 +48,7 @@ def kept(widget: Callable, *given: Any, **named: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is JSON without loss."""
+    """Whether a value survives JSON unchanged."""
     return all(
         isinstance(item, str | int | float) for item in (value if isinstance(value, list) else [value])
     )
@@ -100,8 +100,8 @@ def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
 def menu(label: str, key: str, **look: Any) -> Iterator[bool]:
     """A popover whose content is drawn when it is open: ``with menu("View", "view") as is_open``.
 
-    A browser sends what a closed popover's widgets held when it was open, also where an undo has changed that
-    meanwhile. And what is not drawn keeps no picture waiting.
+    For a closed popover, a browser sends the last values of its widgets, even if an undo has changed them
+    meanwhile. And the panes do not wait for widgets that are not drawn.
     """
     with st.popover(label, key=key, on_change="rerun", **look) as opened:
         yield bool(opened.open)

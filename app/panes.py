@@ -110,7 +110,7 @@ def anchors_among(pair: Match, rows: np.ndarray, anchors: Sequence[str]) -> list
 
 
 def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
-    """The places (s,), ascending, of the selected rows among the `drawn` row numbers (m,)."""
+    """The ascending positions (s,) of the selected rows among the `drawn` row numbers (m,)."""
     _, rows = selected(pair)
     return np.flatnonzero(_chosen(pair, rows)[drawn]) if len(rows) else rows
 
@@ -119,8 +119,8 @@ def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
 class Drawing:
     """The present scene of the panes, its rows, its recipe, and its maps, some of which may wait for a job.
 
-    `found` are the scene and the rows with those that are not in the view, but selected, as by a search, or
-    one of few anchors.
+    `found` is the scene with further rows: selected rows that the view lacks, such as those of a search, and
+    the anchors if they are few.
     """
 
     scene: Scene
@@ -304,7 +304,7 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
     elif event.named is not None:
         session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
     elif event.filter is not None:
-        # The panes know of rows kept by their ids which these are, not the ids.
+        # For a filter by ids the panes send only its name, so take the ids from the workspace.
         own = {one.column: one for one in session.workspace().look.filter if one.column == SELECTED_ROWS}
         session.filter_rows(tuple(own.get(one.column, one) for one in event.filter))
     elif event.kind == "facets":

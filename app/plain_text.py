@@ -23,8 +23,8 @@ _NUMBERS = re.compile(r"(?<![\w&#])−?(?:\d[\d,]*)?\.\d+(?: %)?|(?<![\w&#.])\d+
 def plain(text: object, most: int = LONGEST) -> str:
     """Markdown that shows these characters unchanged, on one line, cut to `most`.
 
-    Icons, emoji, colours, web addresses and arrows are found after escapes, so a joiner without width parts
-    them.
+    Streamlit finds icons, emoji, colours, web addresses and arrows even in escaped text, so a zero-width
+    joiner splits them.
     """
     shown = _ARROWS.sub(rf"\1{_JOINER}", visible(text, most).strip())
     shown = _SIGNS.sub(_escaped, shown)

@@ -41,10 +41,10 @@ def computed(
 ) -> Result | None:
     """The result of a task, or None after the page has shown its cost or its progress.
 
-    A quick task runs in place. Up to `unasked_seconds` a job starts by itself, and, if `alone`, stops the one
-    of its kind before. What takes longer waits for a button with `label` and the cost; a worker is `slower`
-    by that factor. `below` draws more about a running job; a result that comes with Relscope can be computed
-    here by a button in `details`, by default above it. Raises a SpaceError where the task runs at once and
+    A quick task runs in place. A job of up to `unasked_seconds` starts by itself; if `alone`, it stops the
+    previous one of its kind. A longer task waits for a button with `label` and the cost; a worker takes
+    `slower` times as long. `below` draws more about a running job; `details`, by default above the result,
+    holds a button that computes a bundled result here. Raises a SpaceError where the task runs at once and
     its data do not fit.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces

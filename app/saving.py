@@ -136,7 +136,7 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
 
 def first_workspace() -> Workspace:
     """The workspace of a session that restores nothing: the link's, or a new one."""
-    # A link without "inverse" means the published method, and without "panes" four, as it always did.
+    # A link without "inverse" means the published method; a link without "panes" means four panes.
     query, new = _settings(), new_workspace()
     if query.get("anchors") == _BY_HAND:
         session.announce(

@@ -180,7 +180,7 @@ def add_anchors(ids: tuple[str, ...]) -> None:
 
 
 def move_anchor(before: str, to: str) -> None:
-    """Have one row as an anchor where another one is; nothing happens where it is an anchor already."""
+    """Replace the anchor `before` by the row `to`; do nothing if that row is an anchor already."""
     present = workspace()
     if before in present.anchors and to not in present.anchors:
         moved = tuple(to if one == before else one for one in present.anchors)
@@ -285,8 +285,8 @@ def await_jobs(keys: tuple[str, ...]) -> None:
 
 
 def settle() -> None:
-    """Fit the present workspace to its models, within its step: other models that share no rows leave; does
-    nothing if the pair cannot be compared."""
+    """Fit the present workspace to its models, within its step; other models that share no rows are removed.
+    Does nothing if the pair cannot be compared."""
     with suppress(SpaceError):  # the page says what is wrong, and another choice mends it
         present = workspace()
         joined = _with_joined(present)
@@ -303,7 +303,8 @@ def settle() -> None:
 
 
 def _with_joined(present: Workspace) -> Workspace:
-    """The workspace with only those other models that share rows with the pair and with those before."""
+    """The workspace without those other models that share no rows with the pair and the models before
+    them."""
     joined = replace(present, others=())
     for spec in present.others:
         if isinstance(compute.shared_rows(*joined.models, spec), int):
@@ -358,7 +359,7 @@ def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:
         color_by = view.color_by if view.color_by in colors else "pivots"
         return replace(view, pivots=pivots, color_by=color_by)
     usual = default_view(pair.source)
-    # of classes all was shown for their colours' sake
+    # for labels, all rows were shown for their colours
     everything = usual.everything or (view.everything and view.color_by != "labels")
     return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)
 

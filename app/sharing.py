@@ -123,7 +123,8 @@ def browser_key() -> str:
     return key_in(st.context.cookies)
 
 
-# Saved sessions and uploads of a browser, in folders named by two hashes of its key: none tells the other.
+# Saved sessions and uploads of a browser. Their folders are named by two hashes of its key, so neither name
+# reveals the other.
 
 MOST_SAVED = 10**9  # bytes of all saved sessions
 MOST_UPLOADED = 10 * 10**9  # bytes of all uploads that are kept
@@ -165,8 +166,8 @@ def sweep() -> None:
                 write(root / _MARKS, json.dumps(unused).encode())
 
 
-# A clock may jump by days, before the app starts or after. So what looks too old is removed by a later start,
-# a day after the one that saw it first, and after the start a clock counts that does not jump.
+# A clock may jump by days, before the app starts or after. So a later start removes what looks too old, a day
+# after the start that saw it first; within a run, a monotonic clock counts.
 DAY, _MARKS = 86_400, "unused"
 _started = time.time(), time.monotonic()
 
@@ -177,7 +178,7 @@ def _now() -> float:
 
 
 def _marks(root: Path) -> dict[str, float]:
-    """When a start of the app first found each folder too old."""
+    """For each folder, when a start of the app first found it too old."""
     with suppress(OSError, SpaceError):
         return records.from_json(dict[str, float], parse((root / _MARKS).read_bytes(), _MARKS), _MARKS)
     return {}

@@ -35,11 +35,11 @@ def chosen_rows(
     """Draw a table and return the numbers of the selected rows; `look` is passed to `st.dataframe`."""
     look |= {"selection_mode": _SEVERAL if several else _ONE, "hide_index": hide_index}
     state = st.dataframe(table, key=key, on_select="rerun", **look)
-    return [row for row in _rows_of(state) if row < len(table)]  # a longer table may have stood here
+    return [row for row in _rows_of(state) if row < len(table)]  # an earlier table may have been longer
 
 
 def _rows_of(state: Any) -> list[int]:
-    """The rows whose boxes are ticked, and that of a cell that was clicked."""
+    """The rows whose boxes are ticked, and the row of a clicked cell."""
     cells = [row for row, _ in state.selection.cells]
     return list(dict.fromkeys([*state.selection.rows, *cells]))
 
@@ -139,8 +139,8 @@ def bars(
 ) -> str:
     """A chart with a bar for each model under each name, as HTML; negative bars go to the left of the middle.
 
-    `row`: that of the pair whose similarities to the anchors these are. The panes change such bars while an
-    anchor is dragged.
+    `row` is the number of the row whose similarities to the anchors are drawn. The panes change such bars
+    while an anchor is dragged.
     """
     shown = "".join(
         f"<div><span>{plain_html(name)}</span>{''.join(_bar(value, limit) for value in pair)}</div>"

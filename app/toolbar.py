@@ -40,7 +40,8 @@ _DRAWN = "relscope.drawn-page"
 _MOVED = "relscope.moved-in-history"
 _ON_THE_PAIR = ("Invert", "Link")  # the other tabs of Connect choose their own spaces
 
-# What this run has still to draw: for which place, where, and whether the browser shows one already.
+# The deferred work of this run: the place to draw, its container, and whether the browser shows a place
+# already.
 _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)
 
 
@@ -49,8 +50,8 @@ def around(place: Place | None) -> Iterator[None]:
     """Draw the toolbar of this run, and the page within this block; the toolbar is drawn even if the page
     fails.
 
-    The browser draws what comes first, and choosers take it as long as the panes: Explore sends its panes
-    first, where the browser shows this place or nothing yet. An address of an earlier version has no toolbar.
+    The browser draws in the order of arrival, and choosers take as long as panes. So if the browser shows
+    this place or nothing yet, Explore sends its panes first. An address of an earlier version has no toolbar.
     """
     if place is None:
         yield
@@ -71,10 +72,10 @@ def around(place: Place | None) -> Iterator[None]:
 
 @contextmanager
 def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
-    """Compute the panes in this block first, though `above` and a waiting toolbar are drawn over them.
+    """Compute the panes in this block first, although `above` and a waiting toolbar appear over them.
 
-    While the browser shows nothing yet, both wait only if the block is `scored_quickly` after its panes,
-    which the browser draws meanwhile.
+    While the browser shows nothing yet, both wait only if the scores after the panes are quick
+    (`scored_quickly`); meanwhile the browser draws the panes.
     """
     awaited = _awaited.get()
     if awaited is None or not (awaited[2] or scored_quickly):
@@ -99,7 +100,7 @@ def _draw() -> None:
     _awaited.set(None)
     place, bar, _ = awaited
     run = get_script_run_ctx()
-    # Drawn amid a page its widgets would be that page's, and forget what they hold on any other.
+    # Drawn within a page, its widgets would belong to that page and lose their values on others.
     with run.run_with_active_hash(run.pages_manager.main_script_hash), bar:
         row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="toolbar-row")
         workspace = session.workspace()
@@ -192,7 +193,7 @@ def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[Space
     except NoCommonId:
         st.caption(":material/link_off: No row is paired yet: the two spaces have no id in common.")
         return None
-    except SpaceError:  # the page says what is wrong; here the choosers stay at hand
+    except SpaceError:  # the page shows the error; the choosers stay usable
         st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
         return None
     source, target = pair.source.dimension, pair.target.dimension

@@ -26,10 +26,10 @@ from relcore.spaces.matching import Match
 def bound(
     widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any
 ) -> Any:
-    """A widget that shows `value` and calls ``apply(new value)`` when the user changes it.
+    """The result of a widget that shows `value` and calls ``apply(new value)`` when the user changes it.
 
-    The value is set only where the widget shows another one or begins again: a run still under way would
-    overwrite what the user has chosen meanwhile. It is the default, too, which the browser draws first.
+    Set the value only if the widget shows another one or is new: a run under way would overwrite a newer
+    choice of the user. It is also the default, which the browser draws first.
     """
     kept, drawn = st.session_state, f"{key}:drawn"
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
@@ -48,7 +48,7 @@ def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str,
 
 
 def space_name(spec: SpaceSpec) -> str:
-    """The last part of a file's path without the suffix; of an index its collection."""
+    """The last part of a file's path without the suffix; for an index, its collection."""
     if spec.source == "encoding":
         return spec.name
     if spec.source == "index":
@@ -68,7 +68,7 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
             and spec.source in ("file", "sample")
             and not Path(spec.name).is_relative_to(all_uploads())
         ):
-            name = f"{Path(spec.name).parent.name}/{name}"  # of checkpoints, each in a folder of its own
+            name = f"{Path(spec.name).parent.name}/{name}"  # checkpoints: each lies in a folder of its own
         if rows := kept_ids(spec):
             name = f"{name} · {counted(len(rows), 'row')}"
         if removed := unscored_ids(spec):
@@ -186,7 +186,7 @@ def score_choosers(workspace: Workspace) -> None:
 
 
 def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
-    """The widget for a setting, and its arguments except the value; `own` arguments come first."""
+    """The widget for a setting, and its arguments except the value; `own` arguments replace derived ones."""
     given: dict[str, Any] = {"help": setting.help or None}
     if setting.kind is bool:
         return st.toggle, given | own
@@ -206,7 +206,7 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
     if setting.number is None:
         return st.text_input, given | {"placeholder": setting.placeholder or None} | own
     low, high = setting.low, setting.high
-    if setting.above is not None:  # no number box leaves its lower bound out
+    if setting.above is not None:  # number boxes have no exclusive lower bound
         low, high = setting.above + 0.001, 1000 if high is None else high
     step = setting.step or (1 if setting.number is int else 0.05)
     limits = {"min_value": low, "max_value": high, "step": step}
@@ -219,9 +219,9 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
 
 
 def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any, **own: Any) -> Any:
-    """The value of a setting's widget, which the page remembers; at first `usual`, else the default.
+    """The value of a setting's widget, which the page remembers; `usual` or the default at first.
 
-    `limits` are the least and the largest number, or all choices that the data allow.
+    `limits` are the smallest and largest number, or all choices that the data allow.
     """
     if limits:
         bounds = zip(("min_value", "max_value"), limits, strict=True)

@@ -118,7 +118,7 @@ def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
     return (strategy, max(1, int(numbers[0])), int(numbers[1])) if whole and strategy in STRATEGIES else None
 
 
-# Settings that version 0.1.0 had not; left out while usual, so that earlier session files stay equal.
+# Settings that version 0.1.0 lacked; left out at their defaults, so that earlier session files stay equal.
 _NEWER = ("stars", "oriented", "look", "others")
 
 
@@ -237,7 +237,7 @@ def from_session_file(
         saved = records.from_json(_Saved, {name: body[name] for name in _SAVED if name in body}, "session")
         spaces = rejoined(saved.spaces)
         digests = [space.pop("digest", "") for space in spaces]
-        # first: the others stand on them
+        # first, because the others depend on them
         specs = records.from_json(tuple[SpaceSpec, ...], list(spaces), "spaces")
         ends = {"source": spaces[saved.source], "target": spaces[saved.target]}
         ends["others"] = [spaces[number] for number in saved.others]
@@ -301,7 +301,7 @@ def _filter(text: str) -> tuple[Condition, ...]:
 
 
 _FLAG = {False: "0", True: "1"}.__getitem__, {"0": False, "1": True}.__getitem__
-# By the name in the link: the setting, how it is written, and how it is read. Classes refuse what they can.
+# By the name in the link: the setting, its writer and its reader. The classes refuse wrong values.
 _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     "similarity": ("projection.similarity", str, str),
     "center": ("projection.center", *_FLAG),

@@ -21,7 +21,7 @@ from app.spaces import shards
 workspace = session.workspace()
 models = compute.matched(*workspace.models)
 pair = models.pair()
-with st.container(key="headline"):  # its numbers take a second: the panes come first
+with st.container(key="headline"):  # its scores take a second, and the panes come first
     opening, remedy = st.empty(), st.empty()
 with st.container(key="above-panes"):
     # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
@@ -50,7 +50,7 @@ with toolbar.panes_first(above, scored_quickly=quickly):
         height = 460 if len(drawing.scene.panes) <= len(models.spaces) else 720
         panes.show(models, drawing, "explore", height=height, single=found_by_one_model(pair))
     if quickly:
-        # Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
+        # Send the panes first and nothing else: the browser draws in the order of arrival.
         say_what_was_found()
 with picture, st.container(horizontal=True, vertical_alignment="center", key="effect"):
     if not quickly:

@@ -8,7 +8,7 @@ import sys
 from relcore.base.version import __version__ as __version__
 
 TYPE_CHECKING = False  # not from typing: until `relcore.base.stopping` listens, Ctrl-C ends in a traceback
-if TYPE_CHECKING:  # what a type checker and an editor read; a test holds it equal to the table below
+if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the table below
     from typing import Any
 
     from relcore.base.errors import SpaceError as SpaceError
@@ -179,8 +179,8 @@ def __dir__() -> list[str]:
 
 
 class _Public(type(sys)):
-    """This module, in which the folders `migrate`, `drift` and `invert` do not hide functions of their names:
-    Python binds a folder here as soon as a module in it is imported.
+    """This module; functions named `migrate`, `drift` and `invert` are not replaced by the folders of these
+    names. Python binds a folder here as soon as a module in it is imported.
     """
 
     def __setattr__(self, name: str, value: "Any") -> None:

@@ -2,16 +2,16 @@
 
 from relcore.base import stopping
 
-stopping.listen(stopping.leave)  # before the imports, which take the first second
+stopping.listen(stopping.leave)  # before the imports, which take a second
 
 
 def run() -> None:
-    """The command of this process's arguments."""
+    """Run the command that this process's arguments name."""
     try:
         from relcore.cli import main
 
         code = main()
-    except KeyboardInterrupt:  # it came when the work had just ended
+    except KeyboardInterrupt:  # it came just as the work ended
         code = stopping.say()
     except SystemExit as end:  # after --help
         code = end.code or 0

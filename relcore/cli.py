@@ -24,8 +24,9 @@ from relcore.commands.parser import parser_of
 def main(
     arguments: Sequence[str] | None = None, check: Callable[[argparse.Namespace], None] | None = None
 ) -> int:
-    """Run one command: 0 on success, 1 after an alarm of `drift`, 2 after an error that the user can fix,
-    told in one line on stderr, 130 after Ctrl-C. With `check`, which refuses options, RELSCOPE_SHARE counts.
+    """Run one command and return its exit code: 0 on success, 1 after an alarm of `drift`, 2 after an error
+    that the user can fix, with one line on stderr, 130 after Ctrl-C. With `check`, which refuses options,
+    RELSCOPE_SHARE counts.
     """
     arguments, options, code = sys.argv[1:] if arguments is None else list(arguments), None, 0
     before = dict(os.environ)
@@ -41,7 +42,7 @@ def main(
             stopping.in_order()
             sweep_temporary()
             os.environ.setdefault(environment.CONFINED, "1")
-            if options.device:  # the environment's, so that processes started later have it, too
+            if options.device:  # in the environment, so that processes started later have it, too
                 from relcore.base.environment import use_device
 
                 use_device(options.device)
@@ -49,15 +50,13 @@ def main(
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expanded(options.store))
             if check:
                 check(options)
-            if arguments[0] not in ("app", "mcp"):  # which have readers of their own, and may be shared
-                if ".npy" not in "".join(
-                    arguments
-                ):  # which needs no reader, or it starts with the first file
+            if arguments[0] not in ("app", "mcp"):  # these have their own readers, and may be shared
+                if ".npy" not in "".join(arguments):  # these need no reader, or start one at the first file
                     confined.start()
                 if not check:
                     os.environ.pop("RELSCOPE_SHARE", None)
             around.enter_context(in_use())
-            if sys.stdout.isatty():  # no name or id may steer the terminal; a file gets every character
+            if sys.stdout.isatty():  # no name or id may control the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
             if getattr(options, "writes_report", False) and options.output:
                 from relcore.commands.arguments import REPORT_FILES
@@ -84,7 +83,7 @@ def main(
 
 
 def _told(error: Exception, options: argparse.Namespace | None) -> int:
-    """What a user can mend, in one line; raises all other errors."""
+    """Print an error that the user can fix, in one line; raises all other errors."""
     if isinstance(error, ImportError):
         from relcore.base.libraries import explained
 

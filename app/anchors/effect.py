@@ -41,8 +41,8 @@ def effect(
 
 
 def draw(workspace: Workspace, pair: Match) -> None:
-    """Draw the scores of the anchors in a row, with an arrow beside each score that differs from that of the
-    anchors before; arrows stay until anchors change again."""
+    """Draw the scores of the anchors in a row. An arrow marks each score that differs from the previous
+    anchors' score. Arrows stay until the anchors change again."""
     if not workspace.anchors:
         return
     if not compute.can_be_scored(pair, workspace.anchors):

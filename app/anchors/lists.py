@@ -145,7 +145,7 @@ def _upload(pair: Match, content: bytes, replace: bool) -> None:
 
 
 def read_ids(content: bytes) -> list[str]:
-    """Ids of a text file, one per line; raises a SpaceError without any."""
+    """The ids in a text file, one per line; raises a SpaceError if there are none."""
     lines = lines_of(content, "list", "one id per line")
     ids = [line.strip() for line in lines if line.strip()]
     if not ids:

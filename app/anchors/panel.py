@@ -1,4 +1,4 @@
-"""The anchors one by one, by name, as sets and lists; diagnostics, audit, and two sets compared."""
+"""The anchors panel: choose single anchors, sets and lists; diagnose and audit them; compare two sets."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _scores(outcome: AuditOutcome) -> None:
     )
 
 
-TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
+TABLE_ROWS = 5000  # above this, the browser's table loses selections; the downloaded list has all rows
 
 
 def show_table(workspace: Workspace, pair: Match) -> None:
@@ -157,7 +157,7 @@ def show_table(workspace: Workspace, pair: Match) -> None:
     look["column_config"]["pinned"] = st.column_config.CheckboxColumn(
         help="Pinned anchors stay when you choose a new strategy"
     )
-    key = f"anchors.table-{digest_of(workspace.anchors)}"  # another list, another selection
+    key = f"anchors.table-{digest_of(workspace.anchors)}"  # a changed list starts without a selection
     chosen = tuple(shown["id"].iloc[chosen_rows(shown, key, several=True, height=380, **look)])
     with st.container(horizontal=True):
         for label, icon, call in (
@@ -222,5 +222,5 @@ def draw(workspace: Workspace, pair: Match) -> None:
         show_table(workspace, pair)
     for name, (title, part) in PARTS.items():
         with st.expander(title, key=f"anchors.{name}", on_change="rerun") as opened:
-            if opened.open:  # what takes time is worked out when it is looked at
+            if opened.open:  # compute the slow parts only when they are looked at
                 part(workspace, pair)

@@ -113,7 +113,7 @@ def switch(workspace: Workspace, pair: Match) -> None:
         if shown not in AXES:
             st.session_state[_SEEN] = True
         elif workspace.anchors and _SEEN not in st.session_state:
-            st.html('<i class="relscope-invites"></i>')  # lets the style sheet pulse the last position
+            st.html('<i class="relscope-invites"></i>')  # the style sheet makes the last position pulse
 
 
 def map_chooser(workspace: Workspace) -> None:

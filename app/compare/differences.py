@@ -47,7 +47,7 @@ def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
         f" (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to mark"
         " them in the panes."
     )
-    _differences(workspace, compute.matched(workspace.source, workspace.target))  # as its recipe
+    _differences(workspace, compute.matched(workspace.source, workspace.target))  # as its recipe does
 
 
 def _differences(workspace: Workspace, pair: Match) -> None:

@@ -19,8 +19,8 @@ _FORMS = ("absolute", "relative", "whitened")
 
 
 def headline(workspace: Workspace, models: Match) -> str:
-    """The result as HTML: how many rows agree in shared axes and by anchors, above all measured scores; of
-    further models by anchors, each against the first."""
+    """The result as HTML: how many rows agree in shared axes and by anchors, then all scores. Further models
+    are compared with the first by anchors."""
     pair = models.pair()
     if not workspace.anchors:
         return _lead("No anchors yet: choose some above (★), or draw with the lasso.")
@@ -55,7 +55,7 @@ def against_first(workspace: Workspace, models: Match) -> dict[str, dict[str, Sc
 
 
 def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
-    """A sentence as HTML on the rows that are nearest to themselves in each further model."""
+    """A sentence as HTML: in each further model, the share of rows whose nearest row is their partner."""
     shares = []
     for name, by_metric in list(against_first(workspace, models).items())[1:]:
         if (share := by_metric["mrr"].top1) is None:
@@ -70,7 +70,7 @@ def is_unmatched(workspace: Workspace, pair: Match) -> bool:
     if not (_in_order(workspace) and compute.can_be_scored(pair, workspace.anchors)) or not workspace.anchors:
         return False
     found = scores_of(workspace, pair, "relative")
-    # Two measures, as each is above its band of 95 % once in 40 pairs of unrelated spaces.
+    # Require two measures: one alone exceeds its 95 % band for 1 in 40 pairs of unrelated spaces.
     return all(score.null and score <= score.null.high for score in (found["mrr"], found["cka"]))
 
 
@@ -84,7 +84,7 @@ def _lead(words: str) -> str:
 
 
 def _bold(form: str, share: str) -> str:
-    """A share as HTML; the panes write into that by anchors while an anchor is dragged."""
+    """A share as HTML. While an anchor is dragged, the panes rewrite the share by anchors."""
     return f'<b class="relscope-live">{share}</b>' if form == "relative" else f"<b>{share}</b>"
 
 

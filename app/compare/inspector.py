@@ -26,9 +26,9 @@ from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match, distinct_names, short_names
 
 FORMS = ("absolute", "relative", "whitened")
-LARGE, SMALL = 160, 28  # pixels of a picture that is looked at, and of one in a list
-MOST_SHOWN = 60  # items of a brush
-MOST_LISTED = 1000  # ids of a brush
+LARGE, SMALL = 160, 28  # pixels of the inspected picture, and of one in a list
+MOST_SHOWN = 60  # items of a selection
+MOST_LISTED = 1000  # ids of a selection
 STYLE = Path(__file__).parents[2] / "assets" / "items.css"
 IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for screen readers: the shading is visible only
 
@@ -98,7 +98,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         help="Pinned: unpin it under Anchors first" if pinned else FULL_HELP if full else None,
     )
     view = workspace.view
-    # Pivots do not show in the colours of labels: start again with this one.
+    # Colours by labels hide the pivots, so start again with this row as the only pivot.
     pivots = () if view.color_by == "labels" else view.pivots
     if identifier not in pivots and len(pivots) < MOST_PIVOTS:
         st.button(
@@ -126,7 +126,7 @@ def _neighbours(pair: Match, identifier: str) -> None:
 
 
 def _similarities(pair: Match, workspace: Workspace, row: int, identifier: str) -> None:
-    """The row as its similarities to the anchors, if they are few, in both models."""
+    """Draw the row's similarities to the anchors in both models, if the anchors are few."""
     anchors, projection = workspace.anchors, workspace.projection
     if not 1 < len(anchors) <= FEW or projection.similarity != "cosine":
         return
@@ -291,7 +291,7 @@ def _many(
     if found is not None:
         return
     if items is not None and not items.problem:
-        # Not the first ones: where rows stand by class, these would be of one class.
+        # Rows at equal steps, because the first ones of a file sorted by class have one class.
         step = -(-len(chosen) // MOST_SHOWN)
         st.html(items_html(pair, list(chosen[::step]), items))
         if step > 1:

@@ -43,8 +43,8 @@ class SearchableRows:
         return TextIndex(self.texts)
 
     def find(self, query: str, n_most: int = SHOWN) -> tuple[list[int], int]:
-        """The best rows, best first, and how many match: an equal id, its beginning, its inside, the label,
-        the text.
+        """The best rows, best first, and the number of matches. Equal ids rank first, then ids that begin
+        with the query or contain it, labels, texts.
 
         Among equals the shorter id comes first, then the earlier row.
         """
@@ -69,7 +69,7 @@ def _rank(wanted: str, identifier: str, label: str, text: str) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The rows that a search by meaning found, and what was asked."""
+    """The query of a search by meaning, and the rows that it found."""
 
     query: str
     pair: str
@@ -78,7 +78,7 @@ class Found:
 
 
 def found_by(pair: Match) -> Found | None:
-    """The last search by meaning, while what it found is selected, or one row of it is."""
+    """The last search by meaning while its rows, or one of them, are selected; else None."""
     found, chosen = st.session_state.get(_FOUND), session.selection()
     if found is None or found.pair != compute.pair_key(pair):
         return None
@@ -106,7 +106,7 @@ def search_box(pair: Match, key: str) -> None:
             return matches, note or ("" if n else "No row matches.")
         name = "Nearest rows" if vector is not None else f"“{query}” by meaning"
         by_meaning = SearchAnswer("", name, f"In both models, by {how}")
-        # Who types an id wants this row.
+        # A typed id comes before the search by meaning.
         first = bool(best) and rows.ids[best[0]].casefold().startswith(query.strip().casefold())
         return [*matches, by_meaning] if first else [by_meaning, *matches], note
 
@@ -140,7 +140,7 @@ def _ask_with_a_file(key: str) -> None:
 
 
 def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows) -> None:
-    """Select what is nearest to the query, and remember what was asked."""
+    """Select the rows nearest to the query, and remember the query."""
     ranking = _ranking(pair, workspace.source, workspace.target, query, rows)
     ids = tuple(pair.ids[np.sort(ranking.rows)])
     vector = vector_in(query)
@@ -150,7 +150,7 @@ def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows)
 
 
 def _how(workspace: Workspace, pair: Match, query: str) -> str:
-    """What a query by meaning would be encoded with; "" if nothing can."""
+    """The name of the model that encodes a query by meaning; "" if there is none."""
     ends = (workspace.source, workspace.target)
     if any(_encodes_texts(spec) for spec in ends):
         return " and ".join(dict.fromkeys(spec.encoder.title for spec in ends if _encodes_texts(spec)))

@@ -1,4 +1,5 @@
-"""The selected rows: a table of all that is known of them, their classes, and what can be made of them."""
+"""The selected rows: a table of them, their classes, downloads, and buttons that filter, crop or embed
+them."""
 
 from __future__ import annotations
 
@@ -129,7 +130,7 @@ def _make_spaces(chosen: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class _File:
-    """What `keep_upload` takes."""
+    """A file as `keep_upload` takes it."""
 
     name: str
     content: bytes

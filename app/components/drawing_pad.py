@@ -38,8 +38,8 @@ def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
 
 
 def camera(key: str, label: str, size: int = 220) -> Image | None:
-    """What the camera of the browser's machine sees, `size` × `size` pixels, each time that the page has
-    answered the last picture; None until it is started.
+    """The latest picture of the browser's camera, `size` × `size` pixels; None until it is started. A new one
+    comes once the page has answered the last.
 
     Raises a SpaceError where the browser sent no picture.
     """

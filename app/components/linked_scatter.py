@@ -18,7 +18,7 @@ from relcore.panes.page import part, script
 from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined, payload_of, read_events
 
 _LARGE = 1 << 15  # bytes from which an array is a file that the browser loads once
-_CARRIED = 1 << 22  # bytes of new files that a payload takes along, which saves a round trip
+_CARRIED = 1 << 22  # bytes of new files sent within a payload, which saves a round trip
 
 _SECRET = secrets.token_hex(16)  # of this server: sessions that show the same data share its files
 
@@ -45,10 +45,10 @@ def linked_scatter(
     """Draw the scene, whose panes have two or three dimensions.
 
     The same `key` keeps zoom and tool through reruns. `on_event` gets each event once, as a callback.
-    `selected` are row numbers; None leaves the browser its own selection. `height` is in pixels. `old` says
-    of each pane what an old map shows, "" for one that is up to date. `sheet` has a picture of each row.
-    `live` says where the panes ask for maps while an anchor is dragged, see `app.live`.
-    `single` are selected rows that get a dashed ring.
+    `selected` are row numbers; None leaves the browser its own selection. `height` is in pixels. `old` has a
+    text for each pane: what its outdated map shows, "" if the map is up to date. `sheet` has a picture of
+    each row. `live` says where the panes ask for maps while an anchor is dragged, see `app.live`. `single`
+    are selected rows that get a dashed ring.
 
     Raises a ValueError for coordinates that are not finite and rows that do not exist.
     """
@@ -123,8 +123,8 @@ def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[st
     """Addresses of files (content, digest, type) that the browser loads once."""
     if not st.runtime.exists():
         return {}
-    # Named by us: Streamlit would name a large file by samples of it, and show the old one for the new. The
-    # secret keeps whoever guesses the content of another session's file from asking.
+    # Files are named here: Streamlit names a large file by a sample of its bytes, so a changed file may keep
+    # its name. The secret prevents that a session guesses the address of another session's file.
     media, base = st.runtime.get_instance().media_file_mgr, st.get_option("server.baseUrlPath").strip("/")
     urls = {
         name: media.add(content, mimetype, f"{key}:{name}", file_name=f"{_SECRET} {digest}")

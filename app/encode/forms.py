@@ -63,8 +63,8 @@ def available(folder: str | None) -> list[DatasetEntry]:
 
 
 def _stamped(spec: DatasetSpec) -> tuple:
-    """The dataset, with the times of change of its files. Sessions share the caches, so access is checked
-    here.
+    """The spec, and the modification times of the dataset's files. Sessions share the caches, so access is
+    checked here.
     """
     path = dataset_place(spec)
     if not path or not path.exists():
@@ -335,7 +335,7 @@ def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
 
 def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     start = setting.start(preview)
-    # another dataset, another default
+    # the default depends on the dataset
     key = f"encode.{encoder}.{setting.name}{f'-{start}' * callable(setting.usual)}"
     own = {"width": 150} if setting.number else {"width": 480} if setting.several or setting.is_tuple else {}
     own |= {"format": "%g"} if setting.number is float else {}

@@ -1,4 +1,4 @@
-"""The glossary: what every term means. `term` and `term_html` make a word a link to its entry."""
+"""The glossary: what every term means. `term` and `term_html` turn a word into a link to its entry."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def word(x: float, y: float, text: str, anchor: str = "middle") -> str:
 
 
 def cloud(x: float, y: float, turn: float = 0, size: float = 1) -> tuple[Place, ...]:
-    """The same eight places, turned by degrees about (x, y)."""
+    """Eight points around (x, y), rotated by `turn` degrees."""
     c, s = size * cos(radians(turn)), size * sin(radians(turn))
     return tuple((x + c * u - s * v, y + s * u + c * v) for u, v in CLOUD)
 

@@ -51,7 +51,7 @@ _BY_HELP = (
     " all of them. The scored rows are not used for this. By hand: your own numbers."
 )
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
-_CHOSEN = "relscope.invert-chosen"  # numbers that held-out anchors chose last
+_CHOSEN = "relscope.invert-chosen"  # the values that were last tuned on held-out anchors
 _HIDDEN = "invert.hidden"  # classes
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows, of each
@@ -80,7 +80,7 @@ def method_details(workspace: Workspace) -> None:
 
 
 def numbers(fields: tuple[str, ...]) -> None:
-    """The widgets of numbers; the panes follow a slider while it moves."""
+    """Draw the number inputs; the panes follow a slider while it moves."""
     spec = session.workspace().inversion
     sliders = {
         "delta": {"widget": st.slider, "step": 0.01},

@@ -67,7 +67,7 @@ class BootstrapSetup:
     source: LatentSpace
     target: LatentSpace
     spec: BootstrapSpec
-    details: DeltaGenerator | None = None  # where rare choices stand, of this run of the page
+    details: DeltaGenerator | None = None  # container of rarely used choices, new in each run
 
 
 def choose(workspace: Workspace) -> BootstrapSetup | None:
@@ -88,7 +88,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     if guessed:
         tell_in_use()
     unknown = guessed or is_pairing_unknown((workspace.source, workspace.target), (source, target))
-    n_shared = 0 if unknown else len(shared_ids([source, target]))  # what such ids share are guesses
+    n_shared = 0 if unknown else len(shared_ids([source, target]))  # shared ids of this kind are only guesses
     fields, n = settings_of(BootstrapSpec), min(len(source), len(target))
     haves = [have for have in _HAVE if have != "shared" or n_shared >= FEWEST_SHARED]
 
@@ -365,8 +365,8 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
 
 
 def anchors_beside(result: BootstrapResult, confirmed: Collection[str]) -> tuple[str, ...]:
-    """The source ids of anchors that leave confirmed pairs to be scored: the anchors that are not confirmed,
-    or where links are few, also two thirds of the confirmed pairs."""
+    """The source ids of anchors that leave confirmed pairs for scoring: the anchors that are not confirmed
+    and, if links are few, two thirds of the confirmed pairs."""
     ids = [own for own, _ in result.anchors]
     free = [own for own in ids if own not in set(confirmed)]
     if len(free) >= min(len(ids), _FEWEST_ANCHORS):

@@ -290,7 +290,7 @@ _PICTURE, _LONGEST = 120, 400  # pixels; characters
 
 
 def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> MigrationResult:
-    """The result with the verdict of finished blind judgements; a clear verdict comes first."""
+    """The result with the verdict of finished blind judgements, a clear verdict if there is one."""
     ended = []
     for option in _judgeable(result):
         with suppress(SpaceError):  # no answers, or answers under other settings
@@ -365,7 +365,7 @@ def _ask(setup: MigrateSetup, option: str, question: BlindQuestion, number: int)
             answer = Answer(question.query, question.keep, question.other, preferred)
             st.button(
                 label,
-                key=f"judge.{option}-{number}-{key}",  # a late press meets no button of another question
+                key=f"judge.{option}-{number}-{key}",  # a late key press cannot answer the next question
                 shortcut=str(key),
                 on_click=_keep_answer,
                 args=(setup, option, answer),

@@ -254,8 +254,7 @@ def _filtered(
 
 
 def _fits(row: PaperRow, asked: list[str]) -> bool:
-    """Whether the row has that name, or contains each of these words or parts of words; a number is a
-    word."""
+    """Whether the row has this name, or contains each of these words, numbers or parts of words."""
     if re.fullmatch(r"(table|figure) \d+", name := " ".join(asked)):
         return row.name.lower() == name
     studies = [STUDIES[kind].title for kind in studies_of(row)]

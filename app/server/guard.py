@@ -2,8 +2,8 @@
 the token.
 
 As in Jupyter, each start has a new token, so that a link that is found later opens nothing. It is exchanged
-for cookies that outlive a restart, because a secret in the store signs them. Where the app is shared, or
-somebody chose the token, they end with it.
+for cookies that outlive a restart, because a secret in the store signs them. If the app is shared, or the
+user chose the token, the cookies end with it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _ASK = "This app asks for a token: open the link that the terminal in which it w
 _WRONG = "This is not the token of this app. Each start can have a new one: copy what the terminal shows now."
 _TOO_MANY = "Too many wrong tokens. Wait a minute, then try again."
 _NOT_OWN = "This request comes from another site, or names a host that this app does not answer for."
-# A second wall behind `app.plain_text`. Streamlit and Plotly need scripts within the page, and compile some.
+# A second protection behind `app.plain_text`. Streamlit and Plotly need scripts within the page, and compile
+# some.
 POLICY = (
     b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
     b" 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:;"
@@ -63,7 +64,7 @@ class Gate:
     """The rule for entering: a browser must show the token; without a token everybody may enter.
 
     `once` is the token of the link that a browser is started with. Other accounts see it in the list of
-    processes, so it counts once, and for a browser of this account.
+    processes, so it works once, and only in a browser of this account.
     """
 
     def __init__(self, token: str = "", chosen: bool = False) -> None:
@@ -90,7 +91,7 @@ class Gate:
         return any(is_same(shown, self.pass_of(key, port, days)) for days in range(KEPT_DAYS + 1))
 
     def refusal(self, offered: str, asked: HTTPConnection) -> str:
-        """The reason why this does not open the app; "" if it does."""
+        """The reason why the offered token does not open the app; "" if it does."""
         if self.once and is_same(offered, self.once) and _of_this_account(asked.scope):
             self.once = ""
             return ""
@@ -105,7 +106,7 @@ class Gate:
     def announce(self) -> None:
         """Print the link and, if there is a screen, open the app in a browser.
 
-        It has the address that is listened on: as `localhost`, another account may listen on that of IPv6.
+        The link has the server's own address: at `localhost`, another account may listen over IPv6.
         """
         address = config.get_option("server.address")
         link = get_url(address if own_address(address) else net_util.get_internal_ip())

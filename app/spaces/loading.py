@@ -88,9 +88,10 @@ def describe(
     proposed: Path | None = None,
     known: dict[Path, Read | None] | None = None,
 ) -> ToLoad | None:
-    """Choosers of a file's metadata, columns and matrix; None, with a message, while one is unclear.
+    """What to load from a file, by choosers of its metadata, columns and matrix; None, with a message, while
+    one is unclear.
 
-    `tables` may describe its rows, `proposed` is likely to; `known` holds what tables are read as.
+    `tables` may describe its rows, and `proposed` most likely does; `known` holds how tables were read.
     """
     known = {} if known is None else known
     table = _choose_table(path, tables, proposed) if tables else None
@@ -105,7 +106,7 @@ def describe(
         return None
     chosen, (n, dimension) = matrix
     if not is_table and dimension is None:
-        compute.load_space(SpaceSpec("file", str(path), limit, options))  # raises what is wrong with it
+        compute.load_space(SpaceSpec("file", str(path), limit, options))  # raises the error of a wrong file
     if read:
         n, dimension = (
             (read[0].n, read[0].dimension) if is_table else (read[0].n if n is None else n, dimension)
@@ -162,7 +163,7 @@ def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> 
 def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
     """Draw the columns and their choosers; None, with a message, while a column is unclear.
 
-    Of metadata all roles become options, so that a later guess changes nothing.
+    For metadata, every role becomes an option, so that a later guess changes nothing.
     """
     read = items.metadata_columns if of_metadata else reading.column_roles
     encoding = sources.choose_encoding(path)
@@ -258,7 +259,7 @@ def draw_vectors() -> None:
     if "Vectors" not in kinds.values():
         sources.offer_others("Vectors", paths)
         if all(reading.description_of(path).shape is None for path in paths):
-            return  # else texts beside a few numbers, which may be vectors
+            return  # others may be texts beside a few numbers, or vectors
     head, body, more = st.container(), st.container(), st.container()  # the buttons stay above the fold
     failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
     told = " ".join(failed.values())
@@ -397,7 +398,8 @@ def _compare(specs: Sequence[SpaceSpec]) -> None:
 
 
 def _offer(specs: Sequence[SpaceSpec]) -> None:
-    """How two spaces without ids pair: whether row i of both is the same item, only the user knows."""
+    """Offer to pair two spaces without ids: only the user knows whether row i of both is the same
+    item."""
     spaces = list(map(compute.load_space, specs[:2]))
     first, second = (plain_name(space.name) for space in spaces)
     with st.container(border=True, key="unpaired"):
@@ -471,7 +473,8 @@ def draw_unpaired(workspace: Workspace) -> None:
 
 
 def _row_order_button(spaces: Sequence[LatentSpace], likely: bool) -> bool:
-    """Whether rows are to be paired by their order, which is the main button where it is `likely`."""
+    """Whether the user clicked the button that pairs rows by their order; it is the main button if this is
+    `likely`."""
     n, n_target = map(len, spaces)
     if n != n_target:
         st.caption(
@@ -538,7 +541,7 @@ def _find(spec: Mapping[str, Any]) -> str:
     name, digest = spec["name"], spec.get("digest")
     if is_absolute(name) and access.allowed(name).exists():
         return name
-    # a refusal would tell that a file is there
+    # a refusal would reveal that the file exists
     paths = [str(path) for path in _known(spec) if access.may_read(path)]
     if paths:
         return next((path for path in paths if not digest or _digest(path, spec) == digest), paths[0])

@@ -221,7 +221,7 @@ def share_number(found: Score, meaning: str) -> str:
 
 
 def columns(shares: Mapping[str, float | None], now: str) -> str:
-    """A chart with a column for each name: the share of rows that match; none if it was not tried yet."""
+    """A chart with a column for each name: the share of rows that match; None leaves the column empty."""
     drawn = "".join(
         f'<div class="{"now" if name == now else ""}"><b>{"" if share is None else percent(share)}</b>'
         f'<i style="height:{100 * (share or 0):.1f}%"></i><span>{plain_html(name)}</span></div>'
@@ -557,7 +557,7 @@ STEPS = (
 
 
 STYLE = Path(__file__).parents[2] / "assets" / "start.css"
-# With less air, so that each step fits a screen of 1440 × 900.
+# Tighter spacing, so that each step fits a screen of 1440 × 900.
 LARGE = """<style>
 html { font-size: 1.2rem; }
 .st-key-toolbar { display: none; }
@@ -584,7 +584,7 @@ def page() -> None:
         st.html(f'<h3 class="relscope-step">{number} · {one.title}</h3>')
         with st.container(
             key=f"story-{number}"
-        ):  # by its key, a step that loads shows nothing of the one before
+        ):  # a container of its own: a loading step shows nothing of the previous one
             one.draw()
         with st.expander(f"Exercise: {one.question}", icon=":material/quiz:"):
             st.markdown(linked(one.answer))
@@ -623,7 +623,7 @@ def _navigation(number: int) -> None:
             **_to((number + 1) % (last + 1)),
         )
         presents = bool(st.session_state.get(_PRESENTS))
-        for other in range(1, last + 1):  # no group of choices, which would take the arrow keys
+        for other in range(1, last + 1):  # not a radio group, which would take the arrow keys
             look = "secondary" if other == number else "tertiary"
             st.button(
                 f"{other}",

@@ -46,16 +46,16 @@ from relcore.stitch.stitching import (
 
 Cell = tuple[str, int, int]  # method, encoder, head
 
-UNASKED_SECONDS = 20.0  # what takes longer waits for a click
-MOST_ENCODERS = 6  # by default: thirty pairs can still be read
+UNASKED_SECONDS = 20.0  # a longer computation waits for a click
+MOST_ENCODERS = 6  # by default, so that the table of thirty pairs can be read
 _OWN, _SESSION = "own", "this session's"
 _PAIR = "stitch.pair"
 _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")
 
 
 def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
-    """Draw all choosers, for the session's spaces or an example; returns the setup (None if incomplete) and
-    the place of the rare choosers."""
+    """Draw all choosers, for the session's spaces or an example. Returns the setup (None if incomplete) and
+    the container of the rarely used choosers."""
     own = _candidates(workspace)
     titles = ({_OWN: "Spaces of this session"} if len(own) > 1 else {}) | EXAMPLES
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers"):
@@ -116,7 +116,8 @@ def _encode(example: Example) -> None:
 
 
 def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
-    """The largest group of spaces that share rows and labels; of equal groups the one with more rows."""
+    """The largest group of spaces that share rows and labels; among equally large groups the one with more
+    rows."""
     spaces = dict(zip(specs, load_spaces(specs), strict=True))
     families = [
         [other for other in specs if other == spec or _alike(spaces[spec], spaces[other])] for spec in specs
@@ -300,7 +301,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     picked = (result.spec.methods.index(cell[0]), *cell[1:]) if cell else None
     data = stitch_matrices(result, metric, show)
     figure = matrices_figure(data, exports.theme(), width=1080, picked=picked)
-    # The key names the cell: one that is selected already would not hear a second click.
+    # The key names the cell, because Streamlit ignores a second click on a selected cell.
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
     exports.chart(figure, key, picked=lambda points: _open(cell_of(points, result)))
     _, common = short_names(result.encoders)
@@ -335,7 +336,7 @@ def _pick(cell: Cell | None) -> None:
 
 
 def _chosen(result: StitchResult) -> Cell | None:
-    """The selected cell, else the pair that loses most, by relative rows if these were computed."""
+    """The selected cell, else the pair that loses most accuracy, by relative representations if computed."""
     method, encoder, head = map(st.session_state.get, _CELL)
     every = range(len(result.encoders))
     if method in result.spec.methods and encoder in every and head in every:

@@ -138,7 +138,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
         if picture is None:
             return None
-        with suppress(SpaceError):  # nothing stands out yet
+        with suppress(SpaceError):  # no test row stands out yet
             seen = strokes_of(picture) if look.on_dark else picture
             return _shown(Item(made_like(seen, look, name)), "As the encoders see it")
         return None
@@ -239,7 +239,7 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None
         usual = next((name for name in ("whitened", "relative", "irp-pruned") if name in methods), None)
         key = f"stitch.try-method-{'-'.join(methods)}"
         method = segments("From an encoder to another's head", methods, key, usual)
-        setup = replace(setup, spec=replace(setup.spec, methods=(method,)))  # the others would take time, too
+        setup = replace(setup, spec=replace(setup.spec, methods=(method,)))  # other methods would take time
         stitching = fitted(setup)
         if first.kind == "texts":
             item, place = _text(first.dataset, stitching), st.container()

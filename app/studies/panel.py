@@ -34,7 +34,7 @@ _TOPIC, _KIND = "studies.topic", "studies.kind"
 
 
 def choose_study() -> Study | None:
-    """Draw the choosers of a topic and of one of its questions, and the search, which looks in all topics."""
+    """Draw choosers of a topic and one of its questions, and a search over all topics."""
     studies = {kind: study_of(kind) for kind in STUDIES.working()}
     topics = dict.fromkeys(study.topic for study in studies.values())
     finished = queue().store.finished
@@ -106,7 +106,7 @@ def _described(spec: SpaceSpec) -> str:
 
 
 def introduce(study: Study) -> None:
-    """Draw the way to the tables and figures of the papers that the study answers."""
+    """Draw links to the papers' tables and figures that the study reproduces."""
     if not (rows := rows_of_study(study.kind)):
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -197,7 +197,7 @@ def _follow(runs: StudyRuns) -> None:
 
 
 def _stop(runs: StudyRuns) -> None:
-    """Stop all runs in the background, because each ends with its process; the page says so meanwhile."""
+    """Stop all runs in the background, because each stop waits for a process; the page says so meanwhile."""
     st.session_state[_STOPPING] = runs.spec
     threading.Thread(target=runs.stop, args=(queue(),), daemon=True).start()
 
@@ -278,8 +278,8 @@ def _results(runs: StudyRuns, live: bool) -> None:
 
 
 def _table(runs: StudyRuns, live: bool = False) -> pd.DataFrame:
-    """The table of the runs; while some are repeated here, of these alone. Each is read once, because a
-    finished run never changes."""
+    """The table of the runs; while some are repeated on this machine, only of these. Each is read once,
+    because a finished run never changes."""
     rows = {number: row for number, key in enumerate(runs.keys) if (row := _row(key))}
     if live and (
         own := [number for number, row in rows.items() if queue().store.bundled_group(row["key"]) is None]

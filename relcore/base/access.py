@@ -1,4 +1,4 @@
-"""Access control: which files the paths that a user names may lead to.
+"""Access control: which files a path from a user may lead to.
 
 Usually these are all files that the account may read: app and command line serve the person who started
 them. With ``RELSCOPE_SHARE`` the app serves others too. Then a path, after its symbolic links are followed,
@@ -79,7 +79,7 @@ def chosen_token() -> str:
 
 
 def put_by_session(key: str) -> bool:
-    """Whether the present session put this key into the store; True in a worker or an app that is not
+    """Whether this session put the key into the store; always True in a worker, or if the app is not
     shared."""
     return not shared() or _find_asker is None or key in _find_asker().made
 
@@ -126,13 +126,13 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
     """`expanded`, after a check that the present session may read the path.
 
     In a shared app, the returned path is resolved, and a relative path starts in the data folder. With
-    ``uploads=False`` it must not lead into uploads: for folders in which one file names others to be read.
+    ``uploads=False`` it must not lead into uploads. This is for folders in which one file names others.
 
     Raises
     ------
     SpaceError
-        The path leads to the upload of another session, or elsewhere while the app is shared; the message is
-        the same whether or not something is there.
+        The path leads to the upload of another session, or outside the allowed folders of a shared app. The
+        message does not reveal whether the file exists.
     """
     place, confined = expanded(path), shared()
     if not confined and _find_asker is None:
@@ -160,7 +160,7 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
 
 
 def need_own_machine(what: str) -> None:
-    """Raise a SpaceError if the app is shared: before an address is opened, or a folder by a library.
+    """Raise a SpaceError if the app is shared; to be called before a library opens an address or a folder.
 
     A visitor must not make this machine connect to others, and a vector database writes into the folder that
     it opens. The addresses of shards that `relscope app` was given stay open.

@@ -17,7 +17,7 @@ def is_constant(array: np.ndarray) -> bool:
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
-    return base is None  # else a writeable array, or memory that is not NumPy's, lies below it
+    return base is None  # otherwise a writeable array, or memory that is not NumPy's, lies below it
 
 
 @dataclass(eq=False)
@@ -61,5 +61,6 @@ def call_content(X: np.ndarray, content: Hashable) -> None:
 
 
 def content_of(X: np.ndarray) -> Hashable:
-    """The recorded digest of an array, equal for equal arrays; without one its identity."""
+    """The recorded digest of an array's content, equal for equal arrays; its identity if none was
+    recorded."""
     return _contents.get(id(X), id(X))

@@ -72,8 +72,8 @@ def chosen() -> str:
 
 
 class use_device:
-    """Compute on a device from now on, or in a `with` block: "auto", "cpu", "cuda", "cuda:1", or "torch",
-    which is torch on the CPU, to test the path of a GPU.
+    """Compute on a device from now on, or in a `with` block: "auto", "cpu", "cuda", "cuda:1", or "torch".
+    "torch" is torch on the CPU, which tests the code for GPUs.
 
     Raises
     ------
@@ -112,15 +112,15 @@ def _checked(name: str, what: str) -> str:
 
 
 def resolve(name: str | None = None) -> str:
-    """The device of a name on this machine: "cpu", "torch", "cuda" or "cuda:1"; the chosen one for "auto" and
-    None.
+    """The device of a name on this machine: "cpu", "torch", "cuda" or "cuda:1"; "auto" and None give the
+    chosen device.
 
     Raises
     ------
     SpaceError
         An unknown name; a GPU that this machine lacks.
     """
-    # "auto" is the default of public functions: it follows --device and RELSCOPE_DEVICE, too.
+    # "auto" is the default of public functions, so it must follow --device and RELSCOPE_DEVICE.
     name = chosen() if name in (None, "auto") else _checked(name, "device")
     if name == "auto":
         return "cuda" if has_gpu() else "cpu"

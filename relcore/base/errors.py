@@ -25,7 +25,7 @@ class NoCommonId(SpaceError):
 
 
 def quote(items: Sequence[str]) -> str:
-    """``'a', 'b'``: the items of an error message, each cut to 40 characters."""
+    """Items for an error message, ``'a', 'b'``, each cut to 40 characters."""
     return ", ".join(repr(item if len(item) <= 40 else item[:39] + "…") for item in map(str, items))
 
 

@@ -36,8 +36,8 @@ OF_KIND = {"images": "vision", "texts": "text", "graph": "graph"}  # what the en
 def extra(name: str = "") -> Iterator[None]:
     """Turn a failed import into an error that says how to install the library; also a decorator.
 
-    `name` is the extra to install, where several bring the library. Raises a SpaceError where a library of
-    `EXTRAS` is missing.
+    `name` is the extra to install, if several extras contain the library. Raises a SpaceError where a library
+    of `EXTRAS` is missing.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def extra(name: str = "") -> Iterator[None]:
 
 def explained(error: ImportError, name: str = "") -> Exception:
     """An error that says how to install the library; the error itself if no extra installs it."""
-    # pandas wraps that of jinja2
+    # pandas wraps the ImportError of jinja2
     missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
     library = (getattr(missing, "name", None) or "").partition(".")[0]
     return missing_library(library, name) if library in EXTRAS else error

@@ -1,9 +1,9 @@
-"""The registry of everything that can be chosen and extended; choosers, `--help`, recipes and
+"""The registry of all names that users can choose and plugins can add; choosers, `--help`, recipes and
 computations read it.
 
-Importing it is cheap: an entry names the place of its code, and `load` imports that on first use. A new
-choice is a file and one line here; a script may add an entry at run time, under a new name; an installed
-package adds to a `Family` by entry points, see docs/plugin.
+Importing it is cheap: an entry holds the path of its code, and `load` imports it at first use. A new choice
+is a file and one line here. A script may add an entry at run time under a new name; a package adds to a
+`Family` by entry points, see docs/plugin.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Method(Named):
         that `where`, a function ``(space, settings)``, computes from one space; a head then takes the
         representation of any space.
     knows : "one" or "both"
-        "one": each space is prepared without the other; "both": the method needs the two at once.
+        "one": each space is prepared without the other; "both": the method needs both spaces at once.
     """
 
     heads: str = "absolute"
@@ -65,8 +65,8 @@ class MetricName(Named):
     Attributes
     ----------
     of : some of "pair", "spaces", "more"
-        What it compares: "pair", the representations of one pair, as in the table of Explore; "spaces",
-        many spaces with each other; "more", both, but only if it is chosen by name.
+        What it compares. "pair": representations of one pair, as in Explore's table; "spaces": many spaces
+        with each other; "more": both, but only when chosen by name.
     needs : some of "anchors", "projection", "k", "n_queries", "labels"
         The settings that a comparison of many spaces depends on; "labels": the pair must have labels.
     """
@@ -82,7 +82,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
     """The choices of one kind: Relscope's own, then those of plugins. Plugins are searched when a name is
     not among Relscope's own.
 
-    A `private` family has no plugins where the app is shared: their settings may be paths.
+    A `private` family takes no plugins in a shared app, because their settings may be paths.
     """
 
     def __init__(
@@ -353,7 +353,7 @@ ADAPTERS = {
     ),
     "ridge": Named("Ridge", ".migrate.estimators:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
 }
-# Choices of version 0.2.0 that are gone, by the setting's name: none of these led on any of six collections.
+# Choices of version 0.2.0 that were removed, by the setting's name: none led on any of six collections.
 FORMER_CHOICES = {
     "adapter": ("procrustes", "diagonal", "affine", "low-rank", "relative"),
     "similarity": ("whitened-product",),
@@ -407,8 +407,8 @@ FORMATS = Family("formats", FormatName, _FORMATS)
 
 @dataclass(frozen=True)
 class IndexName(Named):
-    """A `stores.index.VectorIndex`: a file whose format has this `store`, or a database, whose address names
-    a table after # and which a shared app does not open.
+    """A `stores.index.VectorIndex`. It is a file whose format has this `store`, or a database: its address
+    names a table after #, and a shared app does not open it.
     """
 
     name: str = ""
@@ -506,7 +506,7 @@ FIGURES = {
     "bootstrap-scores": Named("", ".linking.spec:BootstrapScores"),
 }
 
-# Studies that draw figures of version 0.1.0 now, by the figure's name; "" where none does.
+# Studies of version 0.1.0 that were renamed, by the name of their figure; "" if none draws it now.
 FORMER_FIGURES = {
     "cross-domain": "",
     "inversion-grid": "pruning",
@@ -528,7 +528,7 @@ FORMER_FIGURES = {
 }
 
 
-# Studies of version 0.1.0 and what they are part of now; "" for those whose numbers stand on Papers only.
+# Studies of version 0.1.0 that became part of others; "" for those whose numbers appear on Papers only.
 FORMER_STUDIES = {
     "across-domains": "",
     "across-languages": "",
@@ -551,8 +551,7 @@ PLUGIN_STUDIES = (
 
 @dataclass(frozen=True)
 class StudyName(Named):
-    """A study; `help` is its question, `paper` the source of the question; Studies lists those of a `topic`
-    together."""
+    """A study; `help` is its question, `paper` the source of the question, `topic` its group on Studies."""
 
     paper: str = ""
     topic: str = "More questions"

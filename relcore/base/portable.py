@@ -21,7 +21,7 @@ Find = Callable[[Mapping[str, Any]], str]
 
 
 def without_paths(described: Any) -> Any:
-    """The JSON with each absolute path cut to its last part, or to more parts where two paths end alike.
+    """The JSON with each absolute path cut to its last part, or to more parts if two paths end alike.
 
     Examples
     --------
@@ -80,9 +80,9 @@ def finder(
     given: Mapping[str, Path] | None = None,
     remedy: str = "",
 ) -> Find:
-    """A function for `with_paths` that finds the file of a name: in `given`, as a path, or in these folders.
+    """A function for `with_paths` that looks a file's name up: in `given`, as a path, or in these folders.
 
-    It raises a SpaceError with the remedy if there is no file of this name.
+    It raises a SpaceError with the remedy if no such file exists.
     """
     folders, deep, given = list(folders), list(deep), given or {}
 
@@ -139,8 +139,8 @@ def _places(spec: Mapping[str, Any]) -> set[str]:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """The object in a .json file, with the paths of the files that it names, which are searched beside it,
-    in the current folder and under RELSCOPE_DATA.
+    """The object in a .json file, with the paths of the files that it names. These are searched beside it, in
+    the current folder and under RELSCOPE_DATA.
 
     Raises
     ------

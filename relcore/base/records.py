@@ -1,7 +1,9 @@
-"""Conversion of dataclasses to JSON and to the store's arrays, and back: settings, recipes and results.
+"""Conversion of settings, recipes and results, which are dataclasses, to JSON and arrays of the store, and
+back.
 
 msgspec reads, strictly; here unknown settings are refused, and arrays go beside the JSON. A class whose JSON
-is not its fields has ``to_record(self)``, and ``from_record(cls, record)`` unless it is a dataclass.
+is not its fields has a method ``to_record(self)`` and, unless it is a dataclass, a ``from_record(cls,
+record)``.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import visible
 
-# JSON is checked on reading: Python's parser accepts NaN, numbers of any length, repeated names and half a
-# surrogate pair, which cause errors later, far from the file; msgspec's parser accepts two of these.
+# JSON is checked on reading. Python's parser accepts NaN, numbers of any length, repeated names and half a
+# surrogate pair; msgspec's accepts two of these. They would cause errors later, far from the file.
 
-MOST_BYTES = 32 << 20  # in memory, a file of nothing but brackets takes twenty times as much
+MOST_BYTES = 32 << 20  # in memory, a file of brackets takes twenty times as much
 _MOST_LEVELS = 40
 _MOST_WHOLE = 2**63
 
@@ -114,8 +116,8 @@ _TYPES = {
 def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str = "") -> Any:
     """Plain JSON of dataclasses, mappings, tuples, strings and numbers; equal values give equal bytes.
 
-    Arrays of numbers are put into `arrays` under the names of their places, and the JSON holds these names.
-    Without `arrays`, and for arrays of strings, an array becomes a list.
+    Arrays of numbers are put into `arrays`, named by their place; the JSON holds these names. Without
+    `arrays`, and for arrays of strings, an array becomes a list.
     """
     if hasattr(value, "to_record"):
         value = value.to_record()
@@ -199,7 +201,7 @@ def _explained(message: str, kind: Any, given: Any) -> str:
             return f"{place}: {text[:1].lower()}{text[1:]}"
         if is_dataclass(kind):
             kind = get_type_hints(kind).get(step)
-        else:  # the type of the items of a list or a mapping, None where it is unknown
+        else:  # the type of a list's or mapping's items; None if unknown
             inner = [arg for arg in get_args(kind) if arg not in (Ellipsis, type(None))]
             kind = inner[-1] if inner else None
         given = given[int(step)] if isinstance(given, list) else given[step]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Cells = Sequence[Sequence[str]]
 _NUMBER = set("0123456789.,+−-–±∞… ")
 _PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ,.+=%()/–−-±…")
-# Signs that end a cell, begin HTML or mention someone; the others begin Markdown or a link.
+# Signs that end a cell, begin HTML or mention a user; the others begin Markdown or a link.
 _LOOKALIKES = str.maketrans({"|": "¦", "<": "‹", ">": "›", "@": "＠"})
 _MARKS = ("\\", "`", "*", "_", "[", "]", "#", "://", "www.")
 
@@ -30,12 +30,11 @@ class Table:
 
     Attributes
     ----------
-    name : str
-        Its key in JSON; "" where only people read it.
+    name : str Key of the table in JSON; "" if only people read it.
     rows : DataFrame, optional
         For machines: the values with all digits.
     shown : rows of texts
-        For people: the cells, the head first; empty where only machines read the table.
+        For people: the cells, with the head first; empty if only machines read the table.
     title : str
     caption : str
         On how many rows it was computed, and what the chance level is.
@@ -49,7 +48,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-        """A table that shows people the same rows as machines read."""
+        """A table that shows people the same rows that machines read."""
         import pandas as pd
 
         cells = [[f"{one:,}" if isinstance(one, int) else str(one) for one in row.values()] for row in rows]
@@ -100,7 +99,7 @@ class Report:
     facts : name → value
         Values that JSON holds beside the tables.
     notes : texts
-        What a reader has to know before relying on the numbers.
+        What readers must know before they rely on the numbers.
     figures : name → function that draws an `Exportable`
         --recipe writes the recipe of the first, and a notebook shows it.
     """

@@ -1,4 +1,5 @@
-"""Rows (n, d) from any source, block by block: arrays, files, shards, or made from other rows when used."""
+"""Rows (n, d) from any source, read block by block: arrays, files, shards, or rows computed from other rows
+on use."""
 
 from __future__ import annotations
 
@@ -60,8 +61,8 @@ def inverse_lengths(rows: np.ndarray) -> np.ndarray:
 
 
 def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """The mean of rows, (n, d) → (d,), as float32 unless rounding it would be noticeable beside their spread;
-    if the `mean` of all rows is given, X is a sample that only decides this.
+    """The mean of the rows, (n, d) → (d,). It is float32, or float64 if rounding would be noticeable beside
+    their spread. If the `mean` of all rows is given, X is a sample that only decides this.
     """
     # Summed in float64: float32 sums of many rows lose digits, which matters for shifted spaces.
     mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
@@ -151,7 +152,8 @@ class FileStamp(NamedTuple):
                 self.need_same()
 
     def need_same(self, opened: int | None = None) -> None:
-        """Raise as `need_unchanged`, and also if the path, or the descriptor `opened`, is another file."""
+        """Raise as `need_unchanged`, and also if the path or the descriptor `opened` now leads to another
+        file."""
         now, path = None, Path(self.path)
         with suppress(OSError):
             now = FileStamp.of(path, opened)
@@ -176,7 +178,8 @@ class Origin:
         """The cached Euclidean lengths (n,) of the rows, all finite; None if there are none."""
 
     def known_digest(self, columns: str) -> str | None:
-        """The cached digest of the space of these rows and the columns of this digest; None if none."""
+        """The cached digest of a space with these rows, and with columns of the given digest; None if not
+        cached."""
 
     def keep_lengths(self, lengths: np.ndarray) -> None: ...
 
@@ -334,8 +337,8 @@ class MappedRows(NDArrayOperatorsMixin):
 
 
 def mapped(vectors: Any) -> MappedRows | None:
-    """The rows of a matrix on disk that need not be copied: of `MappedRows`, or of a read-only map of float16
-    or float32; None for others.
+    """The rows of a matrix on disk that can be used without a copy: `MappedRows`, or a read-only map of
+    float16 or float32; None for others.
     """
     if isinstance(vectors, MappedRows):
         return vectors
@@ -374,7 +377,7 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
         bits[...] = rows.view(np.int16)
         np.left_shift(bits, 13, out=bits)  # the wider integer repeats the sign bit, so it stays in front
         np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
-        np.multiply(out, _TO_FLOAT32, out=out)  # the exponents of float32 begin 112 lower
+        np.multiply(out, _TO_FLOAT32, out=out)  # float32 exponents are offset by 112 more
         if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # shifted NaN and infinity are finite
             return out
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported later
@@ -382,22 +385,22 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
     return out
 
 
-# The range of numbers whose squares and products float32 holds; lengths of rows.
+# The numbers whose squares and products float32 can hold; lengths of rows.
 
-# Float32 holds the squares of such numbers, summed over all columns of thousands of rows. Spaces beyond are
-# refused when they are loaded, and everything below trusts its rows.
+# Float32 can hold the sum of such squares over all columns and thousands of rows. Spaces outside this range
+# are refused on loading, so no later code checks it.
 SMALLEST, LARGEST = 1e-12, 1e12
-NO_LENGTH = 2.0**-120  # smaller squared lengths have lost digits: such a row has no direction
+NO_LENGTH = 2.0**-120  # smaller squared lengths have lost digits, so the row has no direction
 _SAMPLED_ROWS = 64
 _ROWS_AT_ONCE = 4096
 
 
 def out_of_range(given: np.ndarray) -> str:
-    """Why these numbers are out of range, with the remedy; "" if they are in range, not finite or all
-    zero."""
+    """The reason why these numbers are out of range, with the remedy; "" if they are in range, not finite or
+    all zero."""
     if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
-        # One pass at the speed of memory settles most spaces: the largest number lies between the root of
-        # the mean square and the root of the sum of squares.
+        # One fast pass settles most spaces: the largest number lies between the root mean square and the root
+        # of the sum of squares.
         with np.errstate(over="ignore"):
             total = float(np.vdot(given, given))
         if SMALLEST**2 * given.size < total < LARGEST**2:
@@ -418,9 +421,9 @@ def range_reason(largest: float) -> str:
 
 
 def length_reason(lengths: np.ndarray, width: int) -> str:
-    """The result of `out_of_range` for rows of which only the lengths (n,) are known."""
+    """The result of `out_of_range` if only the lengths (n,) of the rows are known."""
     longest = float(lengths.max())
-    # The largest number is at most the longest row, and at least that by √d.
+    # The largest number is at most the longest length, and at least this length / √d.
     return "" if longest == 0 else range_reason(longest) and range_reason(longest / np.sqrt(width))
 
 

@@ -20,7 +20,8 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Facts(Protocol):
-    """Properties of a dataset known before it is encoded; `sizes` are the (width, height) of its pictures."""
+    """Properties of a dataset that are known before encoding; `sizes` are the (width, height) of its
+    pictures."""
 
     n: int
     classes: Sequence[str]
@@ -34,8 +35,7 @@ class Setting:
 
     Attributes
     ----------
-    name, kind, default
-        Those of the dataclass's field; the default is UNSET if it has none.
+    name, kind, default Those of the dataclass's field; the default is UNSET if the field has none.
     label, help, placeholder : str
         Texts of a form and ``--help``; the default label is the name.
     choices : value → label, or a sequence of values
@@ -52,7 +52,7 @@ class Setting:
     step : number
         Step of the widget.
     usual : value, or function of `Facts`
-        What forms and commands use instead of the default if nothing is chosen; with `several`, a tuple.
+        The value that forms and commands start with instead of the default; a tuple with `several`.
     option, metavar : str
         Name on the command line, by default the field's, and placeholder of its value in ``--help``.
     nargs : str
@@ -64,7 +64,7 @@ class Setting:
     written : bool
         A path to which a command writes.
     is_tuple, number : bool, type or None
-        Properties of the kind; `number` is int or float, also for ``int | None``.
+        Properties of the kind; `number` is int or float, and for ``int | None`` it is int.
     """
 
     name: str = ""

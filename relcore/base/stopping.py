@@ -1,5 +1,5 @@
-"""Ctrl-C and SIGTERM in commands: at any moment the command prints one line and exits with the code that a
-shell expects.
+"""Ctrl-C and SIGTERM in commands: the command always prints one line and exits with the code that a shell
+expects.
 
 While nothing is open, as during imports, the process ends at once (`leave`). Otherwise a KeyboardInterrupt
 ends the work in order (`stop`), and a second signal ends it at once.
@@ -57,8 +57,8 @@ def say() -> int:
 
 
 def end(code: int) -> "NoReturn":
-    """End the process at once, because the interpreter's own shutdown would print what a signal
-    interrupts."""
+    """End the process at once, because the interpreter's own shutdown would print tracebacks of the
+    interruption."""
     if "ended" not in _done:
         _done.add("ended")
         try:  # noqa: SIM105 – contextlib is not built in
@@ -90,7 +90,7 @@ def in_order() -> None:
 
 
 def hold() -> None:
-    """Hold signals back until the program that replaces this one handles them."""
+    """Hold signals back until the program that replaces this one can handle them."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 

@@ -1,7 +1,7 @@
-"""Files and folders that get their name only when they are complete, and temporary folders of a process.
+"""Files and folders that appear under their name only when complete, and temporary folders of a process.
 
-They are made in the target's folder under a hidden name that contains the process, so that the next writer
-removes the remains of a killed process.
+They are written in the target's folder under a hidden name that contains the process, so that the next writer
+can remove what a killed process left.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NotWritten(SpaceError):
 
 @contextmanager
 def disk_errors(path: Path | str) -> Iterator[None]:
-    """Turn an error of the disk while this path is written into a NotWritten that names it."""
+    """Turn disk errors while this path is written into a `NotWritten` that names the path."""
     try:
         yield
     except BrokenPipeError:  # the reader has read enough
@@ -113,7 +113,7 @@ def finish_folder(partial: Path, path: Path, last: str = "") -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder; if the process is killed while it does, the next writer removes the rest."""
+    """Remove a folder; if the process is killed meanwhile, the next writer removes the rest."""
     hidden = folder.with_name(f"{_HIDDEN}{own_name()}")
     os.rename(folder, hidden)
     remove(hidden)
@@ -176,7 +176,7 @@ def ended(name: str) -> bool | None:
 
 
 def _began(pid: int) -> str:
-    """When a process began, in kernel ticks, because a later process may get the same number.
+    """The start time of a process in kernel ticks, because a later process may get the same number.
 
     "ended" for a zombie, as happens in a container; "" if it cannot be known.
     """

@@ -43,8 +43,8 @@ from relcore.stores.index import StorePlace, load_rows
 
 
 def put_space(store: Store, space: LatentSpace) -> str:
-    """Put a space where workers find it: its key."""
-    key = digest_of("space", 2, space.digest, space.name)  # 2: with its counts
+    """Put a space where workers find it; returns its key."""
+    key = digest_of("space", 2, space.digest, space.name)  # 2: also holds the counts
     if not store.has(key):
         put_encoding(store, key, space, {})
     return key
@@ -82,10 +82,10 @@ def _gone(store: Store, expected: str, got: str) -> SpaceError:
 def held_out_ids(
     specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], ids: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Ids of rows whose labels no encoder of these spaces saw in training, those of `ids` and in their order
-    where given.
+    """Ids of the rows whose labels no encoder of these spaces saw in training; with `ids`, only those, in
+    their order.
 
-    () where no encoder saw any labels, or where each row was seen by one.
+    () if no encoder saw labels, or if each row was seen by one.
     """
     unseen: dict[str, None] | None = None
     for spec, space in zip(specs, spaces, strict=True):
@@ -104,9 +104,9 @@ def held_out_ids(
 
 
 def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Sequence[str] = ()) -> str:
-    """Keep guessed pairs of (new id, id of the space that is renamed) in the store: their key.
+    """Keep guessed pairs (new id, id of the renamed space) in the store; returns their key.
 
-    Only pairs whose new ids are among the `confirmed` are scored.
+    Only pairs whose new ids are `confirmed` are scored.
     """
     pairs = [tuple(pair) for pair in pairs]
     key = digest_of("pairing", pairs, *([sorted(confirmed)] if len(confirmed) else []))
@@ -140,7 +140,7 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
 
 
 def _numbered(space: LatentSpace, name: str) -> LatentSpace:
-    """The space with its row numbers as ids; the ids before are the payload."""
+    """The space with its row numbers as ids; the previous ids become the payload."""
     numbers, before = RowNumbers(len(space)), space.ids.tolist()
     payload = None if before == list(numbers) else before
     return space.with_columns(ids=numbers, name=name, payload=payload)
@@ -156,8 +156,8 @@ def is_address(place: str) -> bool:
 
 
 def folder_stamp(place: str) -> str:
-    """Changes when a file of the folder is written again, added or removed; "" for an address, which is not
-    asked.
+    """A stamp that changes when a file of the folder is written, added or removed; "" for an address, which
+    is not asked.
 
     Raises
     ------
@@ -207,7 +207,7 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """One line of the catalogue; `n` and `dimension` are None where telling would mean reading the file."""
+    """One line of the catalogue; `n` and `dimension` are None if only reading the file would tell them."""
 
     name: str
     kind: str
@@ -222,7 +222,7 @@ class CatalogEntry:
 def encoding_specs(
     store: Store, dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]
 ) -> list[SpaceSpec]:
-    """The specs of an encoder's outputs, given as output → key, as far as the store still has them."""
+    """The specs of an encoder's outputs (output → key) that the store still has."""
     return [
         encoding_spec(dataset, encoder, output, key, summary.metadata["name"])
         for output, key in keys.items()
@@ -233,7 +233,7 @@ def encoding_specs(
 def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> LatentSpace:
     """The space that the spec names; errors as in `need_access`, `load_words`, `load_space` and
     `load_encoding` (from `store`, else the environment's). With `again`, as for a recipe, an encoding that
-    the store has not got is made again, also under other ids.
+    the store lacks is computed again, also under other ids.
     """
     if removed := unscored_ids(spec):
         space = load(with_unscored(spec, ()), store, again)
@@ -277,7 +277,7 @@ def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
     return _listed(spec, "ignore", "columns")
 
 
-UNSCORED = "unscored"  # an option of every spec: ids of rows that no score counts, since an audit found them
+UNSCORED = "unscored"  # an option of every spec: ids of rows that an audit excluded from scores
 
 
 def unscored_ids(spec: SpaceSpec) -> tuple[str, ...]:
@@ -285,14 +285,14 @@ def unscored_ids(spec: SpaceSpec) -> tuple[str, ...]:
 
 
 def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
-    """The spec of the same space with these rows in no score, instead of those before."""
+    """The spec of the same space whose unscored rows are exactly these."""
     options = {name: value for name, value in spec.options if name != UNSCORED}
     if removed := sorted(set(ids)):
         options[UNSCORED] = json.dumps(removed, ensure_ascii=False)
     return replace(spec, options=tuple(options.items()))
 
 
-KEPT = "kept"  # an option of every spec: ids of the only rows it has, as selected in the app
+KEPT = "kept"  # an option of every spec: ids of its rows if only some were selected in the app
 MOST_KEPT = 20_000
 
 
@@ -301,8 +301,8 @@ def kept_ids(spec: SpaceSpec) -> tuple[str, ...]:
 
 
 def with_kept(spec: SpaceSpec, ids: Sequence[str]) -> SpaceSpec:
-    """The spec of these rows of a space; of all of them for no ids. Raises a SpaceError for more than
-    `MOST_KEPT`."""
+    """The spec of only these rows of a space; of all rows if there are no ids. Raises a SpaceError for more
+    than `MOST_KEPT`."""
     if len(ids) > MOST_KEPT:
         raise SpaceError(
             f"kept: expected at most {MOST_KEPT:,} rows, got {len(ids):,}; download them, and open the file"
@@ -329,9 +329,9 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
     """Raise a SpaceError unless the present session may open the space; to be called before any cache is
     used.
 
-    A file must be open, see `access.allowed`. An encoding in the store of a shared app must be of this
-    session's own making, or come from a dataset, through an encoder, that this session may read: naming a key
-    in a session file is not enough.
+    A file must be open, see `access.allowed`. An encoding in the store of a shared app must have been made by
+    this session, or from a dataset and with an encoder that this session may read; a key in a session file is
+    not enough.
     """
     if spec.source == "sample" and is_address(spec.name):
         access.need_own_machine(spec.name)
@@ -405,7 +405,7 @@ def _files(folder: Path) -> Iterator[CatalogEntry]:
             for matrix, of_matrix in description.matrices.items():
                 chosen = replace(spec, options=(("matrix", matrix),))
                 yield _entry(f"{name}#matrix={matrix}", chosen, path, of_matrix, kind)
-        else:  # of several matrices none is read where none is chosen
+        else:  # of several matrices none is the default
             shape = description.shape or ((None, None) if len(description.matrices) > 1 else None)
         if shape is not None:
             yield _entry(name, spec, path, shape, kind)
@@ -422,12 +422,12 @@ _OPTIONS = {
 }
 
 
-BY_ROW = "rows"  # where a renamed space has no pairing: its ids are row numbers
+BY_ROW = "rows"  # for a renamed space without a pairing: its ids are row numbers
 
 
 @dataclass(frozen=True)
 class SpaceSpec:
-    """Which space, in a form that hashes, goes into a cache key, and goes to JSON and back.
+    """A reference to a space that can be hashed, be part of a cache key, and be converted to JSON and back.
 
     Attributes
     ----------
@@ -443,8 +443,8 @@ class SpaceSpec:
         dataset and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed
         space the spec of its base as JSON and the key of the pairing in the store, or "rows"; see
         `renamed_spec` and `numbered_spec`. For a sample of a folder of shards, whose path or address is the
-        name, its key in the store, its rows and those of the folder. For any space what `with_unscored` and
-        `with_kept` add.
+        name: its key in the store, and the numbers of rows of the sample and the folder. For any space what
+        `with_unscored` and `with_kept` add.
 
     Examples
     --------
@@ -493,24 +493,22 @@ class SpaceSpec:
         return dict(self.options).get(name, "")
 
     def load(self) -> LatentSpace:
-        """The space, which must be as the spec says; errors as in the function `load`."""
+        """The space, if it still is as the spec says; errors as in the function `load`."""
         return load(self)
 
     @property
     def dataset(self) -> DatasetSpec | None:
-        """What an encoding was made of; None for a space that comes as vectors."""
+        """The dataset of an encoding; None for a space that comes as vectors."""
         return DatasetSpec.from_json(json_of(self.option("dataset"))) if self.source == "encoding" else None
 
     @property
     def encoder(self) -> Encoder | None:
-        """What an encoding was made by; None for a space that comes as vectors."""
+        """The encoder of an encoding; None for a space that comes as vectors."""
         return encoder_from_json(json_of(self.option("encoder"))) if self.source == "encoding" else None
 
     @property
     def rows_of(self) -> SpaceSpec:
-        """The space whose rows these are, in their order: of one under its row numbers what it was before,
-        else itself.
-        """
+        """The space of the same rows in order: the base of one renamed to row numbers, else itself."""
         return base_of(self) if self.source == "renamed" and self.option("key") == BY_ROW else self
 
     def to_json(self) -> dict[str, Any]:
@@ -545,7 +543,7 @@ def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
 
 
 def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
-    """The spec of a space whose rows bear the ids that the pairing under `key` gives them (`put_pairing`)."""
+    """The spec of a space whose rows have the new ids of the pairing under `key` (`put_pairing`)."""
     return SpaceSpec("renamed", name, options=(("base", _compact(base.to_json())), ("key", key)))
 
 
@@ -563,7 +561,7 @@ def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
 
 
 def base_of(spec: SpaceSpec) -> SpaceSpec:
-    """What a renamed space was made of."""
+    """The spec of the space that was renamed."""
     return SpaceSpec.from_json(json_of(spec.option("base"), "renamed space: expected its base"))
 
 

@@ -1,5 +1,5 @@
-"""Encode a dataset into the store, block by block, where finished blocks are never computed again; under
-which key the store keeps a space, and how it is read again.
+"""Encode a dataset into the store, block by block; finished blocks are never computed again. Also the keys
+under which the store keeps spaces, and how to read them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from relcore.spaces.space import LatentSpace
 
 T = TypeVar("T")
 
-BLOCK_ROWS = 256  # a kill costs a block, which takes seconds on a CPU
-_TEXTS_ON_A_GPU = 4096  # there it takes a second, and a disk needs a tenth of one to keep each
+BLOCK_ROWS = 256  # a killed run loses one block, which takes seconds on a CPU
+_TEXTS_ON_A_GPU = 4096  # a GPU needs a second for them; writing each takes a tenth
 _MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}
 
 
@@ -54,7 +54,7 @@ def stored_encodings(
     keys = {output: encoding_key(dataset_digest, encoder, output) for output in encoder.outputs}
     if all(store.has(key, own) for key in keys.values()):
         return keys
-    if len(keys) > 1:  # a list of spaces of which some are gone would count as done
+    if len(keys) > 1:  # a list of spaces of which some are missing would count as complete
         store.remove(encoding_job_key(dataset_digest, encoder))
     return None
 
@@ -90,7 +90,7 @@ def encode(
 def trained_weights(
     encoder: TrainedEncoder, dataset: Dataset, store: Store, report: Progress = silent
 ) -> Trained:
-    """The weights of an encoder trained on the dataset, from the store, or trained now and kept."""
+    """The trained weights of an encoder on this dataset: from the store, or trained now and stored."""
     key = key_of("trained", dataset.digest, encoder)
     if (entry := store.get(key)) is not None:
         return Trained(entry.arrays, entry.metadata)
@@ -197,8 +197,8 @@ def _blocks(
             f"{encoder.title}: expected files that stay as they are while they are read, got others;"
             " encode again"
         )
-    # The next block is read beside the work of one, and on a GPU the last one is written. On a CPU writing
-    # takes little of the time, and a kill costs one block only.
+    # Read the next block while one is encoded; on a GPU, also write the last one meanwhile. On a CPU writing
+    # takes little time, and a killed run loses only one block.
     beside = torch_name() != "cpu"
     with ThreadPoolExecutor(1) as reading, ThreadPoolExecutor(1) as writing:
         written = writing.submit(lambda: None)
@@ -219,7 +219,7 @@ def _blocks(
 def _ahead(
     places: Iterable[T], read: Callable[[T], Any], thread: ThreadPoolExecutor
 ) -> Iterator[tuple[T, Any]]:
-    """Each place with what `read` gives for it, which the thread reads while the one before is used."""
+    """Each place with the result of `read` for it; the thread reads the next one while this one is used."""
     waiting: deque[tuple[T, Future[Any]]] = deque()
     for place in places:
         waiting.append((place, thread.submit(read, place)))
@@ -234,8 +234,8 @@ _WINDOW = 128  # blocks whose texts are sorted by length
 
 
 class _Items:
-    """The items of blocks: consecutive ones, or for an encoder that pads texts, of a window sorted by length,
-    the longest first, so that the time left is not underestimated.
+    """The items of blocks. Blocks are consecutive; for an encoder that pads texts they are cut from a window
+    sorted by length, the longest first, so that the time left is not underestimated.
     """
 
     def __init__(self, dataset: Dataset, encoder: Encoder, block_rows: int) -> None:
@@ -243,7 +243,7 @@ class _Items:
         self.first, self.texts, self.order = -1, [], np.empty(0, np.int64)
 
     def places(self, start: int, stop: int) -> np.ndarray:
-        """The numbers of the rows of a block, (m,)."""
+        """The row numbers (m,) of a block."""
         if not self.sorted:
             return np.arange(start, stop)
         first = start // self.size * self.size
@@ -254,7 +254,7 @@ class _Items:
         return first + self.order[start - first : stop - first]
 
     def read(self, encode_batch: EncodeBatch, block: tuple[int, int]) -> tuple[np.ndarray, Any]:
-        """The rows of a block, and what the function takes for it: its items, or what it makes of them
+        """The row numbers of a block, and the encoder's input: the items, or what it prepared from them
         ahead.
         """
         places = self.places(*block)
@@ -279,23 +279,19 @@ def _check(encoder: Encoder, rows: dict[str, np.ndarray], ids: np.ndarray) -> No
 
 
 def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
-    """The store's key of anything that an encoder makes of a dataset; a change in either gives another."""
+    """The store's key of a result of an encoder on a dataset; it changes if either changes."""
     name = ENCODERS.name_of(type(encoder))
     of = [ENCODERS[name].plugin] if name and ENCODERS[name].plugin else []
     return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts, *of)
 
 
 def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:
-    """The store's key of one space: the same for a layer by itself and for that layer of a pass over
-    several.
-    """
+    """The store's key of one space; a layer has the same key whether encoded alone or with others."""
     return key_of("encoding", dataset_digest, encoder.only(output), output)
 
 
 def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> None:
-    """Keep a space whole: vectors, ids, labels, counts, its name and digest, and what `metadata` tells of
-    its making.
-    """
+    """Store a space: vectors, ids, labels, counts, name, digest, and `metadata` on how it was made."""
     arrays = {"ids": packed(list(space.ids))}
     for name, kind in _MARKED.items():
         if isinstance(space.ids, kind):
@@ -316,7 +312,7 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
 
 
 def space_of(entry: Entry) -> LatentSpace:
-    """The space that `put_encoding` put."""
+    """The space that `put_encoding` stored."""
     ids, labels = (unpacked(entry.arrays.get(name)) for name in ("ids", "labels"))
     vectors, counts = entry.arrays["vectors"], entry.arrays.get("counts")
     if isinstance(vectors, np.memmap):
@@ -330,7 +326,7 @@ def space_of(entry: Entry) -> LatentSpace:
 
 @dataclass
 class _KnownDigest(Origin):
-    """Rows of an entry of the store, which tells the digest of the whole space with these columns."""
+    """Rows of a store entry that knows the digest of the whole space with these columns."""
 
     digest: str | None
     columns: str
@@ -340,7 +336,7 @@ class _KnownDigest(Origin):
 
 
 def packed(value: Any) -> np.ndarray:
-    """JSON as an array: metadata may not grow beyond 100 MB, which the ids of a large dataset would."""
+    """JSON as an array: metadata are limited to 100 MB, which the ids of a large dataset would exceed."""
     return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
 
 

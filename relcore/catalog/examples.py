@@ -48,7 +48,7 @@ EXAMPLES = {
 def example_spaces(
     name: str, finished: BundledResults | None
 ) -> tuple[list[SpaceSpec], FinishedGroup | None]:
-    """The specs of an example's encodings, and when they were computed; none if missing.
+    """The specs of an example's encodings, and when they were computed; none if one is missing.
 
     Examples
     --------

@@ -71,8 +71,8 @@ def space_spec(text: str) -> SpaceSpec:
 
 
 def space_specs(text: str) -> list[SpaceSpec]:
-    """`space_spec` of what a user names; of a folder with several spaces, as of checkpoints, all of them
-    in natural order.
+    """The `space_spec` of a user's name; for a folder with several spaces, such as checkpoints, all specs in
+    natural order.
     """
     path, options = _file_and_options(text)
     if text in BUNDLED or text in MODELS or not path.is_dir() or parts_of(path):

@@ -1,4 +1,4 @@
-"""What the recipes of figures of two spaces share."""
+"""Settings that the recipes of all figures of two spaces have."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from relcore.spaces.matching import Match, match
 
 @dataclass(frozen=True)
 class ComparisonRecipe:
-    """Settings of the figures of two spaces; the digests are of the rows left by pairing. Only rows that the
-    `others`, further spaces, share are drawn and scored."""
+    """Settings of the figures of two spaces; the digests cover the rows that are left after pairing. Only
+    rows that the `others`, further spaces, also have are drawn and scored."""
 
     newer: ClassVar[tuple[str, ...]] = ("others", "other_digests")
 

@@ -37,7 +37,7 @@ _AT_ONCE = 256
 
 
 def _n_rows(spec: SpaceSpec) -> int | None:
-    """From the header where that tells it; None where the file cannot be read."""
+    """The number of rows in the header; None if there is none or the file cannot be read."""
     path = Path(spec.name)
     if (shape := shape_of(path)) is not None and shape[0] is not None:
         return shape[0]
@@ -46,7 +46,7 @@ def _n_rows(spec: SpaceSpec) -> int | None:
     lengths = {n for n, _ in ([usual] if usual else description.choosable.values())}
     if len(lengths) == 1 and not spec.option("matrix"):
         return lengths.pop()
-    with suppress(SpaceError):  # told when it is read
+    with suppress(SpaceError):  # the error appears when it is read
         return (
             len(open_table([path], spec.option("encoding") or ""))
             if path.suffix.lower() in SUFFIXES
@@ -86,7 +86,7 @@ def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSp
 def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> list[SpaceSpec]:
     try:
         n, stem = len(open_table([Path(table.name)])), Path(table.name).stem
-    except SpaceError:  # told when it is read
+    except SpaceError:  # the error appears when it is read
         return []
     fit = [
         item
@@ -118,25 +118,25 @@ def is_numbered(space: LatentSpace) -> bool:
 
 
 def pairs_in_order(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> bool:
-    """Whether nothing but the order of rows pairs spaces: they are no encodings, and have no ids."""
+    """Whether spaces are paired by the order of rows alone: they are no encodings and have no ids."""
     numbered = (isinstance(ids_of(space), RowNumbers) for space in spaces)
     return all(numbered) and not any(spec.dataset for spec in specs)
 
 
 def is_pairing_unknown(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> bool:
-    """Whether nothing pairs spaces but the order of their rows, and nobody has said that it does."""
+    """Whether spaces are paired by the order of rows alone, and nobody has confirmed that pairing."""
     said = all(spec.option("ids") == "rows" for spec in specs)
     return not said and pairs_in_order(specs, spaces)
 
 
 def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
-    """Whether row order is the likely pairing: equally many rows, and just one space with ids of its own."""
+    """Whether row order is the likely pairing: equally many rows, and exactly one space has ids of its
+    own."""
     return len(source) == len(target) and is_numbered(source) != is_numbered(target)
 
 
 def _described(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns] | None:
-    """A function that gives the table that tells something about the rows of a file, and what its columns
-    are for."""
+    """A function that returns the table about the rows of a file, and the roles of its columns."""
     path = access.allowed(spec.option("metadata") or spec.name)
     if path.suffix.lower() not in SUFFIXES:
         return None
@@ -159,7 +159,8 @@ def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
 
 
 def _rows_encoded(dataset: DatasetSpec, table: ItemTable, ids: Sequence[str]) -> list[int]:
-    """The rows of an encoding in its table: by the column of ids, else their numbers at the end of ids."""
+    """The row numbers of an encoding in its table: by the column of ids, else by the numbers at the end of
+    the ids."""
     if not (column := dict(dataset.options).get("id_column")):
         return [int(item.rpartition("/")[2]) for item in ids]
     known = table_ids(table, column, min(len(table), dataset.limit or len(table)))
@@ -190,7 +191,7 @@ def _table_rows(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: 
 class TableColumns:
     """The columns of the space's table that can colour its rows, without those that have a role.
 
-    `names` has them; the table is opened, and the rows of a space are found, once. Raises a SpaceError where
+    `names` lists them; the table is opened, and its rows are matched, only once. Raises a SpaceError where
     the table cannot be read.
     """
 
@@ -235,7 +236,7 @@ class TableColumns:
 
 
 def _cell(item: Any, class_names: Sequence[str] | None) -> Any:
-    """What a cell says: the name of a class for its number, None where it is empty."""
+    """The content of a cell: the class's name for its number, None if it is empty."""
     if class_names:
         item = class_names[item] if isinstance(item, int) and 0 <= item < len(class_names) else None
     return None if isinstance(item, str) and item.strip() in MISSING else item
@@ -244,8 +245,8 @@ def _cell(item: Any, class_names: Sequence[str] | None) -> Any:
 def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     """The texts and the pictures of the rows, under the ids of the space.
 
-    A space paired by row order has its ids before as texts. Raises a SpaceError where the table cannot be
-    read.
+    For a space paired by row order, the previous ids are the texts. Raises a SpaceError where the table
+    cannot be read.
     """
     if spec.source != "file" and spec.rows_of == spec:
         return []
@@ -283,7 +284,8 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
 
 
 def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpace]) -> Texts | None:
-    """Reads the texts of ids, "" where an id has none; None if rows have none. Errors as in `row_items`."""
+    """A function that reads the texts of ids, "" for an id without text; None if no row has one. Errors as in
+    `row_items`."""
     datasets = [
         dataset
         for spec in specs

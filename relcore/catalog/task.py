@@ -31,9 +31,9 @@ class Task(ABC, Generic[Result]):
     Attributes
     ----------
     kind : str
-        Names it in the store, and its pace.
+        Its name in the store; jobs of one kind share a pace.
     version : int
-        Raise it when a result would come out differently.
+        Increase it when results would change.
     result : str
         ``"module:Class"`` of the dataclass that `run` returns, stored by `relcore.base.records`.
     """
@@ -60,15 +60,15 @@ class Task(ABC, Generic[Result]):
         """
 
     def content(self, spaces: Sequence[LatentSpace]) -> Any:
-        """What decides the result beside the settings: the rows and the names of the spaces."""
+        """The values that determine the result beside the settings: the rows and the names of the spaces."""
         return [(space.digest, space.name) for space in spaces]
 
     def key(self, spaces: Sequence[LatentSpace] = ()) -> str:
         return digest_of("task", self.kind, self.version, self.content(spaces), self, *plugins_in(self))
 
     def finish(self, context: Context, spaces: Sequence[LatentSpace] = ()) -> None:
-        """Run, and put the result under the context's key. Raises a SpaceError where a worker has another
-        version of a plugin than who asks.
+        """Run, and put the result under the context's key. Raises a SpaceError if the worker has another
+        version of a plugin than the caller.
         """
         if (used := plugins_in(self)) and context.key != self.key(spaces):
             raise SpaceError(
@@ -85,7 +85,7 @@ class Task(ABC, Generic[Result]):
         unsaved: Callable[[str], None],
         report: Progress = silent,
     ) -> Result:
-        """Run in place, and save the result, or call `unsaved` with the reason why it cannot be."""
+        """Run in place and save the result; if that fails, `unsaved` is called with the reason."""
         arrays, facts = records.pack(self.run(spaces, store, report))
         entry = Entry(arrays, {self.kind: facts})
         try:
@@ -104,7 +104,7 @@ def task_job(context: Context, *, task: Task[Any], inputs: Sequence[str] = ()) -
 
 
 def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
-    """Keys under which workers find these spaces: of their encodings, or of copies that are put there."""
+    """Store keys under which workers find these spaces: keys of encodings, or of copies put there."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
         # a pairing has a key, too, but of its own
@@ -124,7 +124,7 @@ class Recipe(ABC):
     """A figure with all its settings; subclasses are frozen dataclasses."""
 
     figure: ClassVar[str]
-    newer: ClassVar[tuple[str, ...]] = ()  # settings that 0.1.0 had not: left out while they are empty
+    newer: ClassVar[tuple[str, ...]] = ()  # settings that 0.1.0 lacked: left out while they are empty
 
     def to_json(self) -> dict[str, Any]:
         """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
@@ -135,7 +135,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def draw(self, result: Any = None) -> Any:
-        """The figure, an `Exportable`; what `result` does not give is loaded and computed."""
+        """The figure, an `Exportable`; whatever `result` lacks is loaded and computed."""
 
 
 def recipe_of(described: Any) -> Recipe:
@@ -172,7 +172,7 @@ def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) ->
 
 
 def need_same_content(space: LatentSpace, digest: str) -> None:
-    """Raise a SpaceError unless the space has this digest; "" is any."""
+    """Raise a SpaceError unless the space has this digest; "" matches any."""
     if digest and space.digest != digest:
         raise SpaceError(
             f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the"

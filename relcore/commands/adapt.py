@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> Report:
 
 @contextmanager
 def _readable(text: str) -> Iterator[StorePlace]:
-    """The place of the rows; a space that is no store is written as a table first, which is read in blocks.
+    """The place of the rows; a space without a store is first written as a table, which is read in blocks.
 
     The table's name is the space's digest, so that the same call resumes after a kill.
     """

@@ -1,4 +1,4 @@
-"""app: Streamlit's server on the app, which opens on the spaces that are named."""
+"""app: start Streamlit's server with the app, which opens the spaces that are named."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
             "--print-selection: expected an app for one user, got --share or RELSCOPE_SHARE; what visitors"
             " select is theirs; share without --print-selection, and let them save session files"
         )
-    os.environ.pop(access.ENVIRONMENT, None)  # whoever types the command opens these files to all
+    os.environ.pop(access.ENVIRONMENT, None)  # whoever runs the command opens these files to everybody
     specs = [records.to_json(spec) for spec in opened(options.spaces, options)]
     settings = [f"--server.port={options.port}"] if options.port else []
     settings += ["--server.headless=true"] if options.no_browser else []
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
         environment[access.NO_TOKEN] = "1"
     if options.print_selection:
         environment[LINES] = str(lines_stream())
-    package = Path(__file__).parents[1]  # of a wheel, which holds the app; else that of the checkout
+    package = Path(__file__).parents[1]  # from a wheel, which contains the app; else from the checkout
     root = package / "_app" if (package / "_app").is_dir() else package.parent
     place = root / "app"
     start = [str(place / "server" / "launch.py"), "run", str(place / "serve.py")]
@@ -125,7 +125,7 @@ def lines_stream() -> int:
 def opened(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:
     """The spec of each name, with full paths; all are loaded once, so that errors appear here.
 
-    With `options`, folders that are too large are samples.
+    With `options`, folders that are too large are replaced by samples.
     """
     specs = []
     for name in names:
@@ -137,7 +137,8 @@ def opened(names: list[str], options: argparse.Namespace | None = None) -> list[
 
 
 def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
-    """The sample of a folder of shards, drawn with a bar where the store has none; [] for another space."""
+    """The sample of a folder of shards, drawn with a progress bar if the store lacks it; [] for another
+    space."""
     from relcore.sharded.operations import sample_job, sample_spec, too_large
     from relcore.sharded.space import ShardedSpace
 

@@ -46,7 +46,7 @@ SHARDS_HELP = (
 )
 USUAL_ANCHORS = 300
 _MOST_DIGITS = 18  # within 64 bits
-# Suffix of -o → what --format calls it, where a command has no other file to write.
+# Suffix of -o → name of --format, for commands without another file to write.
 REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table"}
 
 
@@ -149,7 +149,7 @@ class Results(FullPaths, Printed):
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """What a command takes, and what its ``--help`` says beside its title.
+    """The options of a command, and the texts of its ``--help``.
 
     Attributes
     ----------
@@ -177,9 +177,9 @@ class CommandOptions:
 
 
 def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (), output: str = "") -> None:
-    """An option for each field of these dataclasses that has a help text and is not skipped, also of the
-    dataclasses in their fields; a positional argument for a field without default. With a help text `output`
-    also ``-o``, which without one writes what `Printed` prints.
+    """Add an option for each field that has a help text and is not skipped, also in dataclasses that are
+    fields; a field without a default becomes a positional argument. With the help text `output`, also add
+    ``-o``; without one ``-o`` writes what `Printed` prints.
     """
     if not output and any(issubclass(kind, Printed) for kind in kinds):
         parser.set_defaults(writes_report=True)
@@ -233,7 +233,7 @@ def flag(name: str) -> str:
 
 
 def described(one: Setting) -> str:
-    """What a setting does, its choices and its default."""
+    """The help text of a setting: its purpose, choices and default."""
     usual = "depends on the data" if callable(one.usual) else one.default if one.several else one.start()
     usual = ",".join(map(str, usual)) if isinstance(usual, tuple) else usual
     parts, listed = [one.help.rstrip(".") or one.label], []
@@ -258,7 +258,7 @@ def _read(one: Setting, text: str) -> Any:
 
 
 def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
-    """Field → value of the options that `add` made for a dataclass."""
+    """The values (field → value) of the options that `add` made for a dataclass."""
     values = {}
     for name, one in settings_of(kind).items():
         if is_dataclass(one.kind):
@@ -269,7 +269,7 @@ def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
 
 
 def is_number(option: str, text: str) -> bool:
-    """Whether the text of an option that also takes a file or ids is a whole number without a sign.
+    """Whether an option's text is a whole number without a sign, not a file or ids.
 
     Raises
     ------
@@ -286,14 +286,12 @@ def is_number(option: str, text: str) -> bool:
 
 
 def by_shard(options: argparse.Namespace, *places: str) -> bool:
-    """Whether these places are to be read shard by shard.
+    """Whether to read these places shard by shard.
 
-    A folder that can be loaded as one space without this, such as a saved dataset or the shards of one table,
-    is read by shard only with --shards.
+    A folder that can be loaded as one space, such as a saved dataset or the shards of one table, is read by
+    shard only with --shards.
     """
-    if options.shards or any(
-        map(os.path.isfile, places)
-    ):  # not `Path.is_file`: a long name is an error there
+    if options.shards or any(map(os.path.isfile, places)):  # `Path.is_file` raises an error for a long name
         return options.shards
     from relcore.sharded.space import is_sharded
 
@@ -310,10 +308,10 @@ def by_shard(options: argparse.Namespace, *places: str) -> bool:
 
 
 def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[SpaceSpec], list[LatentSpace]]:
-    """The spaces that a user names; under --pair-by-row their ids are row numbers. Suspects of an audit in
+    """The spaces that a user names; with --pair-by-row, row numbers become their ids. Suspects of an audit in
     the file of --anchors are not scored.
 
-    Raises a SpaceError for other numbers of rows under --pair-by-row, or as `read_links` and `load`.
+    Raises a SpaceError for unequal numbers of rows with --pair-by-row, or as `read_links` and `load`.
     """
     links, specs = getattr(options, "links", None), list(map(space_spec, names))
     if links:
@@ -328,9 +326,9 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
 def loaded_spaces(
     options: argparse.Namespace, specs: Sequence[SpaceSpec]
 ) -> tuple[list[SpaceSpec], list[LatentSpace]]:
-    """Spaces from their specs; under --pair-by-row their ids are row numbers.
+    """Spaces from their specs; with --pair-by-row, row numbers become their ids.
 
-    Raises a SpaceError for other numbers of rows under --pair-by-row, or as `load`.
+    Raises a SpaceError for unequal numbers of rows with --pair-by-row, or as `load`.
     """
     by_row = getattr(options, "pair_by_row", False)
     specs = list(map(numbered_spec, specs) if by_row else specs)
@@ -346,8 +344,7 @@ def loaded_spaces(
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
     """The anchors of --anchors: a number chosen by strategy in this space, or ids; default 300, at most
-    half of the rows. Where links suffice that nobody confirmed, and which so are not scored, they are
-    chosen among these.
+    half of the rows. If enough links are unconfirmed, which are never scored, anchors are chosen among these.
     """
     anchors = number_or_ids(options.anchors, min(USUAL_ANCHORS, len(space) // 2))
     if not isinstance(anchors, int) or not anchors:
@@ -398,11 +395,11 @@ def _path_of(anchors: str) -> Path:
     except SpaceError:
         if "," not in anchors:
             raise
-        return Path()  # many ids make a longer text than a path can be
+        return Path()  # many ids are longer than a path can be
 
 
 def linked_spec(spec: SpaceSpec, pairs: Pairs, kinds: Sequence[str]) -> SpaceSpec:
-    """The space under the ids of its partners; only pairs that a user knows are scored."""
+    """The space under the ids of its partners; only pairs that the user gave are scored."""
     sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in SCORED]
     return renamed_spec(spec, put_pairing(Store(), pairs, sure), f"{spec.name} · linked")
 
@@ -413,7 +410,7 @@ def _ids_in(path: Path) -> list[str] | None:
 
 
 def suspects_of(options: argparse.Namespace) -> list[str]:
-    """The ids in the file of --anchors that an audit found to be paired wrongly."""
+    """The ids that an audit, in the file of --anchors, found to be wrongly paired."""
     text = getattr(options, "anchors", None)
     if not isinstance(text, str) or not (path := _path_of(text)).is_file():
         return []
@@ -425,7 +422,7 @@ def suspects_of(options: argparse.Namespace) -> list[str]:
 def pair_settings(
     specs: tuple[SpaceSpec, SpaceSpec], pair: Match, anchors: tuple[str, ...]
 ) -> dict[str, Any]:
-    """What recipes of figures of this pair share, see `ComparisonRecipe`."""
+    """The settings that recipes of figures of this pair share, see `ComparisonRecipe`."""
     from relcore.maps.reduction import ReductionSpec
     from relcore.maps.views import ViewSpec
 

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> Report:
 
 
 def file_report(options: argparse.Namespace) -> Report:
-    """What a file or a folder holds."""
+    """A report on the content of a file or a folder."""
     text = options.file
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):

@@ -1,4 +1,4 @@
-"""check: whether a collection was made by one model; with repair of what is not, and a plan for a store."""
+"""check: whether one model made a collection; can repair other rows, and plan the same for a store."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _trusted(name: str | None) -> tuple[LatentSpace | Passport | None, SpaceSpec
 
 
 def _plan(place: str, space: LatentSpace, found: Checked) -> dict[str, Any]:
-    """What to do with a store: the ids to embed again, the likeliest first, or how to map them."""
+    """The plan for a store: the ids to embed again, the likeliest first, or how to map the rows."""
     steps = [
         "Embed some of the ids again with the model of the other rows; 300 are enough to map the rest:"
         f" relscope check {place} --again ROWS --repair FILE.npz",

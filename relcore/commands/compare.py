@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> Report:
             " leave --recipe out"
         )
     for n in (len(pair), len(pair) - len(anchors)):
-        if n:  # too many anchors have an error of their own
+        if n:  # too many anchors raise another error
             which = f" of {pair.source.name!r} and {pair.target.name!r}"
             need_k(options.k, n, n - (options.convention == "mutual"), which)
     forms = REPRESENTATIONS if anchors else ("absolute",)
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> Report:
     settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
     settings["metrics"] = metrics
 
-    def drawn() -> Exportable:  # only where --recipe asks for it: it imports the maps
+    def drawn() -> Exportable:  # called only by --recipe, because it imports the maps
         recipe = FIGURES["scores"].load()(**settings, **pair_settings(specs, pair, anchors))
         return recipe.draw(scores)
 
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> Report:
 
 
 def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
-    """Those that --metrics names; none where it does not."""
+    """The metrics of --metrics; () if there are none."""
     every = metrics_of_a_pair(more=True)
     asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
     if asked == ("all",):

@@ -1,4 +1,4 @@
-"""completion: what shtab makes of the commands' parsers, for one shell."""
+"""completion: the completion script that shtab writes for a shell from the commands' parsers."""
 
 from __future__ import annotations
 

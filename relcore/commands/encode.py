@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> Report:
             )
         by_name = {encoding.name: curve for encoding, curve in curves.items()}
         figures["training"] = lambda: Training(spaces=tuple(curves)).draw(by_name)
-    options.output = None  # the rows name their files
+    options.output = None  # each row of the report names its file
     return Report("", [Table.of("rows", rows)], {"dataset": spec.to_json()}, figures=figures)
 
 
@@ -134,8 +134,8 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
 
 
 def _settings() -> dict[str, dict[str, Setting]]:
-    """Option → the encoders that have it, each with its setting; a plugin's by a name of ours is left to
-    .json files.
+    """Option → each encoder that has it, with the setting. A plugin's option with a name of ours can only be
+    set in .json files.
     """
     options: dict[str, dict[str, Setting]] = {}
     taken = {one.option for kind in (EncodeOptions, Results, Scheduler) for one in settings_of(kind).values()}

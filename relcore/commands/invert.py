@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> Report:
     anchors = anchors_of(options, pair.source)
     inversion = invert_pair(pair, anchors, spec)
     source, target = side_names(pair, spec.route)
-    if options.output:  # in the coordinates of the target
+    if options.output:  # in the target's coordinates
         labels = None if pair.source.labels is None else pair.source.labels[inversion.rows]
         ids, name = pair.ids[inversion.rows], f"{source}, recovered"
         write_space(LatentSpace(inversion.found, ids, name=name, labels=labels), options.output)

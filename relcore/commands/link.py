@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> Report:
         n_seeds = 0
     elif options.pairs is not None:
         n_seeds, pairs = 0, known_pairs(expanded(options.pairs), "--pairs")
-    sides = tuple(zip(*pairs, strict=True))  # ids that every sample of shards has
+    sides = tuple(zip(*pairs, strict=True))  # every sample of shards contains these ids
     specs, spaces, sampled = samples(options, (options.source, options.target), sides)
     spec = spec_of(options, n_seeds, pairs, *spaces)
     outcome = computed(spec, specs, spaces, options)
@@ -91,7 +91,7 @@ def spec_of(
     few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
     if hide and n_shared < FEWEST_SHARED:
         raise SpaceError(f"--hide: expected spaces whose rows share ids, got {few}; leave it out")
-    if hide is None:  # the former command had this the other way round
+    if hide is None:  # in the former command the default was reversed
         hide = options.command == "bootstrap" and n_shared >= FEWEST_SHARED
     if n_seeds is None:
         n_seeds = _USUAL_SEEDS if hide else 0

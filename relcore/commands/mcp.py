@@ -24,7 +24,7 @@ from relcore.commands.arguments import CommandOptions
 from relcore.commands.parser import written
 from relcore.stores.index import parse_place
 
-# The commands that answer a question and write no file, with the arguments that make them so.
+# The commands that answer a question and write no file, with the arguments that ensure this.
 TOOLS: dict[str, dict[str, str]] = {
     "available": {},
     "compare": {},
@@ -34,9 +34,9 @@ TOOLS: dict[str, dict[str, str]] = {
     "check": {},
     "link": {},
 }
-_OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # what the server decides
+_OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # decided by the server
 _CHILD = "import sys; from relcore.commands.mcp import answer; sys.exit(answer(sys.argv[1:]))"
-_MOST_ITEMS, _MOST_TEXTS = 100, 10  # of a list in an answer, which an agent has to read; of ids
+_MOST_ITEMS, _MOST_TEXTS = 100, 10  # limits of a list, and of ids, in an answer to an agent
 _LIMITS = (
     f"this server reads only the data folder ({access.DATA}) and what it was started with; start it with this"
     " place, as relscope mcp PLACE"
@@ -91,12 +91,12 @@ def run(options: argparse.Namespace) -> None:
             [sys.executable, "-P", "-c", _CHILD, *command, "--quiet"],
             check=False,
             env=environment,
-            cwd=next(filter(os.path.isdir, readable), None),  # a relative path begins in it
+            cwd=next(filter(os.path.isdir, readable), None),  # relative paths start there
         )
         return result(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
     def result(code: int, out: str, err: str) -> types.CallToolResult:
-        """0 and 1, the code of an alarm, are answers; all other codes are errors."""
+        """The answer to an agent: exit codes 0 and 1 (an alarm) are answers; all other codes are errors."""
         told = [line.removeprefix("relscope: ") for line in err.strip().splitlines()]
         answered = code in (0, 1) and bool(out)
         record = shortened(out) if answered else None
@@ -116,7 +116,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _environment(places: Sequence[str]) -> dict[str, str]:
-    """That of the commands: they read as a shared app does, see `relcore.base.access`, and these places."""
+    """The environment of the commands: as in a shared app, they may only read these places, see
+    `relcore.base.access`."""
     opened = []
     for text in places:
         index = parse_place(text)
@@ -134,7 +135,7 @@ def _environment(places: Sequence[str]) -> dict[str, str]:
 
 
 def answer(arguments: Sequence[str]) -> int:
-    """A command of an agent, which reads what is open to it."""
+    """Run a command for an agent, which may read only open paths."""
     from relcore.cli import main
 
     access.set_asker(lambda: access.AccessContext(limits=_LIMITS))
@@ -142,8 +143,8 @@ def answer(arguments: Sequence[str]) -> int:
 
 
 def need_open(options: argparse.Namespace) -> None:
-    """Raise a SpaceError unless every path among these values is open to whoever asks. Spaces are checked
-    again where they are loaded; judgements, pairs and thresholds only here.
+    """Raise a SpaceError unless the caller may read every path among these values. Spaces are checked again
+    on loading; judgements, pairs and thresholds are checked only here.
     """
     for value in vars(options).values():
         for one in value if isinstance(value, list | tuple) else [value]:
@@ -163,7 +164,7 @@ def _need_open_name(text: str) -> None:
         access.need_own_machine(text)
         return
     place = access.expanded(index.where if index else text.partition("#")[0])
-    # Below a link, too: the answer must not tell what lies behind one that leads out.
+    # Also for links: the answer must not reveal what a link to the outside leads to.
     if place.is_absolute() or ".." in place.parts or any(map(os.path.lexists, [place, *place.parents[:-1]])):
         access.allowed(place)
 
@@ -179,7 +180,7 @@ def _parser(name: str) -> argparse.ArgumentParser:
 
 
 def _arguments(name: str) -> Iterator[argparse.Action]:
-    """What an agent may set: no file that is written, and nothing that the server decides."""
+    """The arguments that an agent may set: all but files to write and settings that the server decides."""
     for action in _parser(name)._actions:
         hidden = action.help in (None, argparse.SUPPRESS) or isinstance(action, argparse._HelpAction)
         if not (hidden or written(action) or action.dest in {*_OURS, "format", *TOOLS[name]}):
@@ -257,8 +258,8 @@ def _text(action: argparse.Action, value: Any) -> str:
 
 
 def shortened(text: str) -> dict[str, Any]:
-    """The report of a command. Long lists come last and end after 100 rows or 10 ids; `left_out` counts the
-    others."""
+    """The report of a command. Long lists come last and are cut after 100 rows or 10 ids; `left_out` counts
+    the rest."""
     record, left_out = json.loads(text), {}
     for name, value in list(record.items()):
         texts = isinstance(value, list) and all(isinstance(one, str) for one in value)

@@ -75,7 +75,7 @@ OPTIONS = CommandOptions(
         "old.npy new.npy --export adapter",
         "old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt",
     ),
-    # The default of today, which scripts of version 0.1.0 ask for.
+    # The default before version 0.2.0, which old scripts rely on.
     more=lambda parser: parser.add_argument(
         "--no-curve", dest="curve", action="store_false", help=argparse.SUPPRESS
     ),
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> Report:
     task = Migration(**given)
     specs, spaces, sampled = samples(options, names)
     if not sampled:
-        match(*spaces[:2])  # an error comes before a job starts
+        match(*spaces[:2])  # fails before a job starts
     result = computed(task, specs, spaces, options)
     if answers:
         result = with_answers(result, spaces[0].ids, answers, task.random_state)

@@ -19,7 +19,7 @@ from relcore.commands.arguments import REPORT_FILES
 
 _WIDTH = 20  # of a bar
 _ERASE = "\r\x1b[2K"  # the line
-_EVERY = 30.0  # seconds between lines where there is no terminal
+_EVERY = 30.0  # seconds between lines without a terminal
 
 
 def finish(options: argparse.Namespace, report: Report) -> int:
@@ -36,7 +36,7 @@ def finish(options: argparse.Namespace, report: Report) -> int:
 
 
 def _text(report: Report, kind: str, written: str = "") -> str:
-    """A report in one of the choices of --format; in two of them it names the file that was `written`."""
+    """The report in one of the formats of --format; two of them name the file that was `written`."""
     rows = next((table.rows for table in report.tables if table.rows is not None), None)
     if kind == "json":
         record = report.record(**({"output": written} if written else {}))
@@ -50,8 +50,8 @@ def _text(report: Report, kind: str, written: str = "") -> str:
 
 @dataclass
 class Bar(AbstractContextManager):
-    """A progress bar on stderr, erased at the end; a line every half minute where stderr is no terminal, as
-    in the log of a job; nothing with --quiet.
+    """A progress bar on stderr, erased at the end. If stderr is no terminal, as in a job's log, a line every
+    half minute; nothing with --quiet.
     """
 
     options: argparse.Namespace

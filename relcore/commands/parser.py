@@ -1,4 +1,4 @@
-"""The commands and their parser, whose defaults relscope.toml sets; this is that file's one reader."""
+"""The commands and their parser; relscope.toml, which only this module reads, sets its defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from relcore.base.version import __version__
 
 FILE = "relscope.toml"
 _MOST_BYTES = 1 << 20
-# What a file that came with a folder must not decide: where results go, who computes, and who may enter.
+# Options that a file in a downloaded folder must not set: where results go, who computes, and who may enter.
 _TYPED = {"help", "store", "scheduler", "share", "no_token", "format", "print_thresholds"}
 
 COMMANDS = {
@@ -46,7 +46,7 @@ COMMANDS = {
     "completion": "print the script that completes commands and options in a shell",
 }
 FORMER = {"bootstrap": "link"}  # names of earlier versions
-# What other tools call our options: the first that a command has is what was meant.
+# Names of our options in other tools: the first one that the command has is suggested.
 SYNONYMS = {
     "seed": ("random-state", "pairs"),
     "limit": ("limit", "rows", "sample"),
@@ -80,8 +80,8 @@ class _Help(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as all others are; `called` is that of the command, `commands`
-    holds those of all.
+    """A parser that prints its errors in one line; `called` is the parser of the command, `commands` holds
+    those of all.
     """
 
     called: argparse.ArgumentParser | None = None
@@ -105,15 +105,15 @@ class _Parser(argparse.ArgumentParser):
 
 
 def similar_option(text: str, known: Sequence[str]) -> str:
-    """``"; did you mean '--random-state'?"`` for an option that other tools have, or a similar one."""
+    """``"; did you mean '--random-state'?"`` for a similar option, or one that another tool calls so."""
     names = {name.lstrip("-").replace("_", "-"): name for name in known}
     meant = SYNONYMS.get(text.lstrip("-").replace("_", "-"), ())
     return did_you_mean(next((names[name] for name in meant if name in names), text), known)
 
 
 def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.ArgumentParser:
-    """All commands with one line each, and the arguments of the one that is called, with the defaults of
-    relscope.toml; with `every` the arguments of all, without these.
+    """A parser of all commands with one line each, and of the called one with its arguments and the defaults
+    of relscope.toml. With `every`, it has the arguments of all and no such defaults.
     """
     width = min(100, shutil.get_terminal_size().columns)
     style = {"formatter_class": partial(_Help, max_help_position=28, width=width)}
@@ -153,7 +153,7 @@ def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.Argumen
 
 
 def written(action: argparse.Action) -> bool:
-    """Whether an argument names what a command writes."""
+    """Whether an argument names a file or place that a command writes to."""
     return action.dest == "output" or getattr(getattr(action, "setting", None), "written", False)
 
 
@@ -161,7 +161,7 @@ def written(action: argparse.Action) -> bool:
 
 
 def place() -> Path | None:
-    """The file that counts here; outside of the home folder only one in the working folder."""
+    """The relscope.toml that applies here; outside of the home folder only one in the working folder."""
     try:
         folders = [Path.cwd(), *Path.cwd().parents]
         end = folders.index(Path.home()) + 1 if Path.home() in folders else 1
@@ -171,7 +171,8 @@ def place() -> Path | None:
 
 
 def tables(path: Path) -> dict[str, dict[str, Any]]:
-    """Command → option → value. Raises a SpaceError for what is not TOML, and tables of no command."""
+    """Command → option → value. Raises a SpaceError for text that is not TOML, and for tables of unknown
+    commands."""
     try:
         if regular_file(path).stat().st_size > _MOST_BYTES:
             raise ValueError("more than 1 MB")
@@ -195,12 +196,12 @@ def set_defaults(command: argparse.ArgumentParser, name: str) -> None:
 
 
 def defaults(command: argparse.ArgumentParser, name: str) -> list[tuple[str, str]]:
-    """Set the defaults of the file in a command's parser; each option with its value.
+    """Set the file's defaults in a command's parser; returns each option with its value.
 
     Raises
     ------
     SpaceError
-        An option that the command has not, or that is only typed; a value that it refuses.
+        An option that the command lacks, or that a file may not set; a value that it refuses.
     """
     path, told = place(), []
     known = {
@@ -223,7 +224,7 @@ def defaults(command: argparse.ArgumentParser, name: str) -> list[tuple[str, str
 
 
 def _read(command: argparse.ArgumentParser, action: argparse.Action, value: Any, where: str) -> Any:
-    """What the option makes of a value, as if it were typed."""
+    """The option's value, converted as if it were typed."""
     if action.nargs == 0:
         if not isinstance(value, bool):
             raise SpaceError(f"{where}: expected true or false, got {value!r:.80}")

@@ -163,7 +163,8 @@ def _made(options: argparse.Namespace) -> Passport:
 
 
 def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
-    """The vectors of a dataset's pictures, under the digests of their pixels; of equal pictures the first."""
+    """The vectors of a dataset's pictures, with digests of their pixels as ids; of equal pictures only the
+    first."""
     from relcore.catalog.encoding import encode
     from relcore.commands.encode import dataset_spec
     from relcore.encoders.datasets import load_dataset
@@ -195,14 +196,14 @@ def _ids(options: argparse.Namespace) -> list[str]:
 
 
 def _found(source: str, ids: Sequence[str]) -> LatentSpace:
-    """The space of this name; of a store its rows of these ids only."""
+    """The space of this name; for a store, only its rows with these ids."""
     place = parse_place(source)
     if ids and place is not None and place.kind != "npy":
         try:
             return find_rows(place, ids)
         except SpaceError:
             if place.where != source:
-                raise  # else a table, of which `load` takes other columns, too
+                raise  # otherwise a table, which `load` can read
     return load(space_spec(source), again=True)
 
 
@@ -221,7 +222,7 @@ def _check(options: argparse.Namespace) -> Report:
     new = _found(options.files[1], ids or passport.ids)
     new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
     texts, _, rows = paired(passport, new)
-    found = check(LatentSpace(rows, texts, name=new.name), passport)  # of a large file the anchors alone
+    found = check(LatentSpace(rows, texts, name=new.name), passport)  # of a large file only the anchors
     change = found.change
     if options.encoder is not None:
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
@@ -233,7 +234,7 @@ def _check(options: argparse.Namespace) -> Report:
 
 
 def _bridge(options: argparse.Namespace) -> Report:
-    """What `relscope migrate OLD NEW --export FOLDER` makes: a passport is a space."""
+    """The report of `relscope migrate OLD NEW --export FOLDER`; here a passport is the old space."""
     from relcore.commands.parser import parser_of
 
     old, new = (Passport.load(file) for file in options.files)

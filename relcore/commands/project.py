@@ -1,4 +1,4 @@
-"""project: a space relative to anchors, as a file of vectors that is a space again."""
+"""project: write a space relative to anchors as a file of vectors, which is a space again."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class InPlace(JobQueue):
 
 @contextmanager
 def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[JobQueue]:
-    """A job queue on the cluster of --scheduler, else with processes of this machine, not more than there are
-    jobs; a single job, and all without Dask, which the extra ``cluster`` brings, run in this process.
+    """A job queue: on the cluster of --scheduler, else with at most one process per job on this machine. A
+    single job, and all jobs without Dask (the extra ``cluster``), run in this process.
     """
     cluster = JobQueue(options.scheduler)
     # Another process takes seconds to start and to import the libraries again.
@@ -64,8 +64,8 @@ def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Jo
             cluster.start()
         yield cluster
     except KeyboardInterrupt:
-        # In a terminal the processes heard it, too, and may be half closed: whatever they answer, the
-        # interrupt is what counts.
+        # In a terminal the processes received the signal, too, and may be half closed. Whatever they answer,
+        # the interrupt decides.
         with Bar(options) as bar, suppress(Exception):
             bar.show(0, 1, "stopping")
             cluster.close()
@@ -96,7 +96,7 @@ def follow(queue: JobQueue, jobs: Sequence[Job], options: argparse.Namespace, pa
 
 
 def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
-    """Done, total, and a text: the message and the time left of the first job that runs."""
+    """The work done, the total, and a text: message and time left of the first running job."""
     known = [(job, job.status()) for job in jobs]
     shares = (status.done / status.total if status.total else 0.0 for _, status in known if not status.ended)
     ended = sum(status.ended for _, status in known)
@@ -109,7 +109,7 @@ def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
 def computed(
     task: Task[Result], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
 ) -> Result:
-    """The result of a task: from the store, at once where it is quick, else by a job."""
+    """The result of a task: from the store, computed here if that is quick, else by a job."""
     return all_computed([task], specs, spaces, options)[0]
 
 
@@ -119,7 +119,7 @@ def all_computed(
     spaces: Sequence[LatentSpace],
     options: argparse.Namespace,
 ) -> list[Result]:
-    """`computed` for each of some tasks on the same spaces; their jobs run beside each other."""
+    """`computed` for several tasks on the same spaces; their jobs run in parallel."""
     store, known = Store(), {task.key(spaces): task for task in tasks}
     results = {key: task.read(entry) for key, task in known.items() if (entry := store.get(key))}
     missing = {key: task for key, task in known.items() if key not in results}
@@ -152,12 +152,13 @@ def all_computed(
 
 @contextmanager
 def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, *tuple[ShardedSpace, ...]]]:
-    """What runs passes over shards, with a bar, and the spaces at these places.
+    """A runner of passes over shards, with a progress bar, and the spaces at these places.
 
     Raises
     ------
     SpaceError
-        A recipe is to name shards, which a figure cannot load; rows are to be paired by their order.
+        Options that shards do not support: a recipe, because a figure cannot load shards, and pairing by row
+        order.
     """
     if getattr(options, "recipe", None):
         raise SpaceError(
@@ -182,8 +183,8 @@ def over_shards(
     report: Callable[..., Report],
     anchored: bool = True,
 ) -> Report:
-    """The report of what `job(runner, anchors, *spaces)` gives for folders of shards: that of
-    `report(result, facts about the passes, *spaces)`.
+    """The report of a job on folders of shards: ``report(result, facts about the passes, *spaces)`` of the
+    result of `job(runner, anchors, *spaces)`.
     """
     with shards(options, *places) as (run, *spaces):
         result = job(run, anchors_by_shard(options, spaces[0]) if anchored else 0, *spaces)
@@ -214,12 +215,13 @@ def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | 
 def samples(
     options: argparse.Namespace, places: Sequence[str], also: Sequence[Sequence[str]] = ()
 ) -> tuple[list[SpaceSpec], list[LatentSpace], list[str]]:
-    """Spaces in memory at these places, samples of folders of shards; and sentences about the samples.
+    """The spaces at these places in memory, as samples if they are folders of shards; and sentences about the
+    samples.
 
     Raises
     ------
     SpaceError
-        Folders of shards beside other spaces: a sample of one would hardly have rows of the other.
+        Folders of shards beside other spaces: a sample would share hardly any rows with them.
     """
     sharded = [by_shard(options, place) for place in places]
     if not any(sharded):

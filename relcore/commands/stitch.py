@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> Report:
 def spec_of(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
-    """The options as settings, with the page's defaults."""
+    """The settings that the options give, with the page's defaults."""
     if options.spec:
         record = read_json(options.spec, "the settings of a stitching")
         return records.from_json(StitchSpec, record, str(options.spec))

@@ -81,7 +81,7 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
 
 
 def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
-    """What --grid says, as values of the study's options; texts that are no choices stay."""
+    """The values of a study's options from --grid; texts that are no choices are kept."""
     known = {option.name: option for option in study.options}
     values = {}
     for text in grid:

@@ -23,7 +23,7 @@ NEIGHBOURS = 15
 
 
 def how_to_open(path: str) -> str:
-    """The command that opens a table of `atlas_table` in Embedding Atlas."""
+    """The command that opens an `atlas_table` file in Embedding Atlas."""
     return f"embedding-atlas {path} --x x --y y --neighbors neighbors"
 
 
@@ -36,10 +36,10 @@ def atlas_table(
 ) -> pa.Table:
     """The rows (m,) of paired spaces as an Arrow table that Embedding Atlas opens.
 
-    It has all `columns` of these rows; x and y of the first space's map (m, 2 or more); and `neighbors`, a
-    struct of the `ids` (places in the table, from 0) and cosine `distances`, after centring, of the k nearest
-    of these rows. Of each further space it has the same under "x_NAME", "y_NAME", "neighbors_NAME". A column
-    with one of these names gets " (column)" behind it.
+    Its columns: all `columns` of these rows; x and y of the first space's map (m, 2 or more); and
+    `neighbors`, the `ids` (row numbers of the table, from 0) and cosine `distances`, after centring, of the k
+    nearest of these rows. The columns of further spaces are "x_NAME", "y_NAME", "neighbors_NAME". A given
+    column with such a name is renamed to "NAME (column)".
 
     Raises
     ------

@@ -38,24 +38,24 @@ _QUANTILES = np.linspace(0, 1, 201)
 
 @dataclass(frozen=True, eq=False)
 class AuditOutcome(Reported):
-    """The audit of k pairs.
+    """The audit of k anchor pairs.
 
     Attributes
     ----------
     agreement : array (k,)
         −1 … 1, see `represent.anchors.Audit`.
     suspects : array (s,)
-        Positions, the least agreement first.
+        Positions in `anchors`, least agreement first.
     mismatched : array (201,)
         Quantiles 0, .005, … 1 of the agreement of mismatched pairs.
     n_wrong, wrong_interval : float, (int, int)
         Estimated number of wrong pairs, and its 95 % interval.
     decided : bool
-        False where the pairs have too little in common to tell: then there are no suspects.
+        False if the pairs have too little in common to decide; then there are no suspects.
     scores : set of anchors → metric → Score
-        Of all anchors and of those that are left, on the same held-out rows; empty without these.
+        For all anchors and for those without suspects, on the same held-out rows; empty if there are none.
     differences : metric → Interval
-        What removing the suspects changes, with 95 % intervals.
+        The change of each score when suspects are removed, with 95 % intervals.
     """
 
     anchors: tuple[str, ...]
@@ -120,7 +120,7 @@ class AuditOutcome(Reported):
         return Report(self.headline, tables, facts, notes, figures)
 
     def doubtful(self) -> pd.DataFrame:
-        """The suspects of the table; without any, as many pairs as may be wrong, which agree least."""
+        """The suspects' rows of the table; without suspects, as many least agreeing pairs as may be wrong."""
         high = self.wrong_interval[1] if self.decided else 0
         return self.table().head(len(self.suspects) or high)
 
@@ -136,8 +136,8 @@ class AuditOutcome(Reported):
 
 @dataclass(frozen=True)
 class PairAudit(Task[AuditOutcome]):
-    """`audit_pairs` of anchors, and scores with and without the suspects; `partners` are the anchors' ids
-    in the target if they differ."""
+    """The task of `audit_pairs` of anchors, with scores with and without the suspects; `partners` are the
+    anchors' ids in the target if these differ."""
 
     kind: ClassVar[str] = "audit"
     result: ClassVar[str] = "relcore.compare.audit:AuditOutcome"
@@ -191,7 +191,7 @@ class PairAudit(Task[AuditOutcome]):
         directions = _directions(source, target, rows)
         audited = audit_pairs(*directions, self.method, self.false_share)
         report(1, 2, "scoring with and without the suspects")
-        # Rows in either space of known partners that are in no pair.
+        # Rows of either space that are in no pair, but whose partners are known.
         places = target.index.get_indexer(source.index)
         taken = np.isin(np.arange(len(source)), rows[0]) | np.isin(places, rows[1])
         free = np.flatnonzero(source.index.isin(known_ids(spaces)) & ~taken)

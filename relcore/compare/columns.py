@@ -51,7 +51,7 @@ def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataF
 def neighbours_of(
     match: Match, identifier: str, k: int = 10, made: tuple[np.ndarray, np.ndarray] | None = None
 ) -> pd.DataFrame:
-    """One row's k nearest neighbours in both spaces: source, source cosine, target, target cosine, and
+    """The k nearest neighbours of one row in both spaces: source, source cosine, target, target cosine, and
     whether shared.
 
     By cosine in the absolute spaces after centring, or in another representation `made` of both.
@@ -72,10 +72,10 @@ def neighbours_of(
 
 
 AGREEMENT_ROWS = (500, 4000)  # fewest, most
-_COMPARED = 250_000_000  # with how many pairs of rows: a second's work
+_COMPARED = 250_000_000  # with this many pairs of rows, about a second's work
 MOST_CLASSES = 20  # the number of distinguishable colours
 WHOLE_CLASSES = 12  # a column with at most as many whole numbers holds classes, not quantities
-_MOST_READ = 24  # columns that are kept
+_MOST_READ = 24  # columns that are cached
 Cells = Callable[[str], pd.Series]
 
 
@@ -155,9 +155,10 @@ def cells_in(match: Match, rows: np.ndarray, name: str, cells: Cells | None) -> 
 
 
 def _at(match: Match, rows: np.ndarray, column: pd.Series) -> np.ndarray:
-    """The cells of a column at rows (m,) of the pair, None where it has none; equal ids have the first."""
+    """The cells of a column at rows (m,) of the pair, None for rows without one; of equal ids the first
+    counts."""
     ids = match.source.index
-    if not column.index.equals(ids):  # to look ids up takes ten times as long
+    if not column.index.equals(ids):  # looking ids up takes ten times as long
         column = column[~column.index.duplicated()].reindex(ids)
     return column.to_numpy()[rows]
 
@@ -169,8 +170,7 @@ def rows_table(
     cells: Cells | None = None,
     texts: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> pd.DataFrame:
-    """Rows (m,) with all that is known of them: id, text, label, count, and the columns of the spaces'
-    tables.
+    """Rows (m,) with all known columns: id, text, label, count, and those of the spaces' tables.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def _agreement(match: Match, rows: np.ndarray) -> np.ndarray:
     return values[rows]
 
 
-LEAST_ROWS = 5  # scored rows of a group that a mean is computed of
+LEAST_ROWS = 5  # scored rows that a group needs for a mean
 _CENTRAL = 20
 _MOSTLY = 0.5
 
@@ -308,8 +308,9 @@ def _name(space: LatentSpace, members: np.ndarray, directions: np.ndarray, centr
 def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np.ndarray:
     """The rows to compare, ascending: all n, or a random sample of `n_queries`.
 
-    Half of the queries are shared among the groups, so that a small class is compared in full. The keys of
-    `row_keys` draw them: one more row replaces few of the others. Groups (n,) are 0 … g − 1, −1 for none.
+    Half of the queries are shared among the groups, so that a small class is compared in full. Half of the
+    queries are divided equally among the groups, so that small classes are compared in full. The keys of
+    `row_keys` draw them, so that one more row replaces few others.
 
     Examples
     --------
@@ -333,10 +334,10 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
 
 
 # Clusters of texts are those of HDBSCAN (Campello, Moulavi and Sander, 2013) in the space itself, so that
-# both maps show the same ones. On 24 draws of Gaussian, uniform, heavy-tailed and anisotropic rows up to .43
-# of the rows were in clusters, of MiniLM's sentences .69, of three networks' digits .95 or more.
-# The terms that name a cluster add most to the Kullback–Leibler divergence of its words from all words
-# (Grootendorst's class-based TF-IDF, 2022, without stop words).
+# both maps show the same ones. Share of rows in clusters: at most .43 on 24 draws of Gaussian, uniform,
+# heavy-tailed and anisotropic rows; .69 for MiniLM's sentences; .95 or more for three networks' digits. A
+# cluster is named by the terms that add most to the Kullback–Leibler divergence of its words from all words
+# (class-based TF-IDF of Grootendorst, 2022, without stop words).
 
 _MOST_LABELS = 50
 _FEWEST_ROWS = 60
@@ -345,17 +346,17 @@ _FITTED = 2000  # points that k-means is fitted on
 _STEPS = 20
 _READ = 4000  # texts that are read
 _TERMS = 2  # in a name
-_FEWEST_TEXTS = 3  # of a cluster that have its term
-_FREQUENT = 0.25  # share of a cluster's words among which its name is
-_FREE = 0.05  # share of rows without a class from which on clusters are named
+_FEWEST_TEXTS = 3  # texts of a cluster that must contain its term
+_FREQUENT = 0.25  # a name is among this share of a cluster's words
+_FREE = 0.05  # clusters are named if at least this share of rows has no class
 _TERM = re.compile(r"[^\W\d_]{3,}")
 _COMPONENTS = 25  # principal components in which rows are clustered
-_SMALLEST = 0.02  # share of the rows that a cluster has, at least
-_CLUSTERED = 0.5  # share of the rows in clusters below which there are none
+_SMALLEST = 0.02  # a cluster has at least this share of the rows
+_CLUSTERED = 0.5  # no clusters if they hold less than this share of the rows
 
 
 def telling_ids(ids: np.ndarray) -> bool:
-    """Whether ids say something to people: half of them or more have three letters in a row."""
+    """Whether ids can be read as words: at least half of them have three letters in a row."""
     some = ids[:: max(1, len(ids) // _FITTED)]
     return 2 * sum(bool(_TERM.search(identifier)) for identifier in some) >= len(some)
 
@@ -378,8 +379,8 @@ def named_clusters(
 ) -> Clusters | None:
     """Named groups of the drawn rows (m,); None if no names can be found.
 
-    With `texts`, which maps ids to texts, they are dense clusters of the space, or of the `other` one if the
-    first has none; without, regions of the map with these `coordinates` (m, 2 or 3).
+    With `texts`, which maps ids to texts, these are dense clusters of the space, or of the `other` one if the
+    first has none. Otherwise they are regions of the map with these `coordinates` (m, 2 or 3).
     """
     labels = space.labels[rows] if space.labels is not None else np.empty(0)
     if 2 * np.count_nonzero(labels != "") > len(labels):
@@ -391,7 +392,7 @@ def named_clusters(
     if texts is None:
         some = space.ids[rows][:_FITTED]
         if 2 * sum(bool(_TERM.fullmatch(identifier)) for identifier in some) <= len(some):
-            return None  # most ids are no words but numbers, such as 17 or "digits/17"
+            return None  # most ids are numbers, such as 17 or "digits/17"
     if texts is None:
         numbers = _regions(coordinates)
         names = _central_words(space, rows, numbers)
@@ -407,10 +408,10 @@ def named_clusters(
 
 
 def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
-    """The cluster of each row (n,), −1 for none, and for all rows where fewer than half would lie in one.
+    """The cluster of each row (n,), −1 for none; all are −1 if fewer than half of the rows lie in clusters.
 
-    HDBSCAN of the directions after centring, in up to 25 principal components, on at most 2,000 rows; others
-    are in none.
+    HDBSCAN of the directions after centring, in up to 25 principal components of at most 2,000 rows; other
+    rows get −1.
     """
     from sklearn.cluster import HDBSCAN
     from sklearn.decomposition import PCA
@@ -429,7 +430,7 @@ def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
 
 
 def _regions(coordinates: np.ndarray) -> np.ndarray:
-    # Scikit-learn's k-means waits for its threads longer than it computes.
+    # Scikit-learn's k-means spends more time waiting for threads than computing.
     from scipy.cluster.vq import kmeans2, vq
 
     rng, points = np.random.default_rng(0), np.asarray(coordinates, dtype=np.float64)

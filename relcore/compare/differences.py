@@ -1,4 +1,4 @@
-"""Differences: classes and clusters that keep fewer neighbours than under uniform noise."""
+"""Differences: classes and clusters that keep fewer neighbours than under noise of one size."""
 
 from __future__ import annotations
 
@@ -30,30 +30,31 @@ from relcore.scores.neighbours import find_neighbours, jaccard_rows
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
 
-# Dense rows lose their neighbours to a little noise, so agreement differs by class even if none has moved.
-# Noise that lowers the mean agreement to what was measured tells how much each group would keep, and its
-# draws tell how much that varies: the rows of a small, separated group keep or lose neighbours together.
+# A little noise changes the neighbours of dense rows, so agreement differs by class even if no class has
+# moved. So noise is added until the mean agreement is as measured. This gives the agreement expected of each
+# group; repeated draws give its variation, since the rows of a small, separated group keep or lose neighbours
+# together.
 
 _CALIBRATED_ROWS = 400
 _STEPS = 9  # halvings of the range of noise levels
-_LEVELS = (-2.0, 2.0)  # log10 of shares of the spread
-_DRAWS = 10  # of each noise
-_AROUND = 0.1  # log10 by which the levels of the draws differ from that which fits
-_MISFIT = 0.1  # standard deviation of the log odds of agreement that another kind of noise gives a group
+_LEVELS = (-2.0, 2.0)  # log10 of the noise's share of the spread
+_DRAWS = 10  # for each kind of noise
+_AROUND = 0.1  # log10 distance of the draws' levels from the fitted level
+_MISFIT = 0.1  # standard deviation of a group's log odds of agreement between kinds of noise
 
 
 @dataclass(frozen=True)
 class NoiseTest:
-    """The test of groups against noise, by the noise model that explains each group best; arrays (g,).
+    """The test of groups against noise, each by the noise model that explains it best; arrays (g,).
 
     Attributes
     ----------
     p : array
         Corrected for the number of groups (Bonferroni).
-    expected, reach : arrays
+    expected, half_width : arrays
         Mean agreement under this noise, and half the width of its 95 % band.
     by_row : array (m,)
-        Mean agreement of each query under all noise that was drawn.
+        Mean agreement of each query over all draws of noise.
     """
 
     z: np.ndarray
@@ -73,33 +74,32 @@ def moved_beyond_noise(
     belongs: np.ndarray,
     random_state: int = 0,
 ) -> NoiseTest:
-    """Test whether groups keep fewer neighbours than they would if every row had got noise of one size.
+    """Test whether groups keep fewer neighbours than if every row had noise of the same size.
 
-    Nobody knows which of two spaces has the noise, and dense groups lose more neighbours to it where they are
-    sharper. So there are four explanations: the second space is the first with noise, or the first is the
-    second with noise, or both are one space with noise, which resembles the first or the second less its
-    noise. Nor does anybody know whether long rows have more of it: each explanation is tried with noise of
-    one size, with noise in proportion to the length of a row, and with numbers that are rounded to steps of
-    the largest one of their row. A group has moved only if each fails. What both spaces share is estimated
-    group by group: rows are drawn towards the mean of their group until its variance is smaller by that of
-    the noise.
+    Either space may have the noise, and the sharper one loses more neighbours in dense groups. So there are
+    four explanations: the second space is the first with noise; the first is the second with noise; both are
+    one space with noise, which is the first or the second after its noise is removed. Long rows may have more
+    noise. So each explanation is tried with noise of one size, with noise proportional to a row's length, and
+    with numbers rounded to steps of their row's largest one. A group counts as moved only if all explanations
+    fail. The space without noise is estimated group by group: rows are drawn towards the mean of their group
+    until its variance is smaller by that of the noise.
 
     The mean agreement of a group is compared with `_DRAWS` draws around the level that fits, regressed on the
-    mean agreement of all rows. The error is the largest of three, the scatter of the group's draws, of those
-    of all groups, and of the rows within groups, and includes that noise may be of another kind (`_MISFIT`).
+    mean agreement of all rows. The error is the largest of three: the scatter of the group's draws, of all
+    groups' draws, and of the rows within groups. It includes the effect of another kind of noise (`_MISFIT`).
 
     Parameters
     ----------
     vectors : two arrays (n, d)
     represent : (n, d) → (t, c)
-        The rows among which neighbours are searched. Noise comes before it, so that relative spaces get that
-        of their anchors, too.
+        The rows among which neighbours are searched. Noise is added before it, so that relative
+        representations include the noise of their anchors.
     own : two arrays (m, k)
         The neighbours of the queries in each represented space.
     agreement : array (m,)
         Jaccard overlap of these.
     groups, belongs : arrays (m,) and (n,)
-        Of the queries 0 … g − 1, −1 for none; of all rows, in any numbers.
+        Group of each query, 0 … g − 1 or −1; group of each of the n rows, as any number.
     """
     from scipy.special import stdtr, stdtrit  # as `scipy.stats.t`, which takes longer to import
 
@@ -146,7 +146,7 @@ def moved_beyond_noise(
 
 
 EQUAL, BY_LENGTH, ROUNDED = "of one size", "by length", "rounded"
-# Rounding has the same error in two copies, so that both spaces cannot be such copies.
+# Rounded copies have the same error, so both spaces cannot be rounded copies of one.
 _EXPLANATIONS = [
     *product((EQUAL, BY_LENGTH), (False, True), (0, 1)),
     *product((ROUNDED,), (False,), (0, 1)),
@@ -164,8 +164,8 @@ def noisy(rows: np.ndarray, kind: str, sizes: np.ndarray, rng: np.random.Generat
 
 
 def noise_sizes(X: np.ndarray, kind: str) -> np.ndarray:
-    """The size (n, 1) of noise of level 1: the standard deviation of the centred numbers, that of a row
-    from 0, or the largest number of a row."""
+    """The size (n, 1) of noise of level 1: the standard deviation of the centred numbers, each row's standard
+    deviation from 0, or each row's largest number."""
     if kind == EQUAL:
         return np.full((len(X), 1), centred(X, mean_row(X)).std(dtype=np.float64), dtype=np.float32)
     sizes = np.abs(X).max(axis=1) if kind == ROUNDED else lengths(X) / np.sqrt(X.shape[1])
@@ -181,8 +181,8 @@ def _overlap_under_noise(
     belongs: np.ndarray | None,
     rng: np.random.Generator,
 ) -> Callable[[float, np.ndarray], np.ndarray]:
-    """A function of (level, queries) that gives the neighbour overlap of a space with a noisy copy; with
-    `belongs`, of two noisy copies of the space after the noise's variance was removed."""
+    """A function of (level, queries) that returns the neighbour overlap of a space and a noisy copy. With
+    `belongs`, it compares two noisy copies of the space without the noise's variance."""
     k, sizes = own.shape[1], noise_sizes(X, kind)
 
     def near(rows: np.ndarray, level: float, which: np.ndarray) -> np.ndarray:
@@ -220,17 +220,18 @@ class MovedGroup:
     Attributes
     ----------
     n, n_queries : int
-        Its held-out rows, and those of them that were compared.
+        Held-out rows of the group, and those of them that were compared.
     agreement, expected : float
-        Mean Jaccard overlap of its rows, and what the same noise everywhere would leave, 0 … 1.
+        Mean Jaccard overlap of the group's rows, measured and expected under the same noise for all rows, 0 …
+        1.
     low, high : float
-        95 % band of a group of `n_queries` rows that got this noise.
+        95 % band for a group of `n_queries` rows under this noise.
     z, p : float
         p is corrected for the number of groups.
     examples : ids
-        Its rows that lost most neighbours, compared with what was expected.
+        Rows of the group that lost most neighbours, relative to the expected loss.
     source_anchors, target_anchors : ids
-        The anchors nearest to its mean direction, nearest first; see `with_anchors`.
+        The anchors nearest to the group's mean direction, nearest first; see `with_anchors`.
     """
 
     name: str
@@ -262,9 +263,9 @@ class FoundDifferences:
     rows : array (m,)
         Numbers of the compared rows in the matched spaces, ascending.
     agreement, expected : arrays (m,)
-        Expected is the mean of all noise that was drawn.
+        Expected is the mean over all draws of noise.
     belongs : array (n_pair,)
-        The place of each matched row's group in `groups`, anchors included, −1 for none.
+        The index in `groups` of each matched row's group, anchors included; −1 for none.
     left_out : int
         Groups with fewer than `LEAST_ROWS` compared rows.
     """
@@ -284,7 +285,7 @@ class FoundDifferences:
 
     @property
     def too_small(self) -> tuple[MovedGroup, ...]:
-        """Groups so small that all their rows may be among each other's k neighbours, in any order."""
+        """Groups so small that each row's k neighbours may include the whole group, in any order."""
         return tuple(group for group in self.groups if group.n <= self.k + 1 and not group.significant)
 
 
@@ -301,12 +302,12 @@ class DifferenceSettings:
 
 @dataclass(frozen=True)
 class Differences(DifferenceSettings, Task[FoundDifferences]):
-    """Where two spaces with the same rows differ: neighbourhood agreement by class or by cluster, tested
-    against equal noise.
+    """The task that finds where two spaces with the same rows differ: neighbourhood agreement by class or
+    cluster, tested against equal noise.
 
     Agreement is the Jaccard overlap of a row's k nearest neighbours in either space (mutual kNN).
-    `moved_beyond_noise` tests it: without this correction a dense class would count as moved although every
-    row got the same noise.
+    `moved_beyond_noise` tests it: without this correction, dense classes seem to move when every row gets the
+    same noise.
     """
 
     kind: ClassVar[str] = "differences"
@@ -354,7 +355,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
                 f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare"
                 " clusters"
             )
-        renumbered = np.full(len(names) + 1, -1)  # the last place is that of −1
+        renumbered = np.full(len(names) + 1, -1)  # the last place serves −1
         renumbered[enough] = np.arange(len(enough))
         compared, every = renumbered[compared], renumbered[numbers]
         report(1, 2, "measuring what noise would leave")
@@ -408,7 +409,8 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
 
 
 def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -> FoundDifferences:
-    """The same differences; each group has the anchors with the highest cosine to its mean direction."""
+    """The same differences with the anchors of each group: those with the highest cosine to its mean
+    direction."""
     if not len(anchors):
         return found
     nearest = {}

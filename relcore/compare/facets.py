@@ -23,7 +23,7 @@ from relcore.maps.views import COLUMN
 from relcore.spaces.matching import Match
 
 MOST_FACETS = 12
-_TELLING = 0.2  # share of the rows that the most frequent values have, at least: free texts are no classes
+_TELLING = 0.2  # the most frequent values cover at least this share of rows; else the column is free text
 
 
 def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) -> tuple[Facet, ...]:
@@ -46,7 +46,7 @@ def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) 
 def filter_columns(match: Match, tables: Sequence[str] = ()) -> list[str]:
     """The columns that rows can be filtered by: labels, those of `tables`, and numbers of the pair."""
     labels = ["labels"] if match.source.labels is not None else []
-    numbers = [name for name in columns_of(match) if name != "agreement"]  # known of a sample only
+    numbers = [name for name in columns_of(match) if name != "agreement"]  # known for a sample only
     return [*labels, *(f"{COLUMN}{name}" for name in tables), *numbers]
 
 
@@ -86,7 +86,7 @@ def kept_rows(
     Raises
     ------
     SpaceError
-        A column that is not there, or that is no classes or numbers.
+        A column that is not there, or holds neither classes nor numbers.
     """
     columns = dict.fromkeys(one.column for one in conditions if one.column != SELECTED_ROWS)
     facets = (*facets_of(match, list(columns), cells), *selected_facet(match, conditions))
@@ -98,7 +98,7 @@ def kept_rows(
 
 
 def selected_facet(match: Match, conditions: Sequence[Condition]) -> tuple[Facet, ...]:
-    """The facet of the rows that a filter keeps by their ids, if it does."""
+    """The facet of the rows that a filter keeps by ids; () without such a filter."""
     for one in conditions:
         if one.column == SELECTED_ROWS:
             inside = match.source.index.isin(list(one.classes))

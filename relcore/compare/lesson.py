@@ -14,7 +14,7 @@ from relcore.scores.neighbours import without_fixed_points
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 
-# Words as a model of two dimensions might place them, and those that are anchors.
+# Words at the places that a model of two dimensions might give them, and the anchors among them.
 _FIRST = [2.3, 2.9, 1.4, -2.4, -1.1, -2.8, -1.3, 0.6, 1.2]
 _SECOND = [0.5, 1.5, 2, 1.8, 2.6, 0.4, -2.3, -1.7, -3]
 PLANE = LatentSpace(
@@ -54,7 +54,7 @@ def with_wrong_pairs(pair: Match, anchors: tuple[str, ...], random_state: int = 
 
 
 def with_unrelated_target(pair: Match, random_state: int = 0) -> Match:
-    """The pair with numbers drawn at random (standard normal) as its target."""
+    """The pair with a target of random numbers (standard normal)."""
     shape = len(pair), pair.target.dimension
     return _with_target(pair, np.random.default_rng(random_state).normal(size=shape))
 

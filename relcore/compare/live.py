@@ -1,9 +1,10 @@
-"""A comparison of two spaces that follows the hand: when an anchor moves, the maps and scores of both are
-brought up to date, not computed again.
+"""A comparison of spaces for dragging: when an anchor moves, the maps and scores are updated, not computed
+again.
 
-The relative rows are R = U B: U (n, d) the unit rows of a space, which stay on the device, and B (d, k) those
-of its anchors. R is never formed. A moved anchor changes one column of B, and one row and column of the
-scatter Bᵀ M B that the axes of PCA follow from, M (d, d) the scatter of U. The map is U W, with W (d, 2).
+The relative rows are R = U B. U (n, d) are the unit rows of a space and stay on the device; B (d, k) are its
+anchors' unit rows. R is never formed. A moved anchor changes one column of B, and one row and column of the
+scatter Bᵀ M B, where M (d, d) is the scatter of U. The axes of PCA follow from it. The map is U W, with W (d,
+2).
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ from relcore.scores.comparison import LIVE_QUERIES, class_labels, wins_vote
 from relcore.spaces.matching import Match
 from relcore.spaces.split import Split
 
-FORMS = ("relative", "whitened", TWO)  # whose maps follow
-N_NEAR = 10  # nearest rows that light up
+FORMS = ("relative", "whitened", TWO)  # whose maps are updated
+N_NEAR = 10  # nearest rows that are highlighted
 MOST_NUMBERS = 2**26  # in the unit rows of a space in the memory of a CPU: 268 MB
 
 
 class LiveScores(NamedTuple):
-    """The share of queries whose own row in the other space is the nearest (NaN for "mutual"), the mean
-    reciprocal rank, linear CKA, and class agreement (NaN without labels), each of the relative rows that are
-    held out, as Explore scores them. All but CKA are NaN for a single anchor.
+    """The share of queries whose own row in the other space is nearest (NaN for "mutual"), the mean
+    reciprocal rank, linear CKA, and class agreement (NaN without labels). They are those of the held-out
+    relative rows, as Explore scores them. All but CKA are NaN for a single anchor.
     """
 
     top1: float
@@ -52,8 +53,8 @@ class LiveScores(NamedTuple):
 
 
 class LiveFrame(NamedTuple):
-    """The maps as little-endian float16 (2, m), form by form and space by space, and the shown rows nearest
-    to one row, nearest first, in each space, (spaces, k) int64.
+    """The maps as little-endian float16 (2, m), by form and space; and for each space the shown rows nearest
+    to one row, nearest first, (spaces, k) int64.
     """
 
     maps: list[bytes]
@@ -61,12 +62,12 @@ class LiveFrame(NamedTuple):
 
 
 class Overtaken(Exception):
-    """Scores are given up, as an anchor moves again."""
+    """Raised to stop computing scores, because an anchor has moved again."""
 
 
 class HeldRows(NamedTuple):
-    """What unit rows on a device are: those of a space by its digest, less its mean or not, of all rows ("")
-    or of some, by a digest of their numbers.
+    """A key of unit rows on a device: the digest of their space, whether its mean is subtracted, and "" for
+    all rows or a digest of their numbers.
     """
 
     space: str
@@ -75,7 +76,7 @@ class HeldRows(NamedTuple):
 
 
 def leave_all_but(digests: Collection[str]) -> None:
-    """Give back the unit rows of spaces that are not among these."""
+    """Free the unit rows of spaces whose digests are not among these."""
     leave(lambda content: isinstance(content, HeldRows) and content.space not in digests)
 
 
@@ -92,7 +93,8 @@ class SomeRows(NamedTuple):
 
 
 class LiveRows:
-    """What does not depend on the anchors: the unit rows of each space on the device, and their moments.
+    """The part that does not depend on the anchors: the unit rows of each space on the device, and their
+    moments.
 
     Parameters
     ----------
@@ -140,21 +142,19 @@ class LiveRows:
 
     @cached_property
     def crossed(self) -> list[np.ndarray]:
-        """Σ y (x − x̄)ᵀ over the drawn rows, of each other space by the source, (d', d) float64."""
+        """Σ y (x − x̄)ᵀ over the drawn rows, for each other space y and the source x, (d', d) float64."""
         first, *others = self.drawn
         return [Engine().moments(other, first).products for other in others]
 
     @cached_property
     def whole(self) -> dict[tuple[int, int], Moments]:
-        """The moments of all rows: of either space, and of both."""
+        """The moments of all rows: of each space, and of the two together."""
         X, Y = self.every
         return {(0, 0): Engine().moments(X), (1, 1): Engine().moments(Y), (0, 1): Engine().moments(X, Y)}
 
     @cached_property
     def classes(self) -> np.ndarray | None:
-        """A number for the class of each row, (n,), −1 without one; None unless two classes or more share
-        rows.
-        """
+        """A class number for each row, (n,), −1 for none; None unless at least two classes share rows."""
         labels = class_labels(self.pair)
         names, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
         if names is None or not 1 < np.count_nonzero(names != "") < np.count_nonzero(labels != ""):
@@ -169,7 +169,7 @@ class LiveRows:
         return SomeRows(rows, hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest())
 
     def units(self, side: int, some: SomeRows) -> Array:
-        """The unit rows of some rows of a space, (r, d), on the device, where they stay for all sessions."""
+        """The unit rows of some rows of a space, (r, d), kept on the device for all sessions."""
         space, origin = self.spaces[side], self.origins[side]
         n = len(space) if some.numbers is None else len(some.numbers)
         if isinstance(self.where, NumpyDevice):
@@ -190,7 +190,7 @@ class LiveRows:
 
 
 class _Side:
-    """The anchors of one space: B (d, k), M B (d, k) and Bᵀ M B (k, k), kept up to date column by column."""
+    """The anchors of one space: B (d, k), M B (d, k) and Bᵀ M B (k, k), updated column by column."""
 
     def __init__(self, held: LiveRows, side: int) -> None:
         self.held, self.side = held, side
@@ -221,11 +221,11 @@ class LiveComparison:
     projection : ProjectionSpec, optional
         Of the cosine.
     reduction : ReductionSpec, optional
-        PCA in two dimensions; by default all on the map of the first space.
+        PCA in two dimensions; by default all maps have the axes of the first space.
     forms : names of `FORMS`
-        Which maps are made.
+        The maps to compute.
     shown : row numbers (s,), optional
-        The rows whose coordinates are given, where they are not those that the axes are fitted on.
+        The rows whose coordinates are returned, if not the rows on which the axes are fitted.
 
     Raises
     ------
@@ -251,9 +251,9 @@ class LiveComparison:
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
         self._edges: np.ndarray | None = None
-        self.n_columns = 0  # that were computed, for those who count the work
+        self.n_columns = 0  # computed so far; tests count the work by it
         self.become(anchors)
-        for form in self.forms:  # the axes that the first movement begins from
+        for form in self.forms:  # the axes before the first movement
             self._weights(form)
 
     @property
@@ -262,7 +262,7 @@ class LiveComparison:
         return [self.held.units(side, self.some) for side in range(len(self.sides))]
 
     def become(self, anchors: Sequence[int]) -> None:
-        """Have these anchors; only the columns of those that are new, or stand elsewhere, are computed."""
+        """Replace the anchors; only columns of anchors that are new or have moved are computed."""
         anchors = list(map(int, anchors))
         if not anchors:
             raise SpaceError("anchors: expected one or more, got none; choose some")
@@ -276,8 +276,8 @@ class LiveComparison:
         self.anchors = anchors
 
     def maps(self) -> dict[str, list[np.ndarray]]:
-        """The coordinates (m, 2) float32 of the drawn rows of each space by form, as `pca_pair` gives them,
-        turned as `orient_pairs` does where there is a reference.
+        """The coordinates (m, 2) float32 of the drawn rows of each space by form, as from `pca_pair`; with a
+        reference, turned as by `orient_pairs`.
         """
         found = {}
         for form in self.forms:
@@ -287,11 +287,11 @@ class LiveComparison:
         return found
 
     def frame(self, chosen: np.ndarray | None = None, row: int | None = None, k: int = N_NEAR) -> LiveFrame:
-        """The maps with each axis in units of its range over the shown rows, −1 … 1, as the panes draw it: of
-        all shown rows, or of those `chosen` by their places (m,). Then the range is that of these and of the
-        rows that were at the edges of the last maps of all rows.
+        """The maps with each axis in units of its range over the shown rows, −1 … 1, as the panes draw it;
+        all shown rows, or those at the positions `chosen` (m,). With `chosen`, the range is that of these
+        rows and of the rows at the edges of the last complete maps.
 
-        `row`: the one whose k nearest rows among these are wanted, by cosine in each space.
+        `row` is the row whose k nearest of these rows, by cosine in each space, are found.
         """
         where, numbers = self.where, None
         if chosen is not None:
@@ -336,7 +336,7 @@ class LiveComparison:
         return mapped
 
     def _weights(self, form: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        """W (d, 2) and what is subtracted from U W, (2,), of each space."""
+        """For each space, W (d, 2) and the offset (2,) that is subtracted from U W."""
         bases = [side.basis for side in self.sides]
         if form == TWO:
             columns = [0, min(1, len(self.anchors) - 1)]
@@ -353,7 +353,7 @@ class LiveComparison:
                 before = self._axes.get((form, side))
                 axes = leading_axes(scatter, before)
                 mean = self.held.moments[side].means[0] @ basis
-                if before is None and self.held.onto is None:  # the signs that the map has until it moves
+                if before is None and self.held.onto is None:  # keep the signs that the map has at first
                     scores = self._drawn(self.held.drawn[side], basis @ axes[:, :2], mean @ axes[:, :2])
                     axes[:, :2] *= facing(self.where.get(scores))
                 self._axes[form, side] = axes
@@ -362,7 +362,8 @@ class LiveComparison:
         return self._turned(found)
 
     def _turned(self, found: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Turned onto the reference, as by `orient_pairs`, whose products follow from those of the rows."""
+        """The maps turned onto the reference as by `orient_pairs`; its products follow from those of the
+        rows."""
         onto = self.held.onto
         if onto is None:
             return found
@@ -387,12 +388,12 @@ class LiveComparison:
         n_queries: int | None = 300,
         overtaken: Callable[[], bool] = lambda: False,
     ) -> LiveScores:
-        """The scores of the relative rows, as `score_forms` gives them but for rounding.
+        """The scores of the relative rows, equal to those of `score_forms` up to rounding.
 
-        Raises Overtaken as soon as `overtaken()`.
+        Raises Overtaken once `overtaken()` is true.
         """
         ids = self.held.pair.ids
-        if len(self.anchors) == 1:  # all directions are ±1, so that nothing is nearer than the rest
+        if len(self.anchors) == 1:  # all directions are ±1, and many rows are equally near
             return LiveScores(np.nan, np.nan, self._cka(Split.held_out(ids, np.array(self.anchors)).untested))
         split = Split.held_out(ids, np.array(self.anchors))
         queries, left_out = split.queries(n_queries), split.untested
@@ -421,8 +422,8 @@ class LiveComparison:
         k: int,
         overtaken: Callable[[], bool],
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """The rank (q,) of the row of each query in the other space, 1 the nearest, among the rows that are
-        not left out; and, where there are classes, the k labelled rows nearest to it, but for itself (q, k).
+        """The rank (q,), 1 for the nearest, of each query's own row in the other space among the rows that
+        are not left out. If there are classes, also the k nearest labelled rows other than itself, (q, k).
         """
         where, every = self.where, self.held.every
         turns, mixed = self._turns(one, other)
@@ -443,7 +444,7 @@ class LiveComparison:
                     raise Overtaken
                 products = where.product(asked, self._unit(every[other][block], turn).T, "products")
                 here = np.flatnonzero((queries >= block.start) & (queries < block.stop))
-                # Itself by another product, whose last digit may differ.
+                # The similarity to itself comes from another product, whose last digit may differ.
                 products[where.put(here), where.put(queries[here] - block.start)] = -2
                 rows = np.arange(block.start, block.stop)
                 products[:, where.put(np.flatnonzero(np.isin(rows, left_out)))] = -2
@@ -458,8 +459,8 @@ class LiveComparison:
         return where.unit(where.product(units, turn, "turned"), "turned unit")
 
     def _turns(self, one: int, other: int) -> tuple[list[np.ndarray], np.ndarray]:
-        """What brings the unit rows of two spaces to coordinates of no more than d numbers, whose products
-        are those of the relative rows: T (d, w) each, and P (w, w') between them.
+        """Maps from the unit rows of two spaces to coordinates of at most d numbers with the products of the
+        relative rows: T (d, w) for each, and P (w, w') between them.
         """
         bases = [self.sides[side].basis for side in (one, other)]
         k = len(self.anchors)
@@ -500,10 +501,10 @@ class LiveAnswers:
         return read_request(message, len(self.shown))
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
-        """The serial number and the kind of a request, then four scores as float32; or how many rows are
-        near and how many have places, as int32, the places of the near ones of each space, the similarities
-        of the row that is shown to the anchor as float32, and the maps as float16. Nothing for scores that
-        are `overtaken()` by a movement.
+        """The answer's bytes: serial number and kind of the request, then four scores as float32. For maps:
+        the numbers of near and of placed rows as int32, the near places of each space, the similarities of
+        the shown row to the anchor as float32, and the maps as float16. Empty for scores that a movement has
+        `overtaken()`.
         """
         _, kind, anchor, place, watched, most, *more = map(int, request)
         following, head = self.following, request[:2].tobytes()
@@ -518,7 +519,7 @@ class LiveAnswers:
             anchors = [*self.anchors, row]
         else:
             anchors = [row if one == moved else one for one in self.anchors]
-        if len(set(anchors)) == len(anchors):  # else it lies on another anchor: all stays
+        if len(set(anchors)) == len(anchors):  # otherwise it lies on another anchor, and nothing changes
             following.become(anchors)
         n = len(self.shown)
         chosen = np.array([*sampled_places(n, most), *more]) if 0 < most < n else None
@@ -531,12 +532,12 @@ class LiveAnswers:
         return maps_answer(request, n if chosen is None else len(chosen), maps, near, similar)
 
 
-FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of more anchors one that moves is hardly seen
+FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of many anchors a single move hardly shows
 
 
 def live_header(panes: Sequence[str], n_anchors: int, n_spaces: int = 2) -> dict[str, Any]:
-    """What panes of these forms, one for each space, know of a channel: which follow, and what they offer
-    where the anchors are many.
+    """The header of the channel for panes of these forms, one pane for each space: which maps follow, and
+    the numbers of anchors if they are many.
     """
     following = np.repeat([form in FORMS for form in panes], n_spaces)
     many = n_anchors if n_anchors > FEW else 0
@@ -555,8 +556,8 @@ def page_units(
     projection: ProjectionSpec,
     reduction: ReductionSpec,
 ) -> PageUnits | None:
-    """What an HTML page of these drawn rows (m,) needs so that anchors can be dragged in it; None where the
-    page draws more than `MOST_IN_A_PAGE` rows, has more than `FEW` anchors, or has maps that cannot follow.
+    """The data with which anchors can be dragged in an HTML page of these drawn rows (m,). None if it draws
+    more than `MOST_IN_A_PAGE` rows, has more than `FEW` anchors, or maps that cannot follow.
     """
     followed = [form for form in panes if form in FORMS]
     if why_not(pair, projection, reduction) or reduction.align or not set(panes) <= set(_IN_A_PAGE):
@@ -572,7 +573,8 @@ def page_units(
 
 
 def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -> str:
-    """Why the maps of a pair with these settings cannot follow a hand on the chosen device; "" if they do."""
+    """The reason why the maps of a pair with these settings cannot follow a dragged anchor on the chosen
+    device; "" if they can."""
     widest = max(space.dimension for space in pair.spaces)
     if reduction.method != "pca":
         title = REDUCTIONS[reduction.method].title
@@ -587,7 +589,7 @@ def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -
 
 
 def need_followed(projection: ProjectionSpec, reduction: ReductionSpec, forms: Sequence[str] = ()) -> None:
-    """Raise a SpaceError for settings whose maps cannot follow a hand."""
+    """Raise a SpaceError for settings whose maps cannot follow a dragged anchor."""
     if projection.similarity != "cosine":
         raise SpaceError(f"live: expected the similarity 'cosine', got {projection.similarity!r}")
     if reduction.method != "pca" or reduction.n_components != 2:
@@ -603,7 +605,7 @@ def _nearest_turn(products: np.ndarray) -> np.ndarray:
 
 
 def _without(whole: Moments, removed: list[np.ndarray]) -> np.ndarray:
-    """The products of centred rows, of all rows but those removed, (d, d')."""
+    """The products (d, d') of centred rows, over all rows except the removed ones."""
     (first, second), n = whole.means, whole.n - len(removed[0])
     X, Y = removed[0] - first, removed[1] - second
     return whole.products - X.T @ Y - np.outer(X.sum(axis=0), Y.sum(axis=0)) / n

@@ -66,17 +66,17 @@ def show(
     source, target : LatentSpace, matrix (n, d) in any form, or path
         Spaces pair by id, arrays by row. A path may be the name of a bundled space.
     anchors : ids, or how many, optional
-        By default 300 rows at random, or a third of the rows where these are fewer. An empty list draws the
-        absolute panes alone.
+        By default 300 random rows, but at most a third of the rows. An empty list draws only the absolute
+        panes.
     others : sequence of one or two more spaces, optional
-        Beside the source and the target, over the rows that all share. Scores of a dragged anchor are of the
-        source and the target.
+        Drawn beside the source and the target; the rows are those that all share. While an anchor is dragged,
+        scores compare only source and target.
     panes : representations
         One or two of "own" (absolute, each space on its own axes), "absolute" (on shared axes), "relative",
         "whitened" and "procrustes".
     color_by : str or one value per row of `source`, optional
-        As `relcore.maps.views.ViewSpec`, or numbers or names of your own; by default the labels where they
-        are classes, else some rows with their neighbourhoods.
+        As `relcore.maps.views.ViewSpec`, or numbers or names of your own; by default the labels if they are
+        classes, else some rows with their neighbourhoods.
     height : int
         Pixels for all panes together.
 
@@ -115,7 +115,7 @@ def show(
 
 
 def _listed(name: str, given: Any, what: str) -> tuple:
-    """The argument as a tuple; a string raises an error, because it is not a list of its letters."""
+    """The argument as a tuple; a string raises an error, because it would be split into letters."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
     return tuple(given)
@@ -140,8 +140,8 @@ def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | N
 def _drawing(
     pair: Match, view: View, panes: tuple[str, ...]
 ) -> tuple[Callable[[Sequence[str]], tuple[Scene, np.ndarray]], _Dragged]:
-    """A function of the anchors that gives the scene, and what answers the panes while an anchor is dragged;
-    parts that do not depend on the anchors are computed once.
+    """A function of the anchors that returns the scene, and the object that answers the panes while an anchor
+    is dragged. Parts that do not depend on the anchors are computed once.
     """
 
     def picture(pane: str, anchors: Sequence[str]) -> tuple[list[np.ndarray], str]:
@@ -168,7 +168,7 @@ def _drawing(
 class _Dragged:
     """Answers the panes of a widget while an anchor is dragged.
 
-    `reference` (m, 2) is the map that maps are turned onto.
+    `reference` (m, 2) is the map onto which the maps are turned.
     """
 
     def __init__(self, pair: Match, rows: np.ndarray, panes: tuple[str, ...], reference: np.ndarray) -> None:

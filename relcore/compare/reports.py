@@ -44,7 +44,7 @@ def agreement(
 ) -> list[str]:
     """Sentences on how many rows agree by anchors, in shared axes and by chance; [] if no score gives that.
 
-    The text of a share is ``shown(representation, share)``, of rows that are nearest to their own partner.
+    ``shown(representation, share)`` formats a share, that of rows whose nearest row is their own partner.
     """
     classes = any("class agreement" in by_metric for by_metric in scores.values())
     shares, chance, sampled = {}, None, False

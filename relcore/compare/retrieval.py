@@ -17,14 +17,14 @@ from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_FEEDBACK = 5  # rows whose mean stands for a query that a space cannot encode
-_SIF = 1e-3  # the frequency of a word that weighs half
+_FEEDBACK = 5  # this many rows: their mean replaces a query that a space cannot encode
+_SIF = 1e-3  # a word of this frequency has half the weight
 _FUSION = 60  # of reciprocal ranks: Cormack, Clarke and Büttcher, SIGIR 2009
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Rows found for a query, best first.
+    """The rows found for a query, best first.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Ranking:
     found : array (m, 2) of bool
         Whether a row is among the nearest of that space.
     how : two texts
-        What stands for the query in each space.
+        A text for each space on what replaces the query there.
     """
 
     rows: np.ndarray
@@ -104,18 +104,18 @@ def rank_rows(
     Parameters
     ----------
     queries : two of array (d,) or None
-        The query in each space. In a space without one, the mean of the rows nearest in the other space
-        stands for it (relevance feedback: Rocchio 1971).
+        The query in each space. If a space has none, the mean of the rows nearest in the other space replaces
+        it (relevance feedback: Rocchio 1971).
     n_each : int
         Nearest rows of each space: the result has `n_each` to twice as many.
     words : array (n,), optional
-        Similarities of the rows' texts to the query. Without any vector, the mean of the best texts' rows
-        stands for the query, and the texts count in the ranking.
+        Similarities of the rows' texts to the query. If no space has a query, the mean of the rows with the
+        best texts replaces it, and the texts count in the ranking.
 
     Raises
     ------
     SpaceError
-        A vector of another width than its space's; no vector, and no text with a word of the query.
+        A vector whose width is not the space's; neither a vector nor a text with a word of the query.
 
     Examples
     --------

@@ -61,7 +61,7 @@ from relcore.spaces.space import LatentSpace
 
 RIGHT, LOWER = "right", "lower"
 BY_TWO = {TWO: "by two anchors"}
-AXES = {OWN: "own axes", "absolute": "shared axes"}  # what panes of absolute spaces are called
+AXES = {OWN: "own axes", "absolute": "shared axes"}  # names of panes of absolute spaces
 FACING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -78,7 +78,8 @@ class MapLook:
     hidden, second_hidden : tuple of str
         Classes of either colouring whose rows are hidden.
     second : str
-        What colours the other panes, as `ViewSpec.color_by`; "" is the same for all.
+        The column that colours the other panes, as in `ViewSpec.color_by`; "" for the same colours
+        everywhere.
     second_panes : "right" or "lower"
     filter : tuple of Condition
         Rows that do not meet all of them are grey.
@@ -106,7 +107,7 @@ class MapLook:
                 raise SpaceError(f"look: turn: expected the 9 numbers of a rotation, got {self.turn!r:.80}")
 
     def panes(self, n_panes: int, columns: int = 2) -> tuple[int, ...]:
-        """The panes in the second colouring: the lower ones, or all to the right of the first space's."""
+        """The panes with the second colouring: the lower ones, or those right of the first space's panes."""
         if not self.second:
             return ()
         lower = self.second_panes == LOWER
@@ -127,8 +128,8 @@ def assemble_scene(
     pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
     anchor_ids: Sequence[str],
 ) -> Scene:
-    """A scene with coordinates by representation in the view's colours, a row of panes for each, one pane
-    for each space; notes become the caption."""
+    """A scene with the view's colours, from the coordinates of each representation. It has a row of panes for
+    each representation and one pane per space; notes become the caption."""
     names = distinct_names(spaces)
     titled = {
         (AXES | BY_TWO).get(representation, representation): pair for representation, pair in pairs.items()
@@ -176,7 +177,7 @@ def dressed(
     clusters: Clusters | None = None,
     facets: Sequence[Facet] = (),
 ) -> Scene:
-    """The scene with hidden classes, the filter, names, a turn and, if it has panes for it, the second
+    """The scene with hidden classes, the filter, names, a turn and, if it has such panes, the second
     colouring. `facets` are of the scene's rows, those of the filter among them."""
     panes, title = look.panes(len(scene.panes), scene.columns), look.second.removeprefix(COLUMN)
     colors = None
@@ -244,8 +245,8 @@ def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
     """The view's rows (m,) in order of prominence: most frequent first, or without counts most central
     first.
 
-    Central is a high cosine with the mean of the row's own category in the centred space. There are two
-    passes over blocks of rows: a copy of a million rows would be the largest thing in memory.
+    Central means a high cosine with the mean of the row's own category in the centred space. Two passes over
+    blocks of rows avoid a copy, which for a million rows would be the largest object in memory.
     """
     if space.counts is not None:
         return np.argsort(-np.asarray(space.counts)[view.rows], kind="stable")
@@ -269,7 +270,7 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
     Raises
     ------
     SpaceError
-        An unknown figure, settings that are missing, unknown or wrong, data that is gone or has changed.
+        An unknown figure; settings that are missing, unknown or wrong; data that are gone or have changed.
     """
     return recipe_of(recipe).draw()
 
@@ -298,8 +299,8 @@ def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
     """A figure of all rows of the matched spaces, absolute above and relative below, by PCA fitted on the
     first space; anchors by id.
 
-    For scripts and notebooks: ``save("panes.pdf")`` writes it. It carries no recipe, since only the caller
-    knows where the spaces come from.
+    For scripts and notebooks: ``save("panes.pdf")`` writes it. It has no recipe, since only the caller knows
+    the origin of the spaces.
 
     Examples
     --------
@@ -328,7 +329,7 @@ class Scores(Recipe, ComparisonRecipe):
     convention: str = "paper"
     n_queries: int | None = setting(None, low=1)
     class_agreement: bool = False
-    metrics: tuple[str, ...] = ()  # those of Explore
+    metrics: tuple[str, ...] = ()  # empty: those of Explore
 
     def __post_init__(self) -> None:
         super().__post_init__()

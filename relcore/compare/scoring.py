@@ -50,7 +50,7 @@ class ExactScores(Task[FoundScores]):
     """The task that scores two spaces with every held-out row as a query; `metrics` are those registered
     when it is made.
 
-    Neither space is held in its representation, unless a metric reads rows.
+    Neither space's representation is held in memory, unless a metric reads rows.
     """
 
     kind, version = "scores", 3
@@ -76,7 +76,7 @@ class ExactScores(Task[FoundScores]):
         k: int,
         convention: str,
     ) -> ExactScores:
-        """The task with all metrics, without settings that do not affect this representation."""
+        """The task with all metrics, without the settings that this representation ignores."""
         needed = () if representation == "absolute" else tuple(anchors)
         used = projection if representation in ("relative", "whitened") else ProjectionSpec()
         return cls.of(representation, needed, used, k, convention)
@@ -110,7 +110,7 @@ class ExactScores(Task[FoundScores]):
         return FoundScores(scores[self.representation])
 
 
-MOST_KEPT_BYTES = 512 * 2**20  # parts of one space beyond this are computed again for each pair
+MOST_KEPT_BYTES = 512 * 2**20  # larger parts of a space are computed again for each pair
 SETTINGS = ("anchors", "projection", "k", "n_queries")  # what some metrics need
 Pair = tuple[int, int]
 
@@ -128,10 +128,10 @@ def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AllPairs(Task[PairScores]):
-    """Score every pair of spaces on the rows that the two share, paired by id; the widths may differ.
+    """Score every pair of spaces on the rows that both have, paired by id; the widths may differ.
 
-    A pair that cannot be compared (no shared ids, an anchor that one lacks, too few rows) has no score but a
-    reason. Settings that the metric does not need (`names.Metric.needs`) are to be left as they are.
+    A pair that cannot be compared (no shared ids, a missing anchor, too few rows) has a reason instead of a
+    score. Settings that the metric does not need (`names.Metric.needs`) must keep their defaults.
     """
 
     kind, version = "all-pairs", 2
@@ -184,7 +184,7 @@ class AllPairs(Task[PairScores]):
         Raises
         ------
         SpaceError
-            Fewer than two spaces, an unknown metric, no anchors for a metric that needs them.
+            Fewer than two spaces, an unknown metric, or no anchors for a metric that needs them.
         """
         if len(spaces) < 2:
             raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
@@ -211,7 +211,7 @@ class AllPairs(Task[PairScores]):
         return PairScores(tuple(names), self.metric, *cells, self._best_by_chance(spaces, scores))
 
     def _own(self, spaces: Sequence[LatentSpace]) -> Callable[[LatentSpace], Any]:
-        """A function that gives `Metric.own` of a space; results for whole spaces are kept for their next
+        """A function that returns `Metric.own` of a space; results for whole spaces are cached for their next
         pair."""
         parts, whole = {}, {id(space) for space in spaces}
 
@@ -242,7 +242,7 @@ class AllPairs(Task[PairScores]):
 
 
 def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
-    """The spaces, those with the same ids as the first in its order, so that pairs need no copies."""
+    """The spaces; those with the first one's ids are put into its order, so that pairs need no copies."""
     ordered = [spaces[0]]
     for space in spaces[1:]:
         rows = space.index.get_indexer(spaces[0].index)
@@ -282,7 +282,7 @@ def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
 
 
 class RelativeCosine(MeanCosine):
-    """Mean cosine of the relative rows that are not anchors, −1 … 1, both relative to the same anchors."""
+    """Mean cosine of the rows relative to the same anchors, −1 … 1, over rows that are not anchors."""
 
     unchanged_by = ("rotation", "scale", "shift")
 

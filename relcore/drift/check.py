@@ -63,8 +63,8 @@ class _Shares:
 
 @dataclass(frozen=True)
 class EverythingNew(_Shares):
-    """Tolerances, 0 … 1, if the new version embeds rows and queries: for changed neighbours, and for the
-    change that remains after shift, scale and rotation; for all rows and for each class."""
+    """Tolerances, 0 … 1, if the new version embeds both rows and queries: for changed neighbours, and for the
+    change left after shift, scale and rotation. For all rows and for each class."""
 
     churn: float = 0.05
     rho: float = 0.01
@@ -75,7 +75,7 @@ class EverythingNew(_Shares):
 @dataclass(frozen=True)
 class NewQueries(_Shares):
     """Tolerances, 0 … 1, if new queries search old vectors: for new vectors that rank another old vector
-    above their own, and for changed neighbours; for all rows and for each class."""
+    above their own, and for changed neighbours. For all rows and for each class."""
 
     lost: float = 0.01
     churn: float = 0.05
@@ -85,8 +85,8 @@ class NewQueries(_Shares):
 
 @dataclass(frozen=True)
 class BrokenRows(_Shares):
-    """Tolerances, 0 … 1, in both situations: for rows that were whole and are missing, zero, repeated or
-    out of place, of all rows and of each class, and for an increase in constant dimensions."""
+    """Tolerances, 0 … 1, in both situations: for whole rows that became missing, zero, repeated or out of
+    place, among all rows and in each class; and for an increase in constant dimensions."""
 
     missing: float = 0.0
     zero: float = 0.0
@@ -197,8 +197,8 @@ class Check:
 
 @dataclass(frozen=True)
 class DriftVerdict:
-    """All checks of a drift; `impossible` maps a situation that cannot work to the reason. Without a
-    situation only broken rows are an alarm."""
+    """All checks of a drift; `impossible` maps a situation that cannot work to its reason. Without a
+    situation, only broken rows raise an alarm."""
 
     checks: tuple[Check, ...]
     impossible: dict[str, str]
@@ -211,7 +211,7 @@ class DriftVerdict:
             key=lambda one: (
                 one.measure.situation != ROWS,
                 bool(one.measure.group),
-                one.measure.quantity == "moved",  # also counts repeated rows, of which less is known then
+                one.measure.quantity == "moved",  # it includes repeated rows, of which less is known
                 one.threshold - one.sure,
             ),
         )
@@ -246,8 +246,8 @@ def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int
 
 QUERIES = 1000
 FEWEST_ROWS = 10
-_DRAWS = 2  # pairs of versions with noise
-_UNRELATED = 0.98  # of the churn by chance
+_DRAWS = 2  # pairs of noisy versions
+_UNRELATED = 0.98  # times the churn by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,17 +261,17 @@ class Drift:
         Rows that both versions have, neighbours of each query, and queries.
     widths : (d_old, d_new)
     only_old, only_new, n_zero : int
-        Rows that were left out: of one version only, or zero in either.
+        Rows that were left out: present in only one version, or zero in either.
     shares, shift, scale, spread, turn, rho
         See `measures.Decomposition`; shift and turn are None between different widths.
     chance_rho : float
         The ρ of rows that are paired at random.
-    churn_uncentred : float
+    The churn of rows that are not centred, as in most search indexes.
         The churn if rows are not centred first, as in most search indexes.
     reciprocal_rank : float or None
-        Mean over the new queries of 1 / rank of the own old vector, 0 beyond k + 1.
+        Mean over the new queries of 1 / rank of their own old vector, which counts 0 beyond k + 1.
     measures : tuple of Measure
-        Of all rows first, then class by class.
+        First of all rows, then of each class.
     broken : tuple of Broken
         Which rows are missing, zero, repeated and out of place.
     left_out : int
@@ -316,7 +316,7 @@ class Drift:
         return judge(self.measures, thresholds, self.widths)
 
     def headline(self, verdict: DriftVerdict, planned: bool = False) -> str:
-        """The verdict in one sentence; `planned` where the new version is meant to be another model."""
+        """The verdict in one sentence; `planned` if the new version is meant to be another model."""
         old, new = (repr(name) for name in self.names)
         if worst := verdict.alarms(ROWS):
             fresh = {one.quantity: one for one in self.broken if one.n}
@@ -354,7 +354,7 @@ class Drift:
         return f"Drift: {new} has other neighbourhoods than {old}, {rest}."
 
 
-# Settings that a check and a series share.
+# Settings that both a check and a series have.
 NEIGHBOURS = setting(10, label="Neighbours k", low=1, help="Number of neighbours of each query.")
 DRAWN = setting(
     QUERIES,
@@ -476,7 +476,7 @@ def shares_told(drift: Drift) -> dict[str, float]:
 
 # What a drift means, in sentences.
 
-_LENIENT = 0.5  # ρ of unrelated rows: below it, a rotation explains them better than not
+_LENIENT = 0.5  # ρ of unrelated rows; if it is lower, a rotation explains much of them by chance
 
 
 def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> Drift:
@@ -602,11 +602,11 @@ class SeriesDrift:
     n, k, n_queries : int
         Rows that all versions have, neighbours of each query, queries.
     churn, rho : arrays (v, v)
-        "everything_new". ρ is symmetric; churn is but for ties.
+        "everything_new"; ρ is symmetric, and churn is so up to ties.
     across_churn, lost : arrays (v, v)
-        "new_queries": the column's version searches the row's; NaN between different widths.
+        "new_queries": the column's version searches the row's version; NaN for different widths.
     noise : array (v,)
-        Churn of each version by numeric noise.
+        Churn of each version under numeric noise.
     """
 
     names: tuple[str, ...]

@@ -31,8 +31,8 @@ from relcore.spaces.space import LatentSpace, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")
 _ROWS = 2048  # in float64 at once
-_NONE = 1e-30  # of the squared size of the rows: they are all in one point
-_UNCHANGED = 1e-12  # of the same: float32 cannot hold a smaller change
+_NONE = 1e-30  # of the squared size of the rows: below it, all rows are one point
+_UNCHANGED = 1e-12  # of the same; float32 cannot represent a smaller change
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,24 +42,24 @@ class Decomposition:
     Attributes
     ----------
     shares : array (4,)
-        Of `STEPS`: shares of the squared change, of sum 1; all 0 where nothing has changed, NaN between
-        different widths.
+        The shares of the squared change for each of `STEPS`, with sum 1; all 0 if nothing has changed, NaN
+        for different widths.
     shift : float
-        Distance of the two mean rows over the old rows' root mean square distance from their mean; NaN
-        between widths.
+        Distance of the two mean rows, divided by the root mean square distance of the old rows from their
+        mean; NaN for different widths.
     scale : float
         The s of the best fit.
     spread : float
-        Ratio of the two spreads, b / a.
+        Ratio of the spreads of the new and the old rows, b / a.
     turn : float
-        c / σ, from −1 to 1: 1 where nothing has to be rotated. NaN between widths.
+        c / σ, from −1 to 1; 1 if no rotation is needed. NaN for different widths.
     rho : float
-        What remains: ‖Y − sXR‖² / ‖Y‖², 0 … 1.
+        The unexplained part: ‖Y − sXR‖² / ‖Y‖², 0 … 1.
     remaining : array (n,)
-        The same per row: ‖yᵢ − s xᵢR‖² over the mean of ‖yⱼ‖². Its mean is rho, or less from a wider to a
-        narrower space.
+        The same per row: ‖yᵢ − s xᵢR‖² over the mean of ‖yⱼ‖². Its mean is rho, or less if the new space is
+        narrower.
     sizes, lengths : arrays (n,)
-        ‖yᵢ‖² of the centred and of the uncentred new rows, over the same mean.
+        ‖yᵢ‖² of the centred and of the uncentred new rows, divided by the same mean.
     rotation : array (d_old, d_new)
         R, with orthonormal rows or columns.
     """
@@ -79,8 +79,8 @@ class Decomposition:
 def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     """The change from `old` (n, d_old) to `new` (n, d_new), paired rows, n ≥ 2, split into its parts.
 
-    The narrower space is padded with zeros. New rows that are all in one point have a ρ of 1. Raises
-    SpaceError for old rows that are.
+    The narrower space is padded with zeros. If all new rows are one point, ρ is 1. Raises SpaceError if all
+    old rows are one point.
     """
     n, same_width = len(old), old.shape[1] == new.shape[1]
     before, after = (_Centred.of(X, name) for X, name in ((old, "old"), (new, "new")))
@@ -90,14 +90,15 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
         product += before.rows(block).T @ after.rows(block)
     left, values, right = thin_svd(product)
     rotation, sigma = left @ right, min(1.0, float(values.sum()) / size)
-    squares = np.empty((3, n))  # of the residuals of the fit, of the centred and of the uncentred new rows
+    squares = np.empty((3, n))  # of the residuals, the centred and the uncentred new rows
     for block in row_blocks(n, _ROWS):
         rows = after.rows(block)
         residual = rows - sigma * b / a * (before.rows(block) @ rotation)
         for line, part in zip(squares, (residual, rows, rows + after.mean), strict=True):
             line[block] = np.vecdot(part, part)
     squares *= n / (b**2 or 1.0)
-    # The residual keeps the digits of a small rho; but it leaves out what has no room in a narrower space.
+    # Computed from residuals, a small rho keeps its digits; but the part without room in a narrower space is
+    # missing.
     rho = float(squares[0].mean()) if b and old.shape[1] <= new.shape[1] else 1 - sigma**2
     ratio = b / a
     shares, shift, cosine = np.full(len(STEPS), np.nan), np.nan, np.nan
@@ -110,7 +111,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """One version about its mean, in float64; `size` is the Frobenius norm."""
+    """One version minus its mean, in float64; `size` is the Frobenius norm."""
 
     vectors: np.ndarray
     mean: np.ndarray
@@ -148,21 +149,22 @@ def _shares(
     return shares, moved * np.sqrt(n) / a if a else np.nan
 
 
-# Neighbours that change by more than numeric noise: one counts as kept if it is no farther than the k-th by
-# `_TIE` times the length of the noise.
+# Neighbours that change by more than numeric noise: a neighbour counts as kept if it is at most `_TIE` times
+# the noise's length farther than the k-th.
 
 JITTER = 2.0**-11  # the largest relative error of rounding to float16
-_TIE = 4.0  # a distance has the noise of two rows, and two versions of it are compared
+_TIE = 4.0  # a distance contains the noise of two rows, and two distances are compared
 _SEEDING_ROWS = 64
 _BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
 class SearchedRows:
-    """One version as compared by cosine, and the neighbours of the queries (m,) in it.
+    """One version, prepared for comparison by cosine, and the neighbours of the queries (m,) in it.
 
-    `rows` (n, d) are of length 1, after centring where asked for. Distances of a row that differ by less than
-    its `blur` (n,) are equal, up to numeric noise. `nearest` (m, k): itself left out, the nearest first.
+    `rows` (n, d) have length 1, after centring if that is set. Distances from a row that differ by less than
+    its `blur` (n,) are equal up to numeric noise. `nearest` (m, k) are the neighbours without the row itself,
+    nearest first.
     """
 
     rows: np.ndarray
@@ -192,10 +194,11 @@ def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
 def changed_rows(
     before: np.ndarray, now: np.ndarray, directions: np.ndarray, blur: np.ndarray, base: np.ndarray
 ) -> np.ndarray:
-    """The share of each query's nearest rows `before` (m, k) that are not among its nearest `now` (m, k),
+    """The share of each query's neighbours `before` (m, k) that are not among its neighbours `now` (m, k),
     (m,).
 
-    Rows tied with the k-th of now, in the search of directions (m, d) among the base (n, d), are kept.
+    Rows that tie with the k-th neighbour of `now` count as kept; ties are found by searching directions (m,
+    d) among the base (n, d).
     """
     share = np.empty(len(before))
     for block in row_blocks(len(before), _BLOCK):
@@ -211,10 +214,11 @@ def chance_churn(n: int, k: int) -> float:
 
 
 class Across(NamedTuple):
-    """New vectors of the queries among the uncentred old vectors, by cosine; arrays (m,).
+    """The results of searching the uncentred old vectors with the queries' new vectors, by cosine; arrays
+    (m,).
 
-    `lost` is 1.0 where another old row is nearer than the query's own, `churn` the share of the k nearest old
-    rows that the old vector does not find, `reciprocal_rank` that of the own row, 0 beyond k + 1.
+    `lost` is 1.0 if another old row is nearer than the query's own; `churn` is the share of the k nearest old
+    rows that the old vector does not find; `reciprocal_rank` is that of the own row, 0 beyond k + 1.
     """
 
     lost: np.ndarray
@@ -253,12 +257,12 @@ def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.
     return distances
 
 
-# Each quantity for all rows and for each class, beside its noise level.
+# Each quantity, with its noise level, for all rows and for each class.
 
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
-ROWS = "rows"  # broken rows and dimensions, which count in both
+ROWS = "rows"  # broken rows and dimensions, which count in both situations
 _NOISE_ROWS = 20_000
-FEWEST = 5  # rows of a class that a mean is computed of
+FEWEST = 5  # queries that a class needs for a mean
 Shares = dict[tuple[str, str], np.ndarray]  # per query, by situation and quantity
 
 
@@ -266,8 +270,8 @@ Shares = dict[tuple[str, str], np.ndarray]  # per query, by situation and quanti
 class Measure:
     """One quantity in one situation, of one class or of all n rows ("").
 
-    `value` is what was measured, `noise` what numeric noise alone would leave, or for `ROWS` the share in the
-    old version; both 0 … 1. `error` is the standard error of their difference.
+    `value` is the measured one; `noise` is the value under numeric noise alone or, for `ROWS`, the share in
+    the old version; both 0 … 1. `error` is the standard error of their difference.
     """
 
     situation: str
@@ -281,7 +285,7 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class NeighbourShares:
-    """Measured shares and the shares under noise, by situation and quantity; (m,) each."""
+    """Shares measured, and shares under noise, by situation and quantity; (m,) each."""
 
     measured: Shares
     noise: Shares
@@ -298,11 +302,11 @@ def neighbour_shares(
     n_draws: int,
     random_state: int,
 ) -> NeighbourShares:
-    """The changed neighbours of the queries between the versions, across them, and under noise added to
-    the old rows.
+    """The share of changed neighbours for each query: between the versions, across them, and under noise
+    added to the old rows.
 
     The noise level is the mean over `n_draws` pairs of noisy versions, on the queries and at most
-    `_NOISE_ROWS` rows. Between different widths only "everything_new" is measured.
+    `_NOISE_ROWS` rows. For different widths only "everything_new" is measured.
     """
     same_width = old.shape[1] == new.shape[1]
 
@@ -366,20 +370,20 @@ def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -
     return Measure(EVERYTHING_NEW, "rho", group, n, min(1.0, value), min(1.0, noise), error)
 
 
-# Rows and dimensions that are broken: neighbours and ρ leave out rows that are missing or zero, and count
-# equal rows as tied. A single broken row is too little for a mean, so these are counted.
+# Broken rows and dimensions. Neighbours and ρ leave out rows that are missing or zero, and count equal rows
+# as tied. A mean does not show a single broken row, so broken rows are counted.
 
 _NAMED = 10  # ids of each kind
-_STAYED = 0.3  # of the rows' size, as a median: fits hardly leave more where only noise or rounding changed
+_STAYED = 0.3  # of the rows' size, as a median: fits rarely leave more after noise or rounding
 _FAR = 10.0  # times the median residual
-_AWAY = 0.5  # of the row's size: the cosine of what it was and what it is is .87 or less
-_LONGER = 4.0  # times, beyond what most rows changed by
+_AWAY = 0.5  # of the row's size: its old and new direction have a cosine of .87 or less
+_LONGER = 4.0  # times as long, compared with the change of most rows
 
 
 @dataclass(frozen=True)
 class Broken:
     """Rows that are broken in one way: `n` that were whole in the old version, `n_before` that were broken
-    there, too, and the first ids of both."""
+    there already, and the first ids of both."""
 
     quantity: str
     n: int
@@ -396,9 +400,10 @@ def broken(
     groups: Mapping[str, np.ndarray],
     shared: bool,
 ) -> tuple[tuple[Measure, ...], tuple[Broken, ...]]:
-    """Shares of rows that are zero, repeated, out of place or, unless only the shared ones count, missing,
-    and of constant dimensions, of all rows, then of each group of `FEWEST` rows or more; and which rows.
-    The noise of a share are the rows that were so in the old version, too. Groups are row numbers of old.
+    """Shares of broken rows of each kind, and which rows they are. Kinds: zero, repeated, out of place,
+    constant dimensions and, unless `shared`, missing. First of all rows, then of each group of `FEWEST` rows
+    or more. The noise of a share is the share of rows that were broken in the old version already. Groups
+    hold row numbers of the old version.
     """
     at = new.index.get_indexer(old.index)
     here, empty = at >= 0, old.norms == 0
@@ -432,11 +437,12 @@ def broken(
 
 
 def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.ndarray, float]:
-    """Which rows (n,) left the place, or the length, to which the change of all others would take them, and
-    the median residual of the rows as a share of their length; none and 0 where most rows changed.
+    """Which rows (n,) are not at the place or length that the change of all other rows predicts, and the
+    median residual relative to the rows' length; none and 0 if most rows changed.
 
-    Of unit rows, so that no long row decides the fit: first none, then a rotation about the mean. A row is
-    out of place if its residual is at least half of its size and ten times the median residual.
+    Rows of length 1 are fitted, so that no long row decides: first without a change, then with a rotation
+    about the mean. A row is out of place if its residual is at least half of its size and ten times the
+    median residual.
     """
     from relcore.engine.engine import Engine
 
@@ -455,7 +461,7 @@ def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.nd
     return np.zeros(len(old), dtype=bool), 0.0
 
 
-# Rows (n,) that repeat an earlier one exactly, while in the other version the two differ by more than noise.
+# Rows (n,) that are equal to an earlier row, although in the other version the two differ by more than noise.
 def _repeated(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarray:
     _, first, codes = np.unique(row_hashes(vectors), return_index=True, return_inverse=True)
     first, found = first[codes], np.zeros(len(codes), dtype=bool)
@@ -466,7 +472,7 @@ def _repeated(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarr
     return found
 
 
-# 1.0 for dimensions (d,) that have one number in all rows.
+# 1.0 for each dimension (d,) that is constant over all rows.
 def _constant(vectors: np.ndarray) -> np.ndarray:
     return 1.0 * np.all(
         [(vectors[block] == vectors[:1]).all(axis=0) for block in row_blocks(len(vectors), _ROWS)], axis=0

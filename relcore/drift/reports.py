@@ -37,9 +37,9 @@ from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.scores.score import Z95
 
-_MOST_ROWS = 20  # that people read: classes with an alarm first
+_MOST_ROWS = 20  # that people read, classes with an alarm first
 _LEAST = 1e-3  # a threshold may be zero
-_NOTED = 0.02  # share from which a rotation that also shifts is worth a sentence
+_NOTED = 0.02  # share from which a sentence says that a rotation also shifts
 _MEANT = {
     "shift": "of the mean row",
     "scale": "of all axes alike",
@@ -54,8 +54,8 @@ def report(
     situations: Sequence[str] = tuple(SITUATIONS),
     figures: Mapping[str, Any] | None = None,
 ) -> Report:
-    """The verdict, what kind of change it was, and every check. Alarms in other situations do not count;
-    without a situation the change of model is planned, and only broken rows are an alarm."""
+    """The verdict, what kind of change it was, and every check. Alarms in other situations do not count.
+    Without a situation the change of model is planned, and only broken rows raise an alarm."""
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     names += " chance_churn churn_uncentred reciprocal_rank"
     shares, notes = shares_told(drift), cautions(drift, verdict, not situations)
@@ -121,7 +121,7 @@ def ordered(verdict: DriftVerdict) -> list[Check]:
 
 _MOST_CLASSES = 40
 _LONGEST = 18
-_NUMBERED = 8  # versions of a heat map whose cells have room for numbers
+_NUMBERED = 8  # versions up to which cells have room for numbers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,7 +41,7 @@ LOOKS = {
 
 
 def digits_dataset(spec: DatasetSpec) -> Dataset:
-    """Grey images (mode "L", 0 to 255) with labels "0" to "9"; every look has the same ids."""
+    """A dataset of grey images (mode "L", 0 to 255) with labels "0" to "9"; every look has the same ids."""
     from PIL import Image
     from sklearn.datasets import load_digits
 
@@ -109,8 +109,8 @@ _HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # empty brackets of templates
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """The sentences of the articles, in their order.
 
-    The option `articles` keeps this number of articles: the longest, which are alike (countries, states), or
-    the first with at least `fewest` sentences, which differ more.
+    The option `articles` keeps this number of articles: the longest, which are similar (countries, states),
+    or with `fewest` the first of at least that many sentences, which differ more.
     """
     settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():

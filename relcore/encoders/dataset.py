@@ -22,7 +22,7 @@ SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface", "
 
 
 class DatasetOptions(tuple):
-    """Pairs of name and value, sorted by name; a JSON object."""
+    """Pairs of name and value, sorted by name; in JSON an object."""
 
     def to_record(self) -> dict[str, Any]:
         return dict(self)
@@ -50,11 +50,10 @@ class DatasetSpec:
     limit : int, optional
         At most n items: the first, or the same number per class (folders of images, Wikipedia).
     options : tuple of (key, value)
-        digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")``,
-        ``("id_column", name)``, ``("encoding", name)``; see `datasets.with_options`. Wikipedia:
-        ``("articles", 16)``, ``("per_article", 400)`` and ``("fewest", 250)``, see
-        `bundled.wikipedia_dataset`.
-        Hugging Face: ``("config", name)``. Planetoid: ``("folder", path)``.
+        digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")``, ``("id_column",
+        name)``, ``("encoding", name)``; see `datasets.with_options`. Wikipedia: ``("articles", 16)``,
+        ``("per_article", 400)`` and ``("fewest", 250)``, see `bundled.wikipedia_dataset`. Hugging Face:
+        ``("config", name)``. Planetoid: ``("folder", path)``.
     """
 
     source: str
@@ -102,12 +101,12 @@ class Dataset:
     read : function (start, stop) → list
         PIL images in their stored mode, strings, or node numbers.
     ids : n distinct strings
-        Two columns of one table have equal ids, so that their spaces match; different datasets have different
+        Two columns of one table have equal ids, so that their spaces match. Different datasets have different
         ids, unless their tables contain the same ones.
     labels : n strings, optional
         ``""`` for none.
     content : function () → iterable of bytes, optional
-        The bytes of the digest; by default the items, which must then be strings.
+        The bytes from which the digest is computed; by default the items, which must then be strings.
     graph : function () → torch_geometric.data.Data, optional
         For the kind "graph".
     """
@@ -231,7 +230,7 @@ def hub_folder(name: str) -> Path | None:
     return access.allowed(folder) if name and folder.is_dir() else None
 
 
-# The network is tested before a download, so that an error comes at once instead of after retries.
+# Test the network before a download, so that an error comes at once, not after retries.
 
 PATIENCE = 2.0
 

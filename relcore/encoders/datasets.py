@@ -114,7 +114,7 @@ def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: A
 
 
 class ItemRows:
-    """The kept rows of one column, by place."""
+    """The kept rows of one column, indexed from 0."""
 
     def __init__(self, table: ItemTable, column: str, rows: np.ndarray) -> None:
         self._table, self._column, self._rows = table, column, rows
@@ -200,7 +200,7 @@ def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
 
 
 def _id_column(table: ItemTable) -> str:
-    """The first column with a name of ids and distinct values; "" if there is none."""
+    """The first column with a typical name of ids and distinct values; "" if there is none."""
     named = [name for name in label_columns(table.columns) if names_ids(name)]
     for column in sorted(named, key=lambda name: name.strip().lower() not in ("id", "ids")):
         with suppress(SpaceError):
@@ -255,7 +255,7 @@ def _table_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def _table_name(path: Path) -> str:
-    """The file's name without suffix; ``"mnist/test"``, with its folder, for a split's."""
+    """The file's name without suffix; for a file of a split with its folder, ``"mnist/test"``."""
     stem, folder = _SHARD.sub("", path.stem), path.absolute().parent.name
     return f"{folder}/{stem}" if _SPLIT.match(stem) and folder else stem
 
@@ -454,12 +454,12 @@ def _offline() -> Iterator[None]:
 
 _MOST_ENTRIES = 200
 _MOST_NUMBERS = 16  # a table with more number columns holds vectors
-_LOOK_AT = 200  # files, to see whether a folder holds pictures
+_LOOK_AT = 200  # files looked at to see whether a folder holds pictures
 
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns with items, labels and ids, and the likely choice of each, "" if none; the text
+    """The columns that can hold items, labels and ids; the likely choice of each, "" if none; the text
     encoding."""
 
     items: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Encoder: the interface of everything that turns images, texts or nodes into vectors.
 
-To add one: a file with a frozen dataclass that inherits from `Encoder`, and a line in
-`relcore.base.names.ENCODERS`, or in a package of your own, see docs/plugin.
+To add one, write a frozen dataclass that inherits from `Encoder`, and name it in
+`relcore.base.names.ENCODERS` or in a package of your own, see docs/plugin.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Encoder(ABC):
     """
 
     kind: ClassVar[Kind]
-    version: ClassVar[int] = 1  # to be raised when a change of code changes the vectors
+    version: ClassVar[int] = 1  # increase it when a change of code changes the vectors
     short: ClassVar[str] = ""  # a second name on the command line
     by_length: ClassVar[bool] = False  # sort texts by length, because a batch is padded
 
@@ -46,7 +46,7 @@ class Encoder(ABC):
 
     @classmethod
     def unfit(cls, data: Facts) -> str:
-        """Why the encoder cannot encode this dataset, with a remedy; "" if it can."""
+        """The reason why the encoder cannot encode this dataset, with a remedy; "" if it can."""
         return ""
 
     def seconds(self, n: int, pixels: int = 64) -> float | None:
@@ -60,11 +60,12 @@ class Encoder(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """A short name, ``"MiniLM"``, ``"CNN 64, state 0"``; a space is called title, output · dataset."""
+        """A short name, ``"MiniLM"``, ``"CNN 64, state 0"``; its spaces are called "title, output ·
+        dataset"."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the spaces of a pass: ``("layer 2", "layer 4")``; ``("",)`` if there is one."""
+        """The names of the spaces of one pass, ``("layer 2", "layer 4")``; ``("",)`` if there is only one."""
         return ("",)
 
     def only(self, output: str) -> Encoder:
@@ -95,7 +96,7 @@ class Encoder(ABC):
         """Load or fit, and return a deterministic function that encodes a list of items.
 
         The lists are blocks of items; for the kind "graph" one list of all nodes. If the function has an
-        attribute `ahead`, a thread applies that to the next list, and the function gets its result.
+        attribute `ahead`, a thread applies it to the next list, and the function gets the result.
 
         Raises
         ------
@@ -131,8 +132,8 @@ class TrainedEncoder(Encoder):
 
 
 def encoder_class(name: str) -> type[Encoder]:
-    """The class of this name, or of the place that `Encoder.to_record` writes for a class without a name, for
-    worker processes, which lack names registered at run time.
+    """The class of this name, or of the import path that `Encoder.to_record` writes for a class without a
+    name. Worker processes need the path, because they lack names registered at run time.
     """
     entry = ENCODERS.get(name) or next(
         (known for known in ENCODERS.values() if known.where in (name, name.removeprefix("relcore"))), None

@@ -34,8 +34,8 @@ class GraphEncoder(TrainedEncoder):
 
     dropout → Linear → activation → (dropout, convolution, activation) × layers → Linear → unit rows, which
     are the space (n, width). A Linear head is trained with cross-entropy on 90 % of the nodes; 10 % validate.
-    GCN2Conv has α = 0.1, θ = 0.5 and shared weights, GIN one Linear, as in their code, not their Table 8. The
-    paper's reference is ``GraphEncoder(layers=32, epochs=500, random_state=1)``.
+    As in their code, not their Table 8, GCN2Conv has α = 0.1, θ = 0.5 and shared weights, and GIN has one
+    Linear. The paper's reference is ``GraphEncoder(layers=32, epochs=500, random_state=1)``.
     """
 
     kind: ClassVar = "graph"
@@ -79,8 +79,8 @@ class GraphEncoder(TrainedEncoder):
     ) -> Trained:
         """Train; `watch` is called with the space, (n, width), after each epoch.
 
-        Equal settings give equal bits on a CPU. On a GPU results agree up to rounding only, because it sums
-        the neighbours of a node in no fixed order.
+        Equal settings give equal bits on a CPU. On a GPU, results agree only up to rounding, because a node's
+        neighbours are summed in no fixed order.
         """
         import torch
         from torch.nn.functional import cross_entropy
@@ -204,7 +204,7 @@ def _network(spec: GraphEncoder, graph: _Graph) -> Any:
             width = spec.width
             self.first = torch.nn.Linear(graph.features.shape[1], width)
             self.convolutions = torch.nn.ModuleList(
-                # The matrix is normalised already.
+                # The matrix is already normalised.
                 (
                     GCN2Conv(
                         width, alpha=0.1, theta=0.5, layer=layer + 1, shared_weights=True, normalize=False

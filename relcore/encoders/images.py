@@ -65,7 +65,7 @@ def decode_image(content: bytes | None, where: str) -> Image:
 
 
 def png_thumbnail(image: Image, size: int = 96) -> bytes:
-    """A PNG of the picture whose longer side has `size` pixels."""
+    """A PNG of the picture, resized so that its longer side has `size` pixels."""
     from PIL import Image
 
     image = _shown(image)
@@ -148,7 +148,7 @@ class Look:
     size : (width, height), or None
         None if the pictures differ in size.
     on_dark : bool
-        Whether they are grey strokes on a dark background, as scans of digits.
+        Whether they are grey strokes on a dark background, as in scans of digits.
     extent : float
         Longer side of the strokes as a share of the picture's.
     """
@@ -180,8 +180,8 @@ _LEAST_INK = 0.15  # smallest share of the paper's brightness that ink removes
 
 
 def strokes_of(photo: Image) -> Image:
-    """Dark strokes on light paper in a photo as light strokes on black, where the light on the paper varies
-    smoothly: the paper is a polynomial of degree two, fitted to what is not darker than the last fit.
+    """Light strokes on black from a photo of dark strokes on light paper. The light may vary smoothly: the
+    paper is a polynomial of degree two, fitted again to pixels that are not darker than the last fit.
     """
     from PIL import Image, ImageFilter
 

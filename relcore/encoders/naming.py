@@ -41,8 +41,7 @@ def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set
 
 
 def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
-    """The registered encoder that the user names, and the setting after the colon: the encoder's first
-    one."""
+    """The registered encoder that the user names, and its first setting, which follows the colon."""
     known, firsts, choices = {}, {}, {}
     for registered, encoder in ENCODERS.loaded():
         first = firsts[registered] = next(iter(settings_of(encoder).values()), None)

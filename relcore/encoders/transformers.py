@@ -102,7 +102,7 @@ def _first_line(error: Exception) -> str:
 
 
 def where_of_model(name: str) -> str:
-    """A note for a form on a model that is not a local folder; "" for a folder or an empty name."""
+    """A form's note on a model that is not a local folder; "" for a folder or an empty name."""
     try:
         if not name or hub_folder(name):
             return ""
@@ -155,7 +155,7 @@ def _checked(folder: Path, name: str) -> Path:
 
 # Torch: a forward pass over a list in batches that fit the device.
 
-_AT_ONCE = 32  # larger batches do not fit the caches of a CPU
+_AT_ONCE = 32  # larger batches exceed a CPU's cache
 _AT_ONCE_ON_GPU = 256
 
 
@@ -187,7 +187,7 @@ class TorchBatches:
 
         parts: list[dict[str, np.ndarray]] = []
         start, precise = 0, full_precision(torch, self.device.partition(":")[0])
-        # A single item, as one that is typed, waits longer for its threads than they save.
+        # For a single item, such as a typed one, several threads cost more time than they save.
         alone = one_thread() if len(items) == 1 and self.device == "cpu" else nullcontext()
         with torch.inference_mode(), precise, alone:
             while start < len(items):
@@ -205,7 +205,7 @@ class TorchBatches:
                             f"a single item does not fit the memory of this {self.device}; choose a smaller"
                             " model"
                         ) from error
-                # Outside the except clause, whose traceback keeps the tensors alive.
+                # Retry outside of the except clause, whose traceback keeps the tensors alive.
                 self.size = size // 2
                 if self.device != "cpu":
                     torch.cuda.empty_cache()
@@ -245,7 +245,7 @@ class PretrainedEncoder(Layered):
     model : str
         A folder that `save_pretrained` wrote, with the tokenizer or image processor, or a hub's name.
     layers : tuple of int
-        0 is the embedding, 1 the first block or stage, …, -1 the last after the model's final norm.
+        0 is the embedding, 1 the first block or stage, …; -1 is the last one, after the model's final norm.
     pooling : "mean", "cls" or "pooled"
         The mean over tokens or patches, the first token, or the model's pooled output.
     """
@@ -336,7 +336,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
             model, notes = AutoModel.from_pretrained(
                 folder, config=config, use_safetensors=True, output_loading_info=True, **ours
             )
-    except Exception as error:  # a wrong configuration can raise anything
+    except Exception as error:  # a wrong configuration can raise any exception
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SpaceError(
             f"model {spec.model!r:.200}: expected a transformers model, got one that cannot be loaded"
@@ -353,7 +353,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
             f"model {spec.model!r}: expected a {wanted} model, got a {type(model).__name__}; choose a {other}"
             " encoder"
         )
-    # transformers fills missing weights with random numbers. The pooler alone is often missing.
+    # transformers fills missing weights with random numbers. Often only the pooler is missing.
     pooled = spec.pooling == "pooled"
     missing = sorted(key for key in notes["missing_keys"] if pooled or not key.startswith("pooler."))
     if missing:
@@ -481,7 +481,7 @@ def minilm_folder() -> Path:
 
 
 class _Tokens(list):
-    """Arrays of the numbers of tokens, one for each text."""
+    """Arrays of token numbers, one for each text."""
 
 
 class _SentenceRows(_PretrainedRows):
@@ -574,8 +574,8 @@ class _PictureRows(_PretrainedRows):
         return self.batches(images)
 
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
-        # Arrays, because with torchvision some versions of transformers transpose pictures first, and the
-        # named axis would then be wrong.
+        # Arrays, because with torchvision some versions of transformers transpose pictures first; then the
+        # named axis is wrong.
         pictures = [np.asarray(eight_bits(image, "RGB", self.where)) for image in items]
         try:
             # Otherwise the processor guesses the channel axis, wrongly for pictures three pixels high.
@@ -640,7 +640,7 @@ class TimmVision(Encoder):
         """Load the model; also raises a SpaceError if timm is missing or does not fit this PyTorch."""
         try:
             import timm
-        except (ImportError, RuntimeError, OSError) as error:  # or a torchvision built for another PyTorch
+        except (ImportError, RuntimeError, OSError) as error:  # or torchvision was built for another PyTorch
             raise SpaceError(
                 f"expected timm, which cannot be imported here ({error}); pip install timm and the"
                 " torchvision that fits this PyTorch, or choose a transformers model"

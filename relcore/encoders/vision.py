@@ -1,5 +1,5 @@
-"""Image classifiers that are trained here: SmallVision, and SweptVision for studies. The space is the
-head's input."""
+"""Image classifiers that are trained here: SmallVision, and SweptVision for studies. The space is the head's
+input."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ _TOKENS = 8  # largest number of patches per side
 
 
 def small_network(architecture: Architecture, channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """A network from images (m, channels, height, width) to vectors (m, width); weights from torch's
-    generator."""
+    """A network from images (m, channels, height, width) to vectors (m, width); its weights are drawn from
+    torch's generator."""
     from torch import nn
 
     if architecture == "vit":
@@ -296,7 +296,7 @@ class SmallVision(_Classifier):
             _loss_of(model, images, labels),
         )
         n_steps = self.epochs * n_batches
-        n_steps += n_steps == 5  # the schedule divides by its n / 5 − 1 rising steps
+        n_steps += n_steps == 5  # the schedule divides by n / 5 − 1, its number of rising steps
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2
         )
@@ -529,7 +529,7 @@ def _encode(model: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
 
 
 def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
-    """A network of "encoder" and "head", with weights from torch's generator; `size` is (1, height,
+    """A network of "encoder" and "head"; its weights are drawn from torch's generator; `size` is (1, height,
     width)."""
     from torch import nn
 

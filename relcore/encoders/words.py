@@ -106,7 +106,7 @@ BUNDLED = {
 
 
 def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentSpace:
-    """A word space: a bundled one, with categories as labels and corpus counts, a file, or from gensim-data.
+    """A word space: bundled (with categories as labels and corpus counts), from a file, or from gensim-data.
 
     Parameters
     ----------

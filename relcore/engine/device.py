@@ -1,4 +1,4 @@
-"""Where numbers are computed: the operations that NumPy and torch name differently."""
+"""The devices that compute: operations that NumPy and torch name differently."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from relcore.base.rows import NO_LENGTH, Rows, inverse_lengths
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")
 
-_GATHERED = 1 << 16  # rows that are made before the device gets them
-_STAGED = 1 << 25  # bytes of pinned memory that a piece of an array goes through
-# Rows that stay on a device, once for all who use them, by their content; the least recently used first.
+_GATHERED = 1 << 16  # rows that are computed before they go to the device
+_STAGED = 1 << 25  # bytes of pinned memory through which an array is copied piece by piece
+# Rows that stay on a device, stored once per content for all users; the least recently used first.
 _resident: OrderedDict[tuple[Hashable, str], Any] = OrderedDict()
 _resident_lock = RLock()
-_owners: dict[tuple[Hashable, str], set[int]] = {}  # the arrays whose copy an entry is
+_owners: dict[tuple[Hashable, str], set[int]] = {}  # the arrays that an entry is a copy of
 _MEMORY = "memory"  # the device of a NumPy array
-_MEMORY_ROOM = 2**30  # bytes of derived rows that stay there
+_MEMORY_ROOM = 2**30  # bytes of derived rows that stay in memory
 
-_COPYING = 4  # threads that copy memory: one alone takes a quarter of its bandwidth
+_COPYING = 4  # threads that copy memory; a single one reaches a quarter of its bandwidth
 
 
 def _pieces(array: np.ndarray) -> list[slice]:
@@ -44,7 +44,7 @@ def _pieces(array: np.ndarray) -> list[slice]:
 
 
 def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
-    """`out`, to which the array was copied, in several threads where it is large."""
+    """The array copied into `out`; large arrays are copied in several threads."""
     if array.nbytes < _STAGED // 8:
         out[...] = array
         return out
@@ -56,28 +56,29 @@ def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
 
 @cache
 def _copiers() -> ThreadPoolExecutor:
-    """The threads that copy, which would take as long to start as to copy a piece."""
+    """The threads that copy; starting them takes as long as copying a piece."""
     return ThreadPoolExecutor(_COPYING, "copy")
 
 
-os.register_at_fork(after_in_child=_copiers.cache_clear)  # a process that was forked has no threads
+os.register_at_fork(after_in_child=_copiers.cache_clear)  # a forked process has no threads
 
 
 def held(device: str = "") -> tuple[int, int]:
-    """How many arrays of rows stay on a device, by default on all, and how many bytes they take there."""
+    """The number of arrays of rows that stay on a device, by default on all, and their bytes."""
     sizes = [rows.nbytes for (_, name), rows in list(_resident.items()) if device in ("", name)]
     return len(sizes), sum(sizes)
 
 
 def leave(is_unwanted: Callable[[Hashable], bool]) -> None:
-    """Give back the rows, on all devices, whose content is not wanted any more."""
+    """Release the rows, on all devices, whose content is no longer wanted."""
     with _resident_lock:
         for key in [key for key in _resident if is_unwanted(key[0])]:
             _resident.pop(key)
 
 
 def _stay(device: str, content: Hashable, n_bytes: int, room: float, make: Callable[[], Any]) -> Any:
-    """The rows of this content on a device, made where they are not there; others leave for them."""
+    """The rows of this content on a device. If they are not there, they are made, and others are released to
+    make room."""
     key = content, device
     with _resident_lock:
         if key not in _resident:
@@ -99,7 +100,7 @@ def _need_room(n_bytes: int, room: float) -> None:
 
 
 def _own(X: np.ndarray, key: tuple[Hashable, str]) -> None:
-    """Have the copy of an array leave with the last array of this content."""
+    """Release the copy of an array when the last array of this content is gone."""
     owners = _owners.setdefault(key, set())
     if id(X) not in owners:
         owners.add(id(X))
@@ -113,35 +114,35 @@ def _disown(one: int, key: tuple[Hashable, str]) -> None:
         _resident.pop(key, None)
 
 
-# The devices. Their blocks are as large as is good for them: a CPU's fit its cache, a GPU's keep it busy.
+# The devices. Block sizes suit the device: blocks for a CPU fit its cache, blocks for a GPU keep it busy.
 
 
 class NumpyDevice:
-    """Blocks in memory. Buffers are reused from block to block: new memory costs as much as a product. A
-    result in a named buffer holds until the next one of that name.
+    """NumPy in the machine's memory. Buffers are reused for each block, because new memory costs as much as a
+    product. A result in a named buffer is valid until the next one of the same name.
     """
 
     name = "cpu"
     block_rows = 8192  # of a pass over all rows
-    search_rows = 4096  # the products of 600 queries with as many rows are 10 MB, which stay in cache
-    threads: int | None = None  # as many as BLAS has
+    search_rows = 4096  # the products of 600 queries with as many rows, 10 MB, stay in cache
+    threads: int | None = None  # None: as many as BLAS uses
 
     def __init__(self) -> None:
         self._buffers: dict[str, np.ndarray] = {}
 
     def buffer(self, name: str, n_rows: int, width: int) -> np.ndarray:
-        """Memory for (n_rows, width) float32."""
+        """A buffer of (n_rows, width) float32."""
         held = self._buffers.get(name)
         if held is None or held.size < n_rows * width:
             self._buffers[name] = held = np.empty(n_rows * width, dtype=np.float32)
         return held[: n_rows * width].reshape(n_rows, width)
 
     def alike(self) -> NumpyDevice:
-        """The same device with buffers of its own, for another thread."""
+        """The same device with its own buffers, for another thread."""
         return NumpyDevice()
 
     def resident(self, X: Rows, block: slice) -> Array:
-        """A block of rows as float32 on the device; what is in memory is brought there as a whole, once."""
+        """A block of rows as float32 on the device; an array in memory is copied there once, as a whole."""
         return self.rows(X[block])
 
     def gathered(self, X: Rows) -> Array:
@@ -149,17 +150,17 @@ class NumpyDevice:
         return self.rows(X[:])
 
     def stay(self, content: Hashable, X: Rows) -> Array:
-        """All rows as by `gathered`, which stay on the device for all who ask for this content, as long as
+        """All rows as from `gathered`; they stay on the device, for all users of this content, as long as
         there is room.
 
-        Raises a SpaceError where there never is.
+        Raises a SpaceError if they can never fit.
         """
         _need_room(X.nbytes, _MEMORY_ROOM)
         return _stay(_MEMORY, content, X.nbytes, _MEMORY_ROOM, lambda: self.gathered(X))
 
     def full_range(self, axes: Array, m: int) -> np.ndarray:
-        """The first m columns of axes (c, n) as float16 in units of the range of each axis, −1 … 1; 0 where
-        one has none.
+        """The first m columns of axes (c, n) as float16, scaled so that each axis ranges over −1 … 1; 0 for
+        constant axes.
         """
         low, high = axes.min(axis=1, keepdims=True), axes.max(axis=1, keepdims=True)
         half = (high - low) / 2
@@ -168,31 +169,32 @@ class NumpyDevice:
         return units.astype("<f2")
 
     def largest(self, values: Array, k: int) -> np.ndarray:
-        """The places (k,) of the largest of values (n,), the largest first."""
+        """The indices (k,) of the k largest of values (n,), largest first."""
         best = np.argpartition(values, -k)[-k:] if k < len(values) else np.arange(len(values))
         return best[np.argsort(-values[best], kind="stable")]
 
     def exact(self) -> AbstractContextManager:
-        """While it lasts, products keep all digits of float32."""
+        """A context in which products keep all digits of float32."""
         return nullcontext()
 
     def rows_at_once(self, most: int, row_bytes: int) -> int:
-        """Rows of a block, where `most` are best, and a row with all that is made of it takes `row_bytes`."""
+        """The rows of a block: `most` if memory allows, where a row and everything computed from it take
+        `row_bytes`."""
         return most
 
     def put(self, array: np.ndarray) -> Array:
         return array
 
     def get(self, array: Array, out: np.ndarray | None = None) -> np.ndarray:
-        """The array in memory, in `out` where that is given."""
+        """The array in memory, written to `out` if given."""
         return array if out is None else _copy(out, array)
 
     def rows(self, X: np.ndarray) -> Array:
-        """Rows (m, d) of any real type as float32 on the device; also mapped from a file."""
+        """Rows (m, d) of any real type, also mapped from a file, as float32 on the device."""
         return np.asarray(X, dtype=np.float32)
 
     def centred(self, rows: Array, mean: Array, name: str) -> Array:
-        """Rows less a mean row, in the named buffer."""
+        """Rows minus a mean row, in the named buffer."""
         return np.subtract(rows, mean, out=self.buffer(name, *rows.shape), casting="same_kind")
 
     def unit(self, rows: Array, name: str = "unit") -> Array:
@@ -206,7 +208,7 @@ class NumpyDevice:
         return np.multiply(rows, factors, out=self.buffer(name, *rows.shape))
 
     def paired(self, first: Array, second: Array) -> Array:
-        """Inner product of each row with the other's, (m,)."""
+        """Inner product of each row of `first` with the same row of `second`, (m,)."""
         return np.vecdot(first, second)
 
     def double(self, array: Array) -> Array:
@@ -218,13 +220,13 @@ class NumpyDevice:
 
 
 class TorchDevice:
-    """The methods of `NumpyDevice` for tensors, on a GPU or, to test the same path, on the CPU.
+    """The methods of `NumpyDevice` for tensors: on a GPU or, to test the same code, on the CPU.
 
-    Matrix products within `exact` keep all digits of float32: TF32 and autocast are off, and afterwards as
-    they were. `part` divides the size of blocks, after the memory ran out with larger ones.
+    Within `exact`, matrix products keep all digits of float32: TF32 and autocast are off, and restored
+    afterwards. `part` divides the size of blocks, if memory ran out with larger ones.
     """
 
-    threads = 2  # one copies rows while the other's are computed
+    threads = 2  # one copies rows while the other computes
 
     def __init__(self, name: str = "cuda", part: int = 1) -> None:
         with extra():
@@ -247,11 +249,11 @@ class TorchDevice:
         return max(256, min(most, fitting) // self._part)
 
     def put(self, array: np.ndarray) -> Array:
-        # Copied in any case: torch takes no read-only memory, such as that of a mapped file or of a space.
+        # Always copied: torch takes no read-only memory, such as that of a mapped file or of a space.
         if self.torch_name == "cpu" or array.nbytes < _STAGED:
             return self._torch.from_numpy(np.array(array)).to(self.torch_name)
-        # Pinned memory is copied six times as fast as other memory, but takes long to get: the array goes
-        # through small pieces of it, which torch keeps for the next ones, while earlier pieces are copied.
+        # Pinned memory is copied six times as fast, but takes long to allocate. So the array goes through
+        # small pinned pieces, which torch keeps, and filling one overlaps with copying another.
         kind = self._torch.from_numpy(np.empty(0, array.dtype)).dtype
         out = self._torch.empty(array.shape, dtype=kind, device=self.torch_name)
         for piece in _pieces(array):
@@ -263,7 +265,7 @@ class TorchDevice:
     def get(self, array: Array, out: np.ndarray | None = None) -> np.ndarray:
         if self.torch_name == "cpu" or array.nbytes < _STAGED:
             return array.cpu().numpy() if out is None else _copy(out, array.cpu().numpy())
-        # As in `put`: while the host empties one piece of pinned memory, the device fills the next one.
+        # As in `put`, the device fills one pinned piece while the host empties another.
         array = array.contiguous()
         out = np.empty(array.shape, array[:0].cpu().numpy().dtype) if out is None else out
         waiting: list[tuple[slice, Any, Any]] = []
@@ -281,13 +283,13 @@ class TorchDevice:
         return out
 
     def rows(self, X: np.ndarray) -> Array:
-        # Half precision is copied as it is. Rare: types that torch lacks, as of another byte order.
+        # Half precision is copied as is. Rare types that torch lacks, such as another byte order.
         kept = X.dtype in (np.float16, np.float32) and X.dtype.isnative
         return self.put(X if kept else np.array(X, dtype=np.float32)).float()
 
     def resident(self, X: Rows, block: slice) -> Array:
-        # Only what nobody can change may stay: of another array the copy could differ in the next call.
-        # Of a map the blocks are read one by one, as its file may be larger than the device.
+        # Only read-only arrays may stay: the copy of another array could differ from it at the next call. A
+        # mapped file is read block by block, because it may be larger than the device's memory.
         if isinstance(X, self._torch.Tensor):
             return X[block]
         if not self.keeps(X):
@@ -317,16 +319,16 @@ class TorchDevice:
         return self.get(values.topk(k).indices)
 
     def keeps(self, X: Rows) -> bool:
-        """Whether the rows stay on the device once they are there."""
+        """Whether these rows stay on the device once they were copied there."""
         return isinstance(X, np.ndarray) and is_constant(X) and 4 * X.size <= self._room()
 
     def column_sums(self, X: Rows) -> np.ndarray:
-        """Sums of the columns of rows that the device keeps, (d,) float64."""
+        """Sums of the columns of rows that stay on the device, (d,) float64."""
         return self.get(self.resident(X, slice(None)).sum(0, dtype=self._torch.float64))
 
     def _room(self) -> float:
-        """Bytes that all spaces together may take on the device: RELSCOPE_GPU_GB, or half of what is free and
-        of what spaces take there now.
+        """The bytes that all spaces together may take on the device: RELSCOPE_GPU_GB, or half of the memory
+        that is free or holds spaces now.
         """
         if given := gpu_bytes():
             return given
@@ -335,7 +337,7 @@ class TorchDevice:
     def _free(self) -> int:
         cuda = self._torch.cuda
         free = cuda.mem_get_info(self.torch_name)[0]
-        # What torch holds in its cache is free for our blocks, too.
+        # Torch's cache counts as free, because our blocks can use it.
         return free + cuda.memory_reserved(self.torch_name) - cuda.memory_allocated(self.torch_name)
 
     def centred(self, rows: Array, mean: Array, name: str) -> Array:
@@ -361,9 +363,7 @@ class TorchDevice:
         return rows.sum(0, dtype=self._torch.float64)
 
     def smaller(self) -> TorchDevice:
-        """The same device with blocks of half the size; spaces and what torch holds in its cache are given
-        back.
-        """
+        """The same device with blocks of half the size; releases spaces and torch's cache."""
         _resident.clear()
         if self.torch_name != "cpu":
             self._torch.cuda.empty_cache()
@@ -374,18 +374,18 @@ Device = NumpyDevice | TorchDevice
 
 
 def device_of(name: str | None = None) -> Device:
-    """The device of a name, by default the chosen one."""
+    """The device of this name, by default the chosen one."""
     name = resolve(name)
     return NumpyDevice() if name == "cpu" else TorchDevice(name)
 
 
 def get_ready() -> None:
-    """Begin to import torch and to open the GPU, in a thread, if one is chosen: it takes seconds, in which
+    """Start importing torch and opening the GPU in a thread, if one is chosen; this takes seconds, in which
     files can be read.
     """
 
     def work() -> None:
-        with suppress(Exception):  # the work itself will tell
+        with suppress(Exception):  # the computation itself will report the error
             if (name := torch_name()) != "cpu":
                 import torch
 
@@ -403,26 +403,26 @@ OUT_OF_MEMORY = (
     " uses the GPU, or choose device='cpu'"
 )
 _MEMORY_ERRORS = (
-    "out of memory",  # also of AcceleratorError, when another process takes what was free
+    "out of memory",  # also an AcceleratorError, when another process takes free memory
     "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUBLAS_STATUS_NOT_INITIALIZED",  # cuBLAS allocates its workspace when it is first used
+    "CUBLAS_STATUS_NOT_INITIALIZED",  # cuBLAS allocates its workspace at first use
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_NOT_INITIALIZED",
 )
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch raised it because the device's memory is full."""
+    """Whether torch raised this error because the device's memory is full."""
     return type(error).__name__ == "OutOfMemoryError" or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _MEMORY_ERRORS)
     )
 
 
 def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
-    """What the work gives on a device, by default the chosen one.
+    """The result of `work` on a device, by default the chosen one.
 
-    Where the memory of a GPU runs out, the work is done again with smaller blocks, and at last on the CPU,
-    which a warning says.
+    If a GPU's memory runs out, the work is repeated with smaller blocks and finally on the CPU, with a
+    warning.
     """
     where = device_of(device)
     for halving in range(_HALVINGS + 1):
@@ -439,7 +439,8 @@ def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
     return work(NumpyDevice())
 
 
-# Precision. It belongs to the process: the first thread that enters sets it, the last one restores it.
+# Precision. It belongs to the process: the first thread that enters sets it, the last one that leaves
+# restores it.
 
 _precision_lock = Lock()
 _precise = 0
@@ -448,9 +449,7 @@ _before: Any = None
 
 @contextmanager
 def full_precision(torch: Any, kind: str) -> Iterator[None]:
-    """While it lasts, no TF32, no bfloat16 and no autocast in products and convolutions on this kind of
-    device.
-    """
+    """A context without TF32, bfloat16 and autocast in products and convolutions on this kind of device."""
     global _precise, _before
     with _precision_lock:
         if not _precise:
@@ -468,7 +467,8 @@ def full_precision(torch: Any, kind: str) -> Iterator[None]:
 
 
 def _precision(torch: Any) -> tuple[str | tuple[str, str], bool]:
-    """Of products by cuBLAS and on the CPU, one word in torch 2.8; whether convolutions use TF32."""
+    """The precision of products by cuBLAS and on the CPU (one word in torch 2.8), and whether convolutions
+    use TF32."""
     matmul, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn.allow_tf32
     if not hasattr(matmul, "fp32_precision"):
         return torch.get_float32_matmul_precision(), convolutions
@@ -483,12 +483,11 @@ def _set_precision(torch: Any, products: str | tuple[str, str], convolutions: bo
         torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision = products
 
 
-# One thread of BLAS for each block, and as many blocks at a time as BLAS has threads, so that the steps
-# between two products use all cores, too. The setting belongs to the process and is put back after the last
-# pass.
+# One BLAS thread per block, and as many blocks at once as BLAS has threads. So the steps between products use
+# all cores, too. The setting belongs to the process and is put back after the last pass.
 
 _lock = Lock()
-_users: dict[int, int] = {}  # number of threads before → passes at work
+_users: dict[int, int] = {}  # number of threads before → number of passes that run
 _limits: list[Any] = []
 
 
@@ -499,10 +498,10 @@ def in_threads(
     done: Callable[[int, int], None] = lambda n_done, n: None,
     most: int | None = None,
 ) -> T:
-    """The merged result of all parts: each thread has what `make` returns, to which `add` adds a fixed share
-    of the parts, in order; at the end they are merged by `merge`.
+    """The merged result of all parts. Each thread gets its own accumulator from `make`, and `add` adds a
+    fixed share of the parts to it, in order; `merge` joins the accumulators.
 
-    `done(parts, all)` is called in the caller's thread, from time to time. An exception in any thread ends
+    `done(parts, all)` is called in the caller's thread, from time to time. An exception in any thread stops
     all. There are at most `most` threads.
     """
     stopped = Event()
@@ -534,8 +533,8 @@ def in_threads(
 
 @lru_cache(maxsize=1)
 def _blas(n_modules: int) -> Any:
-    """The libraries of BLAS that this process has loaded: looked for again, which takes milliseconds,
-    after further imports.
+    """The BLAS libraries of this process; searched again, which takes milliseconds, only after further
+    imports.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -544,7 +543,7 @@ def _blas(n_modules: int) -> Any:
 
 @contextmanager
 def one_thread_products() -> Iterator[int]:
-    """While it lasts, a matrix product runs in one thread; gives the number of threads that it had."""
+    """A context in which matrix products use one thread; yields the number of threads before."""
     with _lock:
         if not _users:
             controller = _blas(len(sys.modules))

@@ -12,14 +12,14 @@ from relcore.base.environment import chosen
 from relcore.base.rows import NO_LENGTH, ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 
-_IN_CACHE = 2**17  # numbers: half a megabyte
-_CONDITIONED = 1e-8  # squared inverse condition number, below which eigenvalues are too inexact
-_FEW = 2**14  # numbers of a matrix that is solved before a GPU has it
+_IN_CACHE = 2**17  # numbers, half a megabyte
+_CONDITIONED = 1e-8  # squared inverse condition number below which eigenvalues lose too many digits
+_FEW = 2**14  # numbers of a matrix that is solved on the CPU
 
 
 class Moments(NamedTuple):
-    """Of n rows X (n, d), or of pairs of rows X and Y: the means (d,) and the sum over rows of products of
-    what is centred, (d, d) or (d, d'), float64.
+    """Moments of n rows X (n, d), or of n pairs of rows of X and Y: the means (d,), and the sum of the
+    products of centred rows, (d, d) or (d, d'), float64.
     """
 
     n: int
@@ -29,7 +29,7 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class Engine:
-    """Computations on a device, by default the one chosen when they run; NumPy arrays in and out.
+    """Computations on a device, by default the chosen one at the time; takes and returns NumPy arrays.
 
     Examples
     --------
@@ -45,11 +45,11 @@ class Engine:
     # Solvers, in float64.
 
     def svd(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """U (n, w), S (w,) and Vᵀ (w, d) of A (n, d) = U S Vᵀ, w = min(n, d), the largest value first."""
+        """U (n, w), S (w,) and Vᵀ (w, d) of A (n, d) = U S Vᵀ with w = min(n, d); singular values descend."""
         return self._solved(thin_svd, lambda torch, A: torch.linalg.svd(A, full_matrices=False), A)
 
     def eigh(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues (d,), the smallest first, and eigenvectors (d, d) of a symmetric matrix."""
+        """Ascending eigenvalues (d,), and eigenvectors (d, d), of a symmetric matrix."""
         return self._solved(np.linalg.eigh, lambda torch, A: torch.linalg.eigh(A), A)
 
     def pinv(self, A: np.ndarray) -> np.ndarray:
@@ -57,10 +57,10 @@ class Engine:
         return self._solved(np.linalg.pinv, lambda torch, A: torch.linalg.pinv(A), A)
 
     def lstsq(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """X (d, d') with the smallest ‖A X − B‖, and of these the shortest; A (n, d), B (n, d')."""
+        """X (d, d') that minimises ‖A X − B‖, and of several the shortest; A (n, d), B (n, d')."""
 
         def by_torch(torch: Any, A: Any, B: Any) -> Any:
-            # On a GPU torch's own least squares need full rank. This drops what NumPy drops.
+            # On a GPU, torch's least squares need full rank, so drop the singular values that NumPy drops.
             left, values, right = torch.linalg.svd(A, full_matrices=False)
             real = values > torch.finfo(A.dtype).eps * max(A.shape) * values[0]
             return right.T @ (torch.where(real, 1 / values, 0)[:, None] * (left.T @ B))
@@ -68,12 +68,12 @@ class Engine:
         return self._solved(lambda A, B: np.linalg.lstsq(A, B, rcond=None)[0], by_torch, A, B)
 
     def product(self, A: np.ndarray, B: np.ndarray, dtype: type = np.float64) -> np.ndarray:
-        """A B, (n, k), (k, d) → (n, d)."""
+        """The product A B, (n, k), (k, d) → (n, d)."""
         return self._solved(np.matmul, lambda torch, A, B: A @ B, A, B, dtype=dtype)
 
     def rotation(self, products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rotation or reflection R (d, d') nearest to the sum of products AᵀB of pairs of rows, which
-        minimises ‖A R − B‖, and the singular values of AᵀB (orthogonal Procrustes: Schönemann 1966).
+        """The rotation or reflection R (d, d') that minimises ‖A R − B‖, and the singular values of AᵀB.
+        `products` is AᵀB, the sum of products of paired rows (orthogonal Procrustes: Schönemann 1966).
         """
         return self._solved(
             lambda A: _nearest_rotation(np, A, thin_svd),
@@ -82,7 +82,7 @@ class Engine:
         )
 
     def shrunk(self, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
-        """(A Aᵀ + λI)^p A (n, d), and the eigenvalues of A Aᵀ or of AᵀA, whichever is smaller, ascending."""
+        """(A Aᵀ + λI)^p A (n, d), and the ascending eigenvalues of the smaller of A Aᵀ and AᵀA."""
         return self._solved(
             lambda A: _shrunk(np, A, ridge, power),
             lambda torch, A: _shrunk(torch, A, ridge, power),
@@ -121,8 +121,8 @@ class Engine:
         unit: bool = False,
         shift: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Rows of X, less a mean row and scaled to length 1 where asked, times a matrix, plus a row: (n, d),
-        (d, k) → (n, k) float32.
+        """Rows of X, optionally minus a mean row and scaled to length 1, times a matrix, plus a shift: (n,
+        d), (d, k) → (n, k) float32.
         """
         matrix = np.asarray(matrix, dtype=np.float32)
         out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
@@ -144,11 +144,11 @@ class Engine:
         return on_device(work, self.device)
 
     def moments(self, X: Rows | Array, Y: Rows | Array | None = None) -> Moments:
-        """Means, and products of centred rows: Σ (x − x̄)(x − x̄)ᵀ, or Σ (x − x̄)(y − ȳ)ᵀ of pairs of rows;
-        products of blocks in float32, sums in float64. The rows may be on the device already.
+        """Means, and products of centred rows: Σ (x − x̄)(x − x̄)ᵀ, or Σ (x − x̄)(y − ȳ)ᵀ of paired rows.
+        Products of blocks are float32, their sums float64. The rows may be on the device already.
         """
         sides = (X,) if Y is None else (X, Y)
-        # About the mean of a sample, which is close to that of all, float32 keeps the digits of the products.
+        # Rows are centred by the mean of a sample, so that products in float32 keep their digits.
         step = max(1, len(X) // ROWS_PER_BLOCK)
         centres = [_on_host(side[::step]).mean(axis=0, dtype=np.float64) for side in sides]
 
@@ -178,12 +178,12 @@ class Engine:
         return np.sqrt(squares, out=squares)
 
     def _of_blocks(self, X: Rows, work: Callable[[Device, Array], Array]) -> list[np.ndarray]:
-        """What the work gives for each block of rows, in order."""
+        """The results of `work` for all blocks of rows, in order."""
 
         def on(where: Device) -> list[np.ndarray]:
             width = X.shape[1]
             size = where.rows_at_once(where.block_rows, 16 * width)
-            # NumPy's second look at a block should find it in the cache.
+            # Blocks are small enough that NumPy finds them in the cache at the second use.
             size = min(size, max(1, 4 * _IN_CACHE // width)) if isinstance(where, NumpyDevice) else size
             blocks = list(row_blocks(len(X), size))
 
@@ -200,7 +200,7 @@ class Engine:
 
 @dataclass
 class _Found:
-    """Results by the first row of their block."""
+    """Results, with the first row of their block as key."""
 
     device: Device
     parts: dict[int, np.ndarray]
@@ -214,7 +214,7 @@ def _on_host(rows: Array) -> np.ndarray:
 
 
 class _MomentSums:
-    """Sums of centred rows and of their products, over the blocks that were added."""
+    """Sums of centred rows and of their products over all added blocks."""
 
     def __init__(self, device: Device, centres: list[np.ndarray]) -> None:
         self.device, self.host, self.centres = device, centres, [device.put(centre) for centre in centres]
@@ -242,9 +242,9 @@ class _MomentSums:
 
 
 def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[Array, Array]:
-    """`Engine.rotation`, by NumPy or torch."""
-    # Eigenvectors of AAᵀ take a third of the time of a decomposition of A. AAᵀ has the squared condition
-    # number of A, so this is precise only if that is far below 1 / the precision of float64.
+    """`Engine.rotation` with NumPy or torch."""
+    # Eigenvectors of AAᵀ take a third of the time of a decomposition of A. AAᵀ squares the condition number
+    # of A, so this is precise only if the square is far below 1 / the precision of float64.
     wide = A if A.shape[0] <= A.shape[1] else A.T
     squares, vectors = xp.linalg.eigh(wide @ wide.T)
     if squares[0] > _CONDITIONED * squares[-1]:
@@ -259,12 +259,12 @@ def _shrunk(xp: Any, A: Array, ridge: float, power: float) -> tuple[Array, Array
     wide = A.shape[0] <= A.shape[1]
     values, vectors = xp.linalg.eigh(A @ A.T if wide else A.T @ A)
     powers = (values.clip(0) + ridge) ** power
-    # f(A Aᵀ) A = A f(AᵀA), so the smaller of the two is enough.
+    # f(A Aᵀ) A = A f(AᵀA), so the smaller matrix is enough.
     return (vectors * powers @ (vectors.T @ A) if wide else A @ (vectors * powers) @ vectors.T), values
 
 
 def thin_svd(product: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`np.linalg.svd` without full matrices, which does not converge for some matrices of low rank."""
+    """The thin SVD, also of matrices of low rank for which `np.linalg.svd` does not converge."""
     try:
         return np.linalg.svd(product, full_matrices=False)
     except np.linalg.LinAlgError:
@@ -281,9 +281,10 @@ def _map_on_cpu(
     shift: np.ndarray | None,
     out: np.ndarray,
 ) -> np.ndarray:
-    # The rows are centred and scaled in one buffer, and the product of the buffer is the result: no pass over
-    # the result, and no new memory, which costs as much as a pass. Blocks are large, since a product waits
-    # for all its threads. A narrow result, as that of a map, is scaled instead of the rows.
+    # One buffer holds the rows that are centred and scaled; the product is written to the result at once. So
+    # there is no pass over the result, and no new memory, which costs as much as a pass. Blocks are large,
+    # because each product waits for all its threads. A narrow result, such as a map, is scaled instead of the
+    # rows.
     width, narrow = X.shape[1], matrix.shape[1] < X.shape[1]
     size = max(1, _IN_CACHE // width) if narrow and unit else 2 * ROWS_PER_BLOCK
     buffer = np.empty((min(len(X), size), width), dtype=np.float32)

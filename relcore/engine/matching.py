@@ -1,4 +1,5 @@
-"""Searches of two sides at once, from one product of all rows: best partners, and how crowded rows are."""
+"""Searches in both directions from one product of all rows: best partners, and mean similarity to nearest
+rows (CSLS)."""
 
 from __future__ import annotations
 
@@ -9,14 +10,12 @@ import numpy as np
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, on_device
 
-BLOCK_BYTES = 64 * 2**20  # one block of products; two are never alive at once
+BLOCK_BYTES = 64 * 2**20  # bytes of a block of products; only one exists at a time
 Mask = Callable[[tuple[int, int]], np.ndarray]
 
 
 def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The mean product of each row with the k rows of the other side that are nearest to it, (n,) and (m,)
-    float32.
-    """
+    """For each row, its mean product with its k nearest rows of the other side, (n,) and (m,) float32."""
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray]:
         with where.exact():
@@ -36,16 +35,16 @@ def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _crowding_on_cpu(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    # Exact, and faster than a partial sort of all products: the maxima of k groups of columns or more bound
-    # the k nearest from below, and few products reach the bound.
+    # Exact, and faster than partial sorting: the maxima of k or more groups of columns bound the k nearest
+    # from below, and few products reach the bound.
     k_rows, k_columns = min(k, len(Y)), min(k, len(X))
-    bound = np.full((k_columns, len(Y)), -np.inf, dtype=np.float32)  # largest maxima of each column yet
+    bound = np.full((k_columns, len(Y)), -np.inf, dtype=np.float32)  # largest maxima of each column so far
     row_parts, column_parts = [], []
     for block, products in _products(NumpyDevice(), X, Y):
         reached = np.partition(_group_maxima(products, k_rows), -k_rows, axis=1)[:, -k_rows, None]
         bound = np.sort(np.concatenate([bound, _group_maxima(products.T, k_columns).T]), axis=0)[-k_columns:]
         for parts, least in ((row_parts, reached), (column_parts, bound[0])):
-            # A flat search and a division take a quarter of the time of np.nonzero.
+            # Searching the flat array and dividing takes a quarter of the time of np.nonzero.
             rows, columns = np.divmod(np.flatnonzero(products >= least), len(Y))
             parts.append((rows + block.start if parts is row_parts else columns, products[rows, columns]))
     return _top_means(row_parts, len(X), k_rows), _top_means(column_parts, len(Y), k_columns)
@@ -61,7 +60,7 @@ def _group_maxima(products: np.ndarray, k: int) -> np.ndarray:
 
 
 def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np.ndarray:
-    """Mean of the k largest values of each owner, (n,) float32."""
+    """Mean of each owner's k largest values, (n,) float32."""
     owners, values = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-values, owners))
     places = np.searchsorted(owners[order], np.arange(n))[:, None] + np.arange(k)
@@ -71,10 +70,10 @@ def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np
 def best_both_ways(
     X: np.ndarray, Y: np.ndarray, left_out: Mask | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The row of Y with the largest product with each row of X (n,), that product (n,), and the largest
-    product of each row of Y (m,).
+    """For each row of X, the row of Y with the largest product (n,) and that product (n,); for each row of Y,
+    the largest product (m,).
 
-    `left_out` gives for the shape of a block which of its products do not take part.
+    `left_out` maps the shape of a block to a mask of products that do not count.
     """
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -95,8 +94,8 @@ def best_both_ways(
 def best_without(
     X: np.ndarray, Y: np.ndarray, partner: np.ndarray, crowded: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each row of X the row of Y with the highest CSLS, its `partner` (n,) left out, and that CSLS; the
-    rows of Y are `crowded` (m,).
+    """For each row of X, the row of Y with the highest CSLS except its `partner` (n,), and that CSLS;
+    `crowded` (m,) is `crowding` of the rows of Y.
     """
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray]:
@@ -120,15 +119,17 @@ def best_without(
 def mean_of_nearest(
     queries: np.ndarray, keys: np.ndarray, values: np.ndarray, k: int, crowd: int = 0
 ) -> np.ndarray:
-    """Unit means (n, e) of the values (m, e) of the k keys (m, d) nearest to each unit query (n, d).
+    """Means of the values (m, e) of each unit query's (n, d) k nearest keys (m, d), scaled to length 1: (n,
+    e).
 
-    With `crowd`, half of a key's mean product with the `crowd` queries nearest to it is subtracted first.
+    With `crowd`, each key's product is first reduced by half its mean product with its `crowd` nearest
+    queries.
     """
 
     def search(where: Device) -> np.ndarray:
         means, wanted = np.empty((len(queries), values.shape[1]), dtype=np.float32), where.put(values)
         with where.exact():
-            # All queries in one block where keys are crowded by them, else few, which stay in the cache.
+            # If `crowd` is set, all queries form one block; otherwise blocks are small and stay in the cache.
             for block, products in _products(where, queries, keys, len(queries) if crowd else 500):
                 if crowd:
                     products -= _top_mean(products, min(crowd, len(products)), 0) / 2
@@ -141,7 +142,7 @@ def mean_of_nearest(
 def _products(
     where: Device, X: np.ndarray, Y: np.ndarray, size: int | None = None
 ) -> Iterator[tuple[slice, Array]]:
-    """Blocks of rows of X with their products with all rows of Y, (b, m)."""
+    """Blocks of rows of X, and their products with all rows of Y, (b, m)."""
     other = where.put(np.ascontiguousarray(Y, dtype=np.float32)).T
     size = size or where.rows_at_once(max(1, BLOCK_BYTES // (4 * len(Y))), 8 * len(Y))
     for block in row_blocks(len(X), size):
@@ -165,7 +166,7 @@ def _top_mean(products: Array, k: int, axis: int) -> Array:
 
 
 def _top(products: Array, k: int) -> Array:
-    """The columns of the k largest products of each row, in any order."""
+    """The column numbers of each row's k largest products, in any order."""
     if not isinstance(products, np.ndarray):
         return products.topk(k, dim=1).indices
     return np.argpartition(products, -k, axis=1)[:, -k:]

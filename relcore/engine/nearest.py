@@ -13,15 +13,15 @@ from relcore.base.rows import ROWS_PER_BLOCK, Rows, row_blocks
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 
 _SAMPLED_ROWS = 64
-_SEEDING_ROWS = 64  # enough to tell one space from another
-_PRODUCTS = 2**21  # of queries with the rows of a block: 8 MB, which stay in cache
-_FEW_PRODUCTS = 2**22  # done on the CPU before a GPU has the rows
+_SEEDING_ROWS = 64  # enough to distinguish spaces
+_PRODUCTS = 2**21  # products of queries and the rows of a block: 8 MB, which stay in cache
+_FEW_PRODUCTS = 2**22  # up to this many products, the CPU finishes before a GPU has the rows
 _ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
 
 
 class Nearest(NamedTuple):
-    """Of each query the inner products with its k nearest rows, largest first, (m, k) float32, and the
-    numbers of these rows (m, k) int64.
+    """For each query, the inner products with its k nearest rows, largest first, (m, k) float32, and the
+    numbers of these rows, (m, k) int64.
     """
 
     products: np.ndarray
@@ -37,15 +37,15 @@ def nearest(
     seed: int | None = None,
     device: str | None = None,
 ) -> Nearest:
-    """The k rows of `base` (n, d) with the largest inner product to each query (m, d); exact.
+    """The k rows of `base` (n, d) with the largest inner product with each query (m, d); exact.
 
     Parameters
     ----------
     unit : bool
-        Whether all rows have length 1. Where these point in nearly one direction, as those of a space far
-        from zero do, they are then ordered by their distances from a common row.
+        Whether all rows have length 1. If they point in nearly one direction, as in a space far from zero,
+        they are ordered by their differences from a common row.
     seed : int, optional
-        Orders equally near rows at random; without it the lower row number comes first.
+        Orders equally near rows at random; without a seed the lower row number comes first.
     device : str, optional
         By default the chosen one, see `engine.device`.
 
@@ -59,9 +59,9 @@ def nearest(
         raise SpaceError(f"k: expected at most {n}, the rows there are, got {k}; choose fewer neighbours")
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     common = common_direction(base[:: max(1, n // _SAMPLED_ROWS)]) if unit else None
-    # The products of rows with nearly one direction differ in the last digits of float32 only. The distances
-    # of their differences from a common row order them in the same way, and are exact:
-    # |x − y|² = |x|² − 2 (x·y − |y|² / 2).
+    # If all rows have nearly one direction, their products differ only in the last digits of float32.
+    # Differences from a common row have the same distances, and these are exact: |x − y|² = |x|² − 2 (x·y −
+    # |y|² / 2).
     queries = queries if common is None else queries - common
     if (device or chosen()) == "auto" and m * n <= _FEW_PRODUCTS:
         device = "cpu"
@@ -73,7 +73,7 @@ def nearest(
         wanted, middle = where.put(queries), None if common is None else where.put(common)
 
         def add(top: TopRows | TopTensors, block: slice) -> None:
-            # Each block of rows is made, and brought to the device, once for all queries.
+            # Each block of rows is computed and copied to the device once for all queries.
             own, numbers = top.device, where.put(np.arange(block.start, block.stop))
             with own.exact():
                 rows = own.resident(base, block)
@@ -93,8 +93,8 @@ def nearest(
 
 
 def nearest_within(base: Rows, queries: np.ndarray, k: int, device: str | None = None) -> np.ndarray:
-    """The k nearest rows of each of the rows `queries` (m,) of one space of unit rows (n, d), itself left
-    out: (m, k).
+    """The k nearest rows of the rows `queries` (m,) in one space of unit rows (n, d), without the row itself:
+    (m, k).
 
     Raises
     ------
@@ -103,17 +103,17 @@ def nearest_within(base: Rows, queries: np.ndarray, k: int, device: str | None =
     """
     need_k(k, len(base), len(base) - 1)
     queries = np.asarray(queries)
-    # Two spaces with many equally near rows would agree because of the order of their rows, so each has an
-    # order of its own.
+    # Each space orders equally near rows in its own way; otherwise two spaces with many of them would agree
+    # by row order.
     found = nearest(base[queries], base, k + 1, seed=order_seed(base[:_SEEDING_ROWS]), device=device)
     return without_itself(queries, found.rows)
 
 
 def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced
-    it: (m, k).
+    """Neighbour lists (m, k + 1) without the query itself, or without the last entry if a duplicate displaced
+    the query: (m, k).
 
-    Or of `values` (m, k + 1), such as the classes of these neighbours, those that belong to the rest.
+    With `values` (m, k + 1), such as the classes of these neighbours, the values of the remaining entries.
     """
     itself = lists == queries[:, None]
     itself[~itself.any(axis=1), -1] = True
@@ -121,8 +121,8 @@ def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | 
 
 
 def need_k(k: int, n: int, most: int, of: str = "") -> None:
-    """Raise a SpaceError unless k neighbours can be looked up among n rows `of` some spaces, `most` of
-    them eligible.
+    """Raise a SpaceError unless each of n rows can have k neighbours among `most` eligible ones; `of` names
+    the spaces.
     """
     if not isinstance(k, int | np.integer) or not 1 <= k <= most:
         raise SpaceError(
@@ -131,14 +131,14 @@ def need_k(k: int, n: int, most: int, of: str = "") -> None:
 
 
 def common_direction(sample: np.ndarray) -> np.ndarray | None:
-    """The mean (d,) of some unit rows (m, d) if all point in nearly one direction, else None."""
+    """The mean (d,) of some unit rows (m, d) if all of them point in nearly one direction; else None."""
     common = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
     return None if 1 - common @ common > _ALIKE else common
 
 
 def order_seed(unit: np.ndarray) -> int:
-    """The seed of the order of equally near rows, a checksum of a space's first unit rows (m, d), so that it
-    differs between spaces.
+    """A seed for the order of equally near rows: a checksum of a space's first unit rows (m, d), so spaces
+    differ.
     """
     return crc32(np.ascontiguousarray(unit[:_SEEDING_ROWS]).tobytes())
 
@@ -147,17 +147,17 @@ def order_seed(unit: np.ndarray) -> int:
 
 
 class TopRows:
-    """The k rows with the largest scores for each of q queries, nearest first, kept up to date from block to
-    block; equal scores in one fixed order.
+    """The k rows with the largest scores for each of q queries, nearest first, updated block by block; equal
+    scores have a fixed order.
 
     Parameters
     ----------
     n_queries, k : int
     seed : int, optional
-        Orders rows with equal scores at random; without it the lower row number comes first. Two spaces with
-        many equal rows would otherwise agree because of the order of their rows.
+        Orders rows with equal scores at random; without a seed the lower row number comes first. Otherwise
+        two spaces with many equal rows would agree because of their row order.
     device : Device, optional
-        What makes the scores, with buffers for one thread.
+        The device of the scores, with buffers for one thread.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class TopRows:
         self.rows = np.full((n_queries, k), -1, dtype=np.int64)
 
     def add(self, scores: np.ndarray, rows: np.ndarray, queries: slice = slice(None)) -> None:
-        """The scores (q, m) of further rows, whose numbers are `rows` (m,), for some of the queries."""
+        """Add the scores (q, m) of further rows with the numbers `rows` (m,), for some of the queries."""
         least, k = self.values[queries, -1], self.values.shape[1]
         if least[0] == -np.inf and scores.shape[1] > k:
             least = np.maximum(least, _lower_bound(scores, k))
@@ -180,7 +180,7 @@ class TopRows:
             which = np.arange(len(scores))
         else:
             scores, least = scores[which], least[which]
-        flat = np.flatnonzero(scores >= least[:, None])  # of one dimension it is much faster than of two
+        flat = np.flatnonzero(scores >= least[:, None])  # much faster on one dimension than on two
         place, columns = np.divmod(flat, scores.shape[1])
         self._enter((queries.start or 0) + which[place], scores[place, columns], rows[columns])
 
@@ -192,8 +192,8 @@ class TopRows:
         return self
 
     def without(self, removed: np.ndarray, queries: np.ndarray, n_fewer: int) -> TopRows:
-        """For these queries (places) the k − n_fewer nearest rows that are not `removed`, which are at most
-        n_fewer.
+        """For these queries, the k − n_fewer nearest rows that are not `removed`; at most n_fewer rows are
+        removed.
         """
         fewer = TopRows(len(queries), self.rows.shape[1] - n_fewer, self.seed)
         staying = np.argsort(np.isin(self.rows[queries], removed), axis=1, kind="stable")
@@ -203,13 +203,13 @@ class TopRows:
         return fewer
 
     def _enter(self, which: np.ndarray, values: np.ndarray, rows: np.ndarray) -> None:
-        """Take up candidates of the queries `which`, ascending, where they are nearer than what is there."""
+        """Insert candidates for the queries `which`, ascending, if they are nearer than the present rows."""
         if not len(which):
             return
         starts, k = np.flatnonzero(np.diff(which, prepend=-1)), self.values.shape[1]
         changed, counts = which[starts], np.diff(starts, append=len(which))
         known = 0 if np.isneginf(self.values[changed, 0]).all() else k
-        # A line for each query, the best so far first, is sorted in a third of the time of one long list.
+        # Sorting one line per query, present rows first, takes a third of the time of sorting one long list.
         columns = np.arange(len(which)) - np.repeat(starts - known, counts)
         lines = np.repeat(np.arange(len(changed)), counts), columns
         shape = len(changed), max(k, known + counts.max())
@@ -225,8 +225,8 @@ class TopRows:
 
 
 def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
-    """For each query at most its k-th largest of the scores (q, m), mostly that itself: the k-th largest of
-    the largest scores of many groups of columns."""
+    """For each query, a lower bound of its k-th largest score (q, m), often equal to it: the k-th largest of
+    the maxima of many groups of columns."""
     groups = min(max(512, 16 * k), scores.shape[1])
     largest = scores[:, :groups].copy()
     for start in range(groups, scores.shape[1] - groups + 1, groups):
@@ -236,8 +236,8 @@ def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
 
 
 def scrambled(rows: Array, seed: int) -> Array:
-    """A number for each row number that looks random and differs from seed to seed (SplitMix64: Steele et
-    al. 2014); of tensors with the sign turned, as they have no unsigned numbers.
+    """Pseudo-random numbers for row numbers, different for each seed (SplitMix64: Steele et al. 2014); for
+    tensors, which have no unsigned type, with the sign bit flipped.
     """
     if not isinstance(rows, np.ndarray):
         return _scrambled_tensor(rows, seed)
@@ -252,20 +252,20 @@ _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133
 
 
 def _signed(number: int) -> int:
-    """A number of 64 bits as the signed one with the same bits."""
+    """The signed 64-bit number with the same bits as this unsigned one."""
     number %= 1 << 64
     return number - (1 << 64 if number >> 63 else 0)
 
 
 def _scrambled_tensor(rows: Any, seed: int) -> Any:
-    mixed = rows + _signed(_GOLDEN * (seed + 1))  # int64 wraps as uint64 does
+    mixed = rows + _signed(_GOLDEN * (seed + 1))  # int64 overflows in the same way as uint64
     for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
-        # The shift of a signed number repeats its sign, which the mask takes away.
+        # Shifting a signed number repeats its sign bit; the mask removes it.
         mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
     return mixed ^ _signed(1 << 63)
 
 
-_MORE = 8  # candidates of a block beside k, which hold the rows that are as near as the last one
+_MORE = 8  # further candidates of a block, which should include all rows that tie with the last one
 
 
 class TopTensors:
@@ -283,8 +283,8 @@ class TopTensors:
         k, n = self.values.shape[1], scores.shape[1]
         values, places = self._torch.topk(scores, min(k + _MORE, n), dim=1)
         if n > values.shape[1]:
-            # topk gives any of equal scores. Where the last candidate is as near as the k-th, rows that were
-            # not taken may come first in the fixed order: these queries are ordered as a whole.
+            # topk chooses any of several equal scores. If the last candidate ties with the k-th, rows that
+            # were not chosen may come first in the fixed order. These queries are sorted completely.
             tied = (values[:, -1] == values[:, k - 1]) & (values[:, -1] >= self.values[queries, -1])
             for query in self._torch.nonzero(tied)[:, 0].tolist():
                 order = self._order(scores[query][None], rows[None])[0, : values.shape[1]]
@@ -307,7 +307,7 @@ class TopTensors:
         self.values[queries], self.rows[queries] = values.gather(1, order), rows.gather(1, order)
 
     def _order(self, values: Array, rows: Array) -> Array:
-        """The order of each line by falling values, equal ones by the fixed order of their rows."""
+        """The order of each line by descending values; ties follow the fixed order of rows."""
         ties = rows if self.seed is None else scrambled(rows, self.seed)
         first = ties.argsort(dim=1, stable=True)
         return first.gather(1, values.gather(1, first).argsort(dim=1, descending=True, stable=True))

@@ -1,4 +1,4 @@
-"""Networks on the chosen device: training that repeats, and their weights as arrays."""
+"""Networks on the chosen device: reproducible training, and their weights as arrays."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from torch import nn
 
 _lock = Lock()
-_threads: list[int] = []  # torch's number of threads before, once for each user of `one_thread`
-_deterministic: list[tuple[bool, bool]] = []  # what was set before, in the same way
+_threads: list[int] = []  # torch's number of threads before, for each active `one_thread`
+_deterministic: list[tuple[bool, bool]] = []  # the earlier settings, for each active user
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run torch in one thread on the CPU: sums over threads depend on their number, and small networks gain
-    nothing from more.
+    """A context in which torch uses one thread on the CPU: sums depend on the number of threads, and small
+    networks gain nothing from more.
     """
     import torch
 
-    # Each thread of Python has its own number, and new ones take the last that was set. So each user sets 1
-    # for its thread and puts back what the first one found: what a later one finds may be the first one's 1.
+    # Each Python thread has its own setting, and new threads take the last one that was set. So each user
+    # sets 1 in its thread and restores what the first one found: what later ones find may be the first one's
+    # 1.
     with _lock:
         _threads.append(_threads[0] if _threads else torch.get_num_threads())
         torch.set_num_threads(1)
@@ -46,8 +47,8 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def seeded(random_state: int) -> Iterator[None]:
-    """Draw torch's random numbers from `random_state`, on the CPU and on the chosen GPU; afterwards both
-    generators are as they were.
+    """A context in which torch draws from `random_state`, on the CPU and on the chosen GPU; afterwards both
+    generators are restored.
     """
     import torch
 
@@ -62,14 +63,16 @@ def seeded(random_state: int) -> Iterator[None]:
 
 @contextmanager
 def reproducible(random_state: int) -> Iterator[None]:
-    """Training inside repeats to the last bit on one kind of device; on another kind it rounds differently.
+    """A context in which training repeats to the last bit on one kind of device; other kinds round
+    differently.
 
-    One thread, seeded generators, deterministic algorithms, and all digits of float32 in products and
+    It sets one thread, seeded generators, deterministic algorithms, and full float32 in products and
     convolutions. An operation without a deterministic algorithm on a GPU raises a RuntimeError.
     """
     import torch
 
-    # cuBLAS repeats its sums only with a workspace of fixed size, which it reads at its first product.
+    # cuBLAS repeats its sums only with a workspace of fixed size, a setting that it reads at its first
+    # product.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     precise = full_precision(torch, torch_name().partition(":")[0])
     with one_thread(), _deterministic_algorithms(), seeded(random_state), precise:
@@ -80,8 +83,9 @@ def reproducible(random_state: int) -> Iterator[None]:
 def _deterministic_algorithms() -> Iterator[None]:
     import torch
 
-    # The settings belong to the process: the last one that leaves restores what the first one found. New
-    # memory is not filled, which torch does with them and takes a kernel each time: what is read was written.
+    # The settings belong to the process: the last one that leaves restores what the first one found. Torch's
+    # deterministic mode fills new memory, at the cost of a kernel each time; all memory read here was written
+    # before.
     filled = torch.utils.deterministic
     with _lock:
         _deterministic.append(
@@ -105,7 +109,7 @@ def train_epoch(
     optimiser: torch.optim.Optimizer,
     schedule: Any = None,
 ) -> float:
-    """The loss summed over all rows of the batches of row numbers, after a step of the optimiser for each."""
+    """The loss, summed over all rows of the batches; after each batch the optimiser makes a step."""
     total: Any = 0.0
     for batch in batches:
         loss = loss_of(batch)
@@ -114,21 +118,21 @@ def train_epoch(
         optimiser.step()
         if schedule is not None:
             schedule.step()
-        # It stays on the device: reading it would make the processor wait for the GPU at each step.
+        # The loss stays on the device: reading it would make the CPU wait for the GPU at each step.
         total = total + loss.detach().double() * len(batch)
     return float(total)
 
 
-_RUNS_BEFORE_RECORDING = 3  # libraries prepare themselves in the first ones, which cannot be recorded
+_RUNS_BEFORE_RECORDING = 3  # first runs, in which libraries prepare themselves, cannot be recorded
 
 
 class Steps:
     """Steps of training on batches of row numbers: the loss, its gradients, and an update of the weights.
 
-    On a GPU a step of a small network lasts as long as the launches of its kernels. There, the step of each
-    length of batch is recorded as a CUDA graph after it has run three times, and replayed from then on: the
-    same kernels with one launch. Use it within `own_stream`. A loss that cannot be recorded, because it waits
-    for the GPU, runs without a graph, which a warning says.
+    On a GPU, launching its kernels takes most of the time of a small network's step. So after three runs, the
+    step for each batch length is recorded as a CUDA graph and then replayed: the same kernels with one
+    launch. Use it within `own_stream`. A loss that cannot be recorded, because it waits for the GPU, runs
+    without a graph, with a warning.
     """
 
     def __init__(
@@ -148,7 +152,7 @@ class Steps:
             self._record(batch)
         self._runs[n] += 1
         if n in self._recorded:
-            # A graph reads its batch from one place in memory.
+            # A graph reads its batch from a fixed place in memory.
             place, replay = self._recorded[n]
             place.copy_(batch)
             replay()
@@ -163,7 +167,7 @@ class Steps:
 
     def _record(self, batch: torch.Tensor) -> None:
         place = batch.clone()
-        # Gradients must come from the memory of the graph.
+        # Gradients must be allocated in the graph's memory.
         self.optimiser.zero_grad()
         try:
             self._set_capturable(True)
@@ -175,14 +179,14 @@ class Steps:
             self._set_capturable(False)
 
     def _set_capturable(self, capturable: bool) -> None:
-        # A fused optimiser keeps its state on the GPU in any case, and else torch warns of steps that run.
+        # A fused optimiser keeps its state on the GPU anyway; without the flag torch would warn.
         for group in self.optimiser.param_groups:
             group["capturable"] = capturable
 
 
 def recorded(work: Callable[[], None]) -> Callable[[], None]:
-    """A function that replays the kernels of this work, which are recorded on the current stream and not
-    run.
+    """Record the work's kernels on the current stream without running them; returns a function that replays
+    them.
     """
     import torch
 
@@ -196,7 +200,7 @@ def recorded(work: Callable[[], None]) -> Callable[[], None]:
 
 @contextmanager
 def own_stream(device: str) -> Iterator[None]:
-    """Run the GPU's work inside on a stream of its own: the usual one cannot be recorded."""
+    """A context in which the GPU works on a separate stream, because the default one cannot be recorded."""
     import torch
 
     if not device.startswith("cuda"):
@@ -210,13 +214,14 @@ def own_stream(device: str) -> Iterator[None]:
 
 
 def step_settings(device: str) -> dict[str, bool]:
-    """Settings of an optimiser on this device: on a GPU one kernel for all weights, as launches cost most."""
+    """Optimiser settings for this device: on a GPU one kernel for all weights, because launches cost most."""
     return {"fused": True} if device.startswith("cuda") else {}
 
 
 @contextmanager
 def model_on(model: nn.Module, device: str) -> Iterator[nn.Module]:
-    """A model that is kept on the CPU, on this device: what an app keeps for later must not fill a card."""
+    """A context in which the model is on this device; otherwise it stays on the CPU, so that models kept for
+    later do not fill a GPU."""
     yield model if device == "cpu" else deepcopy(model).to(device)
 
 

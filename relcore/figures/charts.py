@@ -33,7 +33,7 @@ class Line:
     labels : m strings, optional
         Hover text of each point.
     color : int, optional
-        Its place in the palette; by default the line's own.
+        Index of its colour in the palette; by default the line's index.
 
     Examples
     --------
@@ -186,9 +186,9 @@ class Diagram:
         Whether names stand on the vertical axis, as for leaves of a tree; else at their points, with equal
         scales of both axes.
     colors : n numbers, optional
-        Number of each point's colour in the palette; by default in order.
+        Index of each point's colour in the palette; by default in order.
     hover : n of str, optional
-        What a point shows below its name.
+        Text below a point's name on hover.
     """
 
     names: tuple[str, ...]
@@ -225,7 +225,7 @@ class MovingPoints:
     places : array (t, n, 2)
     names : n of str
     groups : array (n,) of int
-        Number of each point's group, from 0; −1, or a number beyond `group_names`, means none.
+        Index of each point's group; −1, or an index beyond `group_names`, means none.
     group_names : of str
     about : str
         What the points are, for the text alternative.
@@ -245,7 +245,7 @@ class MovingPoints:
 
     @property
     def edges(self) -> tuple[np.ndarray, float]:
-        """Centre (2,) and half width of a square that contains nearly all points."""
+        """Centre (2,) and half of the side of a square that contains nearly all points."""
         low, high = np.percentile(self.places.reshape(-1, 2), (0.5, 99.5), axis=0)
         return (low + high) / 2, 0.56 * float((high - low).max()) or 1.0
 
@@ -255,7 +255,7 @@ class MovingPoints:
         return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
 
     def named(self) -> tuple[list[str], np.ndarray]:
-        """Names of the groups with points, and the median place of each on each map (t, g, 2)."""
+        """Names of the groups that have points, and the median position of each on each map, (t, g, 2)."""
         there = [number for number in range(len(self.group_names)) if (self.groups == number).any()]
         middles = [np.median(self.places[:, self.groups == number], axis=1) for number in there]
         shape = (len(self.titles), len(there), 2)
@@ -285,7 +285,7 @@ class MatrixPanel:
     values : array (r, c)
         NaN for no value.
     texts : r × c of str, optional
-        Shown if there is room, small print after a line feed; by default the numbers.
+        Shown if they fit, with small print after a line feed; by default the numbers.
     hover : r × c of str, optional
         Hover text below row and column; by default the number.
     note : str
@@ -336,7 +336,7 @@ class Matrices:
     ----------
     panels : at least one MatrixPanel
     scale : two values
-        Values of the palest and the deepest colour, in any order; values beyond get the colour of the end.
+        Values of the palest and the deepest colour, in any order; values beyond an end get its colour.
     alt : str
         The figure in words.
     log : bool
@@ -371,7 +371,7 @@ class Matrices:
             raise ValueError(f"scale: expected two {kind} values, got {self.scale!r}")
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """Places of values on the scale, 0 (palest) to 1 (deepest); NaN stays."""
+        """Positions of values on the scale, 0 (palest) to 1 (deepest); NaN stays NaN."""
         measured = np.log10 if self.log else np.asarray
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = measured(np.array(self.scale, dtype=float))
@@ -382,7 +382,7 @@ class Matrices:
         return cell_color(float(self.shares(value)), theme)
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """Places on the scale, 0 … 1, and their labels."""
+        """Positions on the scale, 0 … 1, and their labels."""
         low, high = sorted(self.scale)
         values = np.linspace(low, high, 5)
         if self.log:
@@ -400,7 +400,7 @@ class Matrices:
 
     @cached_property
     def same_rows(self) -> bool:
-        """Whether all panels have the same rows, whose names are then written once."""
+        """Whether all panels have the same rows; then their names are written only once."""
         return len({panel.rows for panel in self.panels}) == 1
 
     @cached_property
@@ -409,7 +409,7 @@ class Matrices:
         return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
 
     def numbered(self, panel: MatrixPanel, room: float) -> bool:
-        """Whether columns get numbers as labels because their names exceed `room` letters."""
+        """Whether columns are labelled by numbers, because their names exceed `room` letters."""
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 
     def table(self) -> pd.DataFrame:
@@ -425,12 +425,12 @@ class Matrices:
 
 
 def name_of(label: Label) -> str:
-    """The label as a text; numbers have four digits."""
+    """The label as text; numbers have four digits."""
     return label if isinstance(label, str) else general(label, 4)
 
 
 def thinned(n: int, room: float) -> int:
-    """The smallest step between labels with at most `room` of n labels."""
+    """The smallest step between labels such that at most `room` of n labels are written."""
     return max(1, int(np.ceil(n / max(room, 1))))
 
 
@@ -454,7 +454,8 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """The table with the place of each bar in a column ``x`` (metrics at 0, 1, …), and the width of a bar."""
+    """The table with the position of each bar in a column ``x`` (metrics at 0, 1, …), and the width of a
+    bar."""
     forms, metrics = table.form.unique().tolist(), table.metric.unique().tolist()
     width = 0.8 / len(forms)
     order = table.form.map(forms.index) - (len(forms) - 1) / 2

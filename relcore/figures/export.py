@@ -135,7 +135,7 @@ def _png_texts(data: bytes) -> Iterator[bytes]:
 
 
 def _pdf_keywords(data: bytes) -> bytes | None:
-    """The first string of keywords, up to the first unescaped bracket."""
+    """The first string after Keywords, up to the first unescaped bracket."""
     keywords = _KEYWORDS.match(data, max(data.find(b"/Keywords ({"), 0))
     return keywords and b"\\".join(part.replace(b"\\", b"") for part in keywords[1].split(b"\\\\"))
 
@@ -182,7 +182,7 @@ class Exportable:
     recipe : dict, optional
         The settings that draw the figure again; JSON values only.
     latex : () → DataFrame, optional
-        The printed table, if it is small.
+        The printed table, for small tables.
     page : (theme, recipe in JSON) → bytes, optional
         HTML instead of the plotly Figure.
     """
@@ -226,7 +226,7 @@ class Exportable:
             )
         if kind not in KINDS:
             raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
-        try:  # in ASCII, which all formats store unchanged
+        try:  # in ASCII, which every format stores unchanged
             text = None if recipe is None else json.dumps(dict(recipe), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise SpaceError(
@@ -264,7 +264,7 @@ class Exportable:
             div_id=f"relscope-{self._slug}",  # the default is random, so bytes would differ
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
         )
-        # Plotly compiles code for WebGL, which the policy must allow.
+        # Plotly compiles code for WebGL, so the policy must allow that.
         scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", plot, re.DOTALL)
         policy = content_policy(scripts, " 'unsafe-eval'")
         return (
@@ -290,7 +290,7 @@ class Exportable:
 def content_policy(scripts: Iterable[str], also: str = "") -> str:
     """The content security policy of a page: run only these scripts, by digest, and contact no server.
 
-    A second defence: a user's text that ended a script or an attribute would still not run.
+    A second defence: a user's text that breaks out of a script or an attribute still cannot run.
     """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)

@@ -124,7 +124,7 @@ def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **op
 
 
 def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend | None:
-    """The legend at the bottom, in as many columns as fit; None without names."""
+    """The legend at the bottom, with as many columns as fit; None if nothing has a name."""
     look = {"frameon": False, "borderpad": 0.2, "borderaxespad": 0, "handletextpad": 0.4}
     look |= {"handlelength": 1.1, "columnspacing": 1.2, "labelspacing": 0.35, "handles": handles}
     legend = None
@@ -139,8 +139,8 @@ def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend
 
 
 def _fit_to(text: Text, room: float) -> None:
-    """Make a text so small that it is `room` inches wide, but no smaller than `_SMALLEST` points: a longer
-    one is cut in the middle."""
+    """Reduce a text to `room` inches of width, but not below `_SMALLEST` points; longer texts are cut in the
+    middle."""
     while _width(text) > room and text.get_fontsize() > _SMALLEST:
         text.set_fontsize(max(_SMALLEST, 0.95 * text.get_fontsize()))
     whole = text.get_text()
@@ -152,8 +152,8 @@ def _fit_to(text: Text, room: float) -> None:
 
 
 def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
-    """Set short ticks in the theme's colours, with labels `smaller` by some points; global settings do not
-    work, because ticks are made when they are first drawn."""
+    """Set short ticks in the theme's colours, with labels smaller by `smaller` points. Global settings do not
+    work, because ticks are created when first drawn."""
     look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted}
     axes.tick_params(which="both", length=2, width=0.6, color=style.theme.border, **look)
 
@@ -231,7 +231,7 @@ def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style)
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)
     margins = np.zeros(4)
-    for _ in range(4):  # labels change with the space; a margin only grows
+    for _ in range(4):  # labels depend on the space; margins only grow
         box, tight = axes.get_window_extent(), axes.get_tightbbox()
         needed = np.array([box.x0 - tight.x0, box.y0 - tight.y0, tight.x1 - box.x1, tight.y1 - box.y1])
         margins = np.maximum(margins, needed / figure.dpi + pad + [0, below + pad, 0, 0])
@@ -270,7 +270,7 @@ _MOST_MAPS = 12  # on one page
 
 
 def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
-    """The maps side by side; of more than twelve, twelve at even intervals."""
+    """The maps side by side; if there are more than twelve, twelve at even intervals."""
     theme, t = style.theme, len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
     (names, middles), (middle, half_width) = moving.named(), moving.edges
@@ -465,7 +465,7 @@ def _name_rows(
 def _write_cells(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: tuple[float, float]
 ) -> None:
-    """Write the texts if all fit, and the small print only if it fits, too."""
+    """Write the texts if all fit, and then also the small print if all of it fits."""
     wide, high = cell
     shown = panel.shown_texts()
     if not shown:
@@ -494,12 +494,12 @@ def _lift(text: Text, points: float) -> None:
 
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
-    """The scene's panes in rows of `scene.columns`, in the width of one column of a paper at most two side by
-    side; the legend below."""
+    """The scene's panes in rows of `scene.columns`, but at most two side by side in a single column of a
+    paper; the legend is below."""
     with settings(style):
         models = min(len(scene.panes), scene.columns)
         columns = min(models, 2) if style.width <= COLUMN else models
-        lines = -(-models // columns)  # of each representation
+        lines = -(-models // columns)  # for each representation
         rows = lines * -(-len(scene.panes) // models)
         line, scales = style.line, scales_of(scene)
         above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
@@ -605,7 +605,7 @@ def _angles(turn: Sequence[float]) -> tuple[float, float, float]:
     right, _, viewer = np.reshape(turn, (3, 3))
     elevation = np.arcsin(np.clip(viewer[2], -1, 1))
     azimuth = np.arctan2(viewer[1], viewer[0]) if np.hypot(viewer[0], viewer[1]) > 1e-6 else -np.pi / 2
-    level = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])  # the direction to the right without a roll
+    level = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])  # points right if there is no roll
     roll = np.arctan2(right @ np.cross(viewer, level), right @ level)
     return tuple(np.degrees([elevation, azimuth, -roll]).tolist())
 
@@ -626,8 +626,8 @@ def _title_pane(
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    """The legend entries of each colouring: "other", the classes that occur, and the anchors; for a scale,
-    which has a colour bar, only rows without a value.
+    """The legend entries of each colouring: "other", the classes that occur, and the anchors. A scale has a
+    colour bar, so only rows without a value get an entry.
     """
     dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
     for side, coloring in zip(scene.sides, scene.colorings(), strict=True):

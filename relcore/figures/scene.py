@@ -16,7 +16,7 @@ from relcore.base.numbers import counted
 from relcore.base.text import encodable
 from relcore.figures.style import Theme
 
-# Viridis without its ends, which vanish on a dark and on a white page.
+# Viridis without its ends, which are invisible on a dark and on a white page.
 RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
 STEPS = 64  # colours of a scale
 PARTS = 8  # of a colour bar; each can be hidden or selected
@@ -24,12 +24,12 @@ EDGES = (1, 99)  # percentiles at the ends of a scale, to limit outliers
 # a scale is logarithmic from this ratio of the upper end to the median of positive numbers
 _LOGARITHMIC = 10
 _TICKS = 5
-NONE = ""  # stands in `hidden` for rows without a class
+NONE = ""  # in `hidden`, rows without a class
 
 
 @dataclass(frozen=True)
 class ColorScale:
-    """A colour scale of `RAMP` from `low` to `high`; numbers outside have the colour of the nearer end."""
+    """A colour scale of `RAMP` from `low` to `high`; numbers beyond get the colour of the nearer end."""
 
     title: str
     low: float
@@ -38,7 +38,7 @@ class ColorScale:
 
     @classmethod
     def of(cls, values: np.ndarray, title: str) -> ColorScale:
-        """The colour scale of these numbers, NaN left out; 0 … 0 if there are none."""
+        """The colour scale of these numbers without NaN; 0 … 0 if there are none."""
         known = np.asarray(values, dtype=np.float64)
         known = known[np.isfinite(known)]
         if not len(known):
@@ -56,7 +56,7 @@ class ColorScale:
         return tuple("#" + color.tobytes().hex() for color in mixed.T.astype(np.uint8))
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """Places of numbers on the scale, 0 … 1; NaN stays; .5 if both ends are equal."""
+        """Positions of numbers on the scale, 0 … 1; NaN stays NaN; .5 if both ends are equal."""
         values = np.asarray(values, dtype=np.float64)
         if self.low == self.high:
             return np.where(np.isfinite(values), 0.5, np.nan)
@@ -71,7 +71,7 @@ class ColorScale:
         return np.where(np.isfinite(shares), steps, -1).astype(np.int64)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Places, 0 … 1, and labels of round numbers on the scale."""
+        """Positions, 0 … 1, and labels of round numbers on the scale."""
         if self.low == self.high:
             return [(0.5, number_text(self.low))]
         numbers = _powers(self.low, self.high) if self.logarithmic else []
@@ -96,7 +96,7 @@ def number_text(number: float, digits: int = 4) -> str:
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Multiples of 1, 2 or 5 · 10ᵏ within the ends."""
+    """Multiples of 1, 2 or 5 · 10ᵏ between the ends."""
     rough = (high - low) / _TICKS
     power = 10.0 ** floor(log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -104,7 +104,7 @@ def _round_numbers(low: float, high: float) -> list[float]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten within the ends."""
+    """Powers of ten between the ends."""
     first, last = int(np.ceil(log10(low) - 1e-9)), int(np.floor(log10(high) + 1e-9))
     return [10.0**power for power in range(first, last + 1, 1 + (last - first) // (_TICKS + 1))]
 
@@ -181,7 +181,7 @@ class Pane:
 
 
 BINS = 32  # of a facet of numbers
-NO_CODE = 255  # of a row without a number or a class
+NO_CODE = 255  # code of a row without a number or a class
 SELECTED_ROWS = "selected rows"  # the column of a condition whose classes are ids
 
 
@@ -224,8 +224,8 @@ class Facet:
 
 @dataclass(frozen=True)
 class Condition:
-    """A filter of rows by a column: some classes, `NONE` for rows without one, or numbers from `low` to
-    `high`, whole bins of a `Facet`."""
+    """A filter of rows by a column: some classes, with `NONE` for rows without one, or numbers from `low` to
+    `high` that cover whole bins of a `Facet`."""
 
     column: str
     classes: tuple[str, ...] = ()
@@ -250,13 +250,13 @@ class Condition:
 
 
 def column_title(column: str) -> str:
-    """What a column of a setting is called on the screen."""
+    """The title of a setting's column on the screen."""
     return "count" if column == "counts" else column.removeprefix("column:")
 
 
 def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) -> np.ndarray:
-    """Whether each of n rows meets all conditions, (n,) bool; those on columns without a facet are left
-    out."""
+    """Whether each of n rows meets all conditions, (n,) bool; conditions on columns without a facet are
+    ignored."""
     by_column = {facet.column: facet for facet in facets}
     met = [by_column[one.column].meets(one) for one in conditions if one.column in by_column]
     return np.logical_and.reduce(met) if met else np.ones(n, dtype=bool)
@@ -279,7 +279,7 @@ class Scene:
     panes : tuple of Pane
         Panes with different titles and the same order of rows.
     columns : int
-        How many panes stand side by side, one for each space; further panes are below.
+        The number of panes side by side, one for each space; further panes are below.
     categories, category_names, category_colors, scale, values, color_title, hidden
         The `Coloring` of all panes except `second_panes`.
     anchors : array (k,) of int
@@ -289,7 +289,7 @@ class Scene:
     texts, notes : arrays (n,) of str, optional
         Hover texts: the item of each row, and small print.
     prominence : array (n,) of int, optional
-        All row numbers by falling importance of their names on a screen.
+        All row numbers, sorted by how important their names are on a screen.
     second : Coloring, optional
         The colouring of `second_panes`, the right or the lower ones.
     clusters : Clusters, optional
@@ -301,7 +301,7 @@ class Scene:
     mute : bool
         Whether the ids are bare codes, such as 1053; these are not written on the maps.
     facets, filter : tuples of Facet and Condition
-        Columns to filter by, and what is kept; other rows are grey.
+        The columns for filters, and the filter; rows outside it are grey.
     """
 
     panes: tuple[Pane, ...]
@@ -333,7 +333,7 @@ class Scene:
         return len(self.ids)
 
     def coloring(self, pane: int = 0) -> Coloring:
-        """The colouring of a pane, in which rows outside the filter have no class."""
+        """The colouring of a pane; rows outside the filter have no class."""
         raw = self.second if self.second and pane in self.second_panes else self._first
         if not self.filter:
             return raw
@@ -393,7 +393,7 @@ def _color_column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
 
 # Marks: the legend, points and stars.
 
-NUMBERED = 40  # more anchor numbers would hide the points
+NUMBERED = 40  # more numbers would hide the points
 NAMED = 24  # largest number of names in a legend
 OTHER = "other"
 
@@ -440,7 +440,8 @@ _LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)  # possible heights of a name ab
 
 @dataclass(frozen=True)
 class MapName:
-    """A name `lines` above a row, shifted right by `shift` (a share of the width) to stay on the pane."""
+    """A name `lines` above a row; `shift` (a share of the width) moves it right, so that it stays on the
+    pane."""
 
     row: int
     text: str
@@ -457,7 +458,7 @@ def map_names(
     letter: tuple[float, float],
     star: tuple[float, float] = (0.0, 0.0),
 ) -> list[MapName]:
-    """The names that fit on a pane without overlap, also with the stars of anchors and their numbers.
+    """The names that fit on a pane without overlapping each other or the anchors' stars and numbers.
 
     Parameters
     ----------
@@ -489,7 +490,7 @@ def _names_wanted(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str,
     """Row, name and colour of each group, the largest classes first, then the largest clusters."""
     coloring, coordinates = scene.coloring(pane), np.asarray(scene.panes[pane].coordinates)
     categories, ramp = np.asarray(coloring.categories), bool(coloring.colors)
-    mute = scene.mute and set(coloring.names) <= set(scene.ids)  # the classes are named by ids
+    mute = scene.mute and set(coloring.names) <= set(scene.ids)  # ids are the names of classes
     classes = np.where(scene.shown & (not ramp) & (not mute), categories, -1)
     names, colors = coloring.names, coloring.palette(theme)
     wanted = [(row, _shortened(str(names[g])), colors[g]) for g, row in _middles(coordinates, classes)]
@@ -512,8 +513,8 @@ def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, in
 
 
 def _shortened(name: str) -> str:
-    """The name cut to `_LETTERS` letters, paths and addresses in the middle, because they differ at the
-    end."""
+    """The name cut to `_LETTERS` letters. Paths and addresses are cut in the middle, because they differ at
+    the end."""
     if len(name) <= _LETTERS:
         return name
     end = 0 if " " in name else _LETTERS // 2
@@ -525,8 +526,8 @@ def _touch(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 
 def places_of(coordinates: np.ndarray, turn: tuple[float, ...] | None, aspect: float) -> np.ndarray:
-    """Approximate positions of rows on a pane `aspect` times as wide as high, (n, 2) in shares of width and
-    height.
+    """Approximate positions of rows on a pane, (n, 2) in shares of its width and height; the pane is `aspect`
+    times as wide as high.
 
     Both axes have the same scale, as in the figures.
     """

@@ -165,13 +165,13 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         look |= {"font": {"size": 13, "color": theme.text}, "showarrow": False}
         figure.add_annotation(text="<br>".join(map(plain_text, note)), x=0, y=1, **_ON_PAPER, **look)
     figure.update_xaxes(**_titled(lines.x_title), type="log" if lines.log_x else "linear")
-    if lines.log_x and any(map(len, lines.lines)):  # Plotly would label 2 and 5 without their power
+    if lines.log_x and any(map(len, lines.lines)):  # Plotly would label 2 and 5 without their power of ten
         xs = np.concatenate([line.x for line in lines.lines])
         powers = 10.0 ** np.arange(np.floor(np.log10(xs.min())), np.log10(xs.max()) + 1)
         ticks = np.outer(powers, [1, 2, 5] if len(powers) < 5 else [1]).ravel()
         figure.update_xaxes(tickvals=ticks, ticktext=list(map(general, ticks)), minor={"showgrid": False})
     xs = {x for line in lines.lines for x in line.x}
-    if lines.counts and len(xs) <= 15:  # for few whole numbers Plotly would also label halves
+    if lines.counts and len(xs) <= 15:  # for few whole numbers Plotly also labels halves
         figure.update_xaxes(tickformat="d", dtick=1 if max(xs) - min(xs) <= 10 else None)
     if lines.x_names:
         names = [plain_text(name) for name in lines.x_names]
@@ -293,7 +293,7 @@ def _sides(x: np.ndarray) -> list[str]:
     return ["top center" if rank % 2 == 0 else "bottom center" for rank in ranks]
 
 
-_MOST_NAMED = 64  # letters, if all names of a slider were as long as the longest
+_MOST_NAMED = 64  # letters if all of a slider's names were as long as the longest
 _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-in-out"}}
 
 
@@ -340,7 +340,7 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
                     ],
                     "pad": {"t": 18, "l": 24, "r": 24},
                     "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
-                    # many or long names would overlap, and are hidden
+                    # many or long names would overlap, so they are hidden
                     "font": {"size": 11, "color": theme.muted}
                     if len(titles) * max(map(len, titles)) <= _MOST_NAMED
                     else {"size": 1, "color": theme.surface},
@@ -369,7 +369,7 @@ def matrices_figure(
 ) -> go.Figure:
     """All panels in a grid, with column names above and row names at the left.
 
-    Cells of Plotly's heat maps cannot be picked, so each has an invisible point with ``customdata`` panel,
+    Cells of Plotly's heat maps cannot be clicked, so each has an invisible point with ``customdata`` panel,
     row, column; `picked` frames such a cell. The approximate `width` in pixels decides which numbers are
     shown.
     """
@@ -459,7 +459,7 @@ def _matrix_axes(
         names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
     elif not any(isinstance(name, str) for name in panel.columns):
         every = thinned(n_columns, room.panel / (_SIGN * (longest + 1)))
-    if not by_number and every == 1:  # words, all of which must be shown
+    if not by_number and every == 1:  # words must all be shown
         turned = (longest + 1) * _SIGN > room.cell and longest > 2
     x = {"range": [-0.5, n_columns - 0.5], "side": "top", "domain": room.domain(column), "automargin": False}
     x |= {"tickvals": list(range(0, n_columns, every)), "ticktext": names[::every]}
@@ -507,7 +507,7 @@ def _draw_panel(
 
 
 def _cell_texts(panel: MatrixPanel, cell: tuple[float, float]) -> dict[str, Any]:
-    """The texts of cells if all fit; small print only together with the first lines."""
+    """The texts of cells if all fit; small print only together with the texts."""
     (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
@@ -552,8 +552,8 @@ def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
 
 
 def _cut(names: Sequence[Any]) -> list[str]:
-    """Names cut to `_LONGEST` characters that stay distinct: cut at the end, else in the middle, else at the
-    beginning."""
+    """Names cut to `_LONGEST` characters but still distinct: cut at the end, or if need be in the middle or
+    at the beginning."""
     whole, n = [name_of(name) for name in names], _LONGEST
     for head in (n - 1, n // 2, 0):
         short = [

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Colours of categories for colour-blind readers: six of Okabe and Ito (2008, "Color Universal Design"),
-# without yellow (too pale on white) and black (text), then those of Paul Tol ("Colour Schemes", SRON
-# technical note 09-002), each farthest from those before it; others in the dark theme, where indigo is hard
-# to see.
+# Colours of categories for colour-blind readers. First six of Okabe and Ito (2008, "Color Universal Design"),
+# without yellow (too pale on white) and black (text); then those of Paul Tol ("Colour Schemes", SRON
+# technical note 09-002), each as far as possible from those before. The dark theme replaces indigo, which is
+# hard to see there.
 
 SEQUENTIAL = "viridis"  # Plotly and Matplotlib share these names
 DIVERGING = "PuOr"
@@ -100,7 +100,7 @@ DARK = Theme(
 
 
 POINT = 1 / 72  # inches
-COLUMN, PAGE = 3.25, 6.75  # inches: one column of two, and the width of the text
+COLUMN, PAGE = 3.25, 6.75  # inches: one of two columns, and the full text width
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def ramp_of(theme: Theme) -> tuple[str, ...]:
 
 
 def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
-    """The colour at a place on the ramp, 0 (palest) … 1 (deepest), as red, green and blue, each 0 … 1."""
+    """The colour at a position on the ramp, 0 (palest) … 1 (deepest), as red, green and blue, each 0 … 1."""
     ramp = [_shares(color) for color in ramp_of(theme)]
     places = np.linspace(0, 1, len(ramp))
     return tuple(float(np.interp(share, places, channel)) for channel in zip(*ramp, strict=True))

@@ -1,7 +1,7 @@
 """Pictures of a .zip file, unpacked into a folder: the confined process reads the archive and writes nothing.
 
-Every name and size is checked on both sides: names stay below the folder, and reading stops at the size
-limits, whatever the archive's directory claims.
+Names and sizes are checked on both sides: names stay below the folder, and reading stops at the size limits,
+even if the archive's directory states other sizes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _LIBRARIES = ("zipfile", "zlib", "bz2", "lzma", "encodings.cp437")
 
 
 def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
-    """Write the files with these suffixes below an empty folder, without a folder that contains all of them.
+    """Write the files with these suffixes into an empty folder; a folder that contains all of them is left
+    out.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def _is_wanted(place: PurePosixPath, suffixes: Sequence[str]) -> bool:
 
 
 def _checked(name: str, path: Path, suffixes: Sequence[str]) -> PurePosixPath:
-    """The relative path of a member; a SpaceError if it could lead out of the folder or is not a plain
+    """The relative path of a member; raises a SpaceError if it could lead out of the folder or is not a plain
     name."""
     parts = name.replace("\\", "/").split("/")
     plain = all(

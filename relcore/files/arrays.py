@@ -34,7 +34,8 @@ _LONGEST_HEADER = 10_000  # bytes of a .npy header
 
 
 def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, Fortran order and dtype of the .npy at the stream's position; moves it to the first number."""
+    """Shape, Fortran order and dtype of the .npy at the stream's position; leaves the stream at the first
+    number."""
     version = np.lib.format.read_magic(stream)
     length, at = {1: 2, 2: 4, 3: 4}[version[0]], stream.tell()
     if int.from_bytes(stream.read(length), "little") > _LONGEST_HEADER:
@@ -83,7 +84,7 @@ def cut_short(what: str, shape: tuple[int, ...], dtype: np.dtype) -> SpaceError:
 
 
 def _whole_header(stream: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """The header of an open .npy, which must have as many bytes behind it as it promises."""
+    """The header of an open .npy; raises an error if fewer bytes follow than it announces."""
     shape, fortran, dtype = npy_header(stream, path.name)
     if path.stat().st_size - stream.tell() < prod(shape) * dtype.itemsize:
         raise cut_short(path.name, shape, dtype)
@@ -196,8 +197,8 @@ class Npz(Format):
 
 
 def packed_texts(name: str, column: Sequence[str]) -> dict[str, np.ndarray]:
-    """The arrays of an .npz for a column of texts: one of fixed width, or UTF-8 bytes and the end of each
-    text if a fixed width would take far more memory or lose a zero byte at the end of a text.
+    """The arrays of an .npz for a column of texts. Usually one of fixed width; UTF-8 bytes and the end of
+    each text if that would take far more memory or lose a final zero byte.
     """
     texts = list(map(str.encode, column))
     size, content = 4 * len(column) * max(map(len, column)), b"".join(texts)

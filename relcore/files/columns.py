@@ -2,7 +2,7 @@
 
 Columns named `id`, `label`, `count` or their plurals have these roles; `word` or `token` are ids if there is
 no `id`. A first column without a name is an index. Otherwise the only column of text holds the ids. Any other
-column is *unclear*: the user has to choose its role, mend it or leave it out. In metadata it is left out.
+column is *unclear*: the user must choose its role, correct it or leave it out. In metadata it is left out.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class ColumnValues:
     """The kind of values in a column.
 
     "flags" are booleans, "mixed" is numbers among text or the reverse, "other" cannot be numbers. For a mixed
-    column `note` says what was expected and what came, `where` in which row. `whole`: all numbers, or all
-    texts, are whole numbers.
+    column, `note` says what was expected and what came, and `where` in which row. `whole`: all numbers, or
+    all texts, are whole numbers.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Column:
 
     @property
     def fault(self) -> str:
-        """The error of an unclear column."""
+        """The error message of an unclear column."""
         return f"{self.where}{', ' * bool(self.where)}column {self.name!r:.80}: {self.reason}; {_REMEDY}"
 
 
@@ -256,7 +256,7 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
 
 
 def _numbered_run(columns: Sequence[Column]) -> list[int]:
-    """The places of the longest numbered series such as v0 … v95; [] if there is none, or a tie."""
+    """The positions of the longest numbered series such as v0 … v95; [] if there is none, or a tie."""
     runs: dict[str, list[int]] = defaultdict(list)
     for place, column in enumerate(columns):
         if column.role == "dimension" and column.name[-1:].isdigit():
@@ -359,7 +359,7 @@ def assign_metadata(
 # Overviews for the pages and the command line
 
 _ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
-_FEW = 4  # more adjacent columns of one role share a line
+_FEW = 4  # more adjacent columns of one role are listed in one line
 
 
 def overview(table: Columns) -> list[tuple[str, str, str]]:
@@ -399,6 +399,6 @@ def _read_as(role: Role, n: int, table: Columns) -> str:
         return "⚠ unclear"
     if role == "dimension" and len(table.places("dimension")) == 1 and table.dimension != 1:
         return "dimensions" if table.dimension is None else f"{table.dimension:,} dimensions"
-    if role == "left out":  # colours, filter and tables can use it
+    if role == "left out":  # it can still colour, filter and be shown in tables
         return "further column" if n == 1 else f"{n:,} further columns"
     return role if n == 1 else f"{n:,} dimensions" if role == "dimension" else f"{n:,} {role}"

@@ -40,7 +40,7 @@ _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
 
 def wanted(*paths: Path) -> bool:
-    """Whether files are parsed in a confined process; a user's own .npy, which NumPy maps, is not."""
+    """Whether files are parsed in a confined process; not a user's own .npy, which NumPy maps."""
     if not flag(CONFINED) or not hasattr(os, "fork"):
         return False
     return shared() or len(paths) != 1 or paths[0].suffix.lower() != ".npy"
@@ -144,7 +144,7 @@ def stream(
 
 
 class Opened:
-    """An object in the confined process, made from a file or a folder, for several calls of its methods;
+    """An object in the confined process, made from a file or folder, whose methods can be called repeatedly;
     thread-safe. `facts` is the result of its `confined_facts()`.
     """
 
@@ -183,7 +183,7 @@ class Process:
         with _lock, theirs:
             try:
                 socket.send_fds(start(), [request], [theirs.fileno()])
-            except OSError:  # the process was ended from outside: start another
+            except OSError:  # something else ended the process: start another
                 _forget()
                 socket.send_fds(start(), [request], [theirs.fileno()])
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, get_type_hints
 
-if __name__ == "__main__":  # then nothing beside this file or in the working folder may be imported
+if __name__ == "__main__":  # so nothing beside this file or in the working folder can be imported
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import msgspec
@@ -37,8 +37,8 @@ from relcore.base.numbers import counted
 from relcore.base.text import visible
 
 LENGTH = struct.Struct("<Q")
-_FREE_BYTES, _TIMES_FILE = 1 << 30, 4  # memory beyond that of the libraries, and per byte of the file
-_SECONDS, _BYTES_PER_SECOND = 60, 2 << 20  # processor time: seconds, and bytes of the file per second more
+_FREE_BYTES, _TIMES_FILE = 1 << 30, 4  # memory beyond that of the libraries: fixed, and per byte of the file
+_SECONDS, _BYTES_PER_SECOND = 60, 2 << 20  # processor time: fixed seconds, and file bytes per further second
 _FILES = 64
 _LIBRARIES = ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
 _ARRAY = 1  # the code of an array in a message
@@ -152,7 +152,7 @@ def send(connection: socket.socket, value: Any) -> None:
 
 
 def receive(stream: BinaryIO, most: int) -> Any:
-    """The next message, of at most this many bytes. Raises EOFError at the end."""
+    """The next message, of at most `most` bytes. Raises EOFError at the end."""
     arrays: list[np.ndarray] = []
 
     def array(code: int, data: memoryview) -> np.ndarray:
@@ -176,7 +176,7 @@ def receive(stream: BinaryIO, most: int) -> Any:
 
 
 def clear_error(path: Path, error: Exception) -> SpaceError:
-    """A library's error on a file, as an error that names the file and its format."""
+    """An error for a library's error on a file; it names the file and its format."""
     if isinstance(error, SpaceError):
         return error
     library = (getattr(error, "name", None) or "").partition(".")[0]
@@ -234,7 +234,7 @@ def _answer(connection: socket.socket) -> None:
             value = function(*([] if held else [Path(path)]), **_typed(function, arguments))
             if inspect.isgenerator(value):
                 value = _stream(connection, value)
-            if hasattr(value, "confined_facts"):  # an open table, whose methods are called next
+            if hasattr(value, "confined_facts"):  # an open table, whose methods are called afterwards
                 held, value = value, value.confined_facts()
             send(connection, ["value", value])
         except Exception as error:
@@ -253,7 +253,7 @@ def main(control: socket.socket, idle: Sequence[str]) -> None:
     """Fork for each request, until the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes us
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    for library in idle:  # imported until the first request
+    for library in idle:  # libraries to import before the first request
         if not select.select([control], [], [], 0.05)[0]:
             with suppress(ImportError):
                 importlib.import_module(library)

@@ -69,7 +69,7 @@ def _texts_of(values: Sequence[Any], where: str, what: str) -> list[str]:
 
 
 def checked_counts(values: Sequence[Any], where: str) -> np.ndarray:
-    """Counts (n,) as int64, none below 0.
+    """Counts (n,) as int64, all at least 0.
 
     Raises
     ------
@@ -162,7 +162,7 @@ ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.json", "pyarrow.compute", "p
 OF_TOKENS = re.compile(
     r"(.*\.)?(word_embeddings|embed_tokens|wte|shared|tok_embeddings|embed_in|word_embedding|emb_layer)\.weight"
 )
-_FREE_BYTES = 1 << 28  # any file may unpack to this
+_FREE_BYTES = 1 << 28  # any file may unpack to this size
 _MOST_TIMES = 500  # largest ratio of compression: vectors hardly compress, a repeated byte a thousandfold
 _ROW_BYTES = 128  # memory of an id, in the list and in the index
 
@@ -193,7 +193,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Description:
-    """The matrices of a file with their shapes (n, d), as far as its header has them, and the default one.
+    """The matrices of a file with their shapes (n, d), if its header tells them, and the default one.
 
     The only matrix of a file may be called "".
     """
@@ -216,7 +216,7 @@ class Regions:
     """The position of the vectors in a large file: consecutive parts of one matrix, as (first byte, dtype,
     shape).
 
-    `region` names the matrix, `columns` are those of `Format.blocks`. Vectors that must be decoded have no
+    `region` names the matrix, `columns` are as from `Format.blocks`. Vectors that must be decoded have no
     parts; `decoded` is their shape (n, d).
     """
 
@@ -240,8 +240,8 @@ class Format(ABC):
 
     @abstractmethod
     def blocks(self, path: Path, request: Request) -> Blocks:
-        """Yield rows (m, d) as float32, and return their columns: "ids", "labels", "counts", or "tokens", the
-        name of a tensor of embeddings, whose ids are the tokens.
+        """Yield rows (m, d) as float32, and return their columns: "ids", "labels", "counts", or "tokens".
+        "tokens" is the name of a tensor of embeddings, whose ids are the tokens.
         """
 
     def columns(self, path: Path, choices: Choices) -> Columns:
@@ -351,7 +351,7 @@ def usable_bytes() -> int:
     with suppress(OSError, ValueError):
         limit = int((_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" if there is no limit
         held = re.search(r"^anon (\d+)$", (_GROUP / "memory.stat").read_text(encoding="ascii"), re.MULTILINE)
-        free.append(limit - int(held[1]) if held else limit)  # cached pages of files count as free
+        free.append(limit - int(held[1]) if held else limit)  # cached file pages count as free
     return int(_SHARE * max(0, min(free)))
 
 

@@ -24,14 +24,14 @@ OF_TEXTS = (
     ".jsonl",
     ".ndjson",
     ".txt",
-)  # only if a file is named, because folders often contain such files for other purposes
+)  # only if the user names the file, because folders often contain such files for other purposes
 _AT_ONCE, _MOST_AT_ONCE, _FEW_BYTES = 1024, 1 << 16, 1 << 20  # cells in one call
 
 
 class ItemTable:
     """The columns and rows of a file, or of the parts of a parquet table; thread-safe.
 
-    `columns` has their kinds, `class_names` those of `OpenedTable`; paths of images are relative to `folder`.
+    `columns` has their kinds, `class_names` is as in `OpenedTable`; image paths are relative to `folder`.
     `encoding` is "" for a file without a text encoding.
     """
 
@@ -161,7 +161,7 @@ def read_metadata(
     choices: Choices,
     duplicates: str = "error",
 ) -> tuple[dict[str, Any], str]:
-    """The ids, labels and counts in a table, as far as it has them, for n vectors of the file `of`; a note.
+    """The ids, labels and counts in a table, if it has them, for n vectors of the file `of`; and a note.
 
     Rows are joined by id if the vectors have `ids` and the table has a column of ids; otherwise by order,
     which the note says.

@@ -1,4 +1,4 @@
-"""Large vector files that stay on disk: their memory maps, and facts that the store keeps until they
+"""Large vector files that stay on disk: their memory maps, and facts that the store keeps until the files
 change."""
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
 
 MAP_FROM = 64 << 20  # bytes; smaller files are read into memory
-_SETTLED_NS = 2 * 10**9  # age from which every change of a file changes its time stamp
+_SETTLED_NS = 2 * 10**9  # from this age on, every change of a file changes its time stamp
 _TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": np.uint16}
 
 
 @dataclass(frozen=True)
 class OnDisk:
-    """A file to map, its stamp when it was opened, and the store that keeps facts on it, if any."""
+    """A file to map, its stamp at opening, and the store that keeps facts about it, if any."""
 
     path: Path
     stamp: FileStamp
@@ -78,12 +78,12 @@ class OnDisk:
 
     @property
     def keeps(self) -> bool:
-        """Whether facts can be stored: there is a store, and the file was not written just now."""
+        """Whether facts can be stored: there is a store, and the file was not written just before."""
         return self.store is not None and time.time_ns() - self.stamp.written > _SETTLED_NS
 
 
 class FileOrigin(Origin):
-    """Mapped rows of a file, by a key; the store keeps their lengths and digests until the file changes.
+    """Mapped rows of a file with a key; the store keeps their lengths and digests until the file changes.
 
     `copied` rows do not change with the file.
     """

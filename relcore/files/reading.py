@@ -1,4 +1,4 @@
-"""Vector files and folders of them as a `LatentSpace`, and the files beside them.
+"""Vector files, and folders of them, as a `LatentSpace`; and the files beside them.
 
 - .npy: a matrix; ids from `<stem>.ids.txt` beside it, one per line
 - .npz .pt .pth: `vectors`, or the only matrix, and `ids`, `labels`, `counts` where present
@@ -61,7 +61,7 @@ STATE = "state.json"
 MOST_SPACES = 500
 _SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
-_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # next to arrays they hold metrics or ids, not vectors
+_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # beside arrays they contain metrics or ids, not vectors
 _TABLES = (".parquet", ".arrow", ".feather")
 
 
@@ -307,12 +307,12 @@ class _Source:
             raise SpaceError(
                 f"{self.path}: expected a file that can be read, got {error.strerror}; change its permissions"
             ) from error
-        for stamp in self.stamps:  # the file was opened several times, and may have changed in between
+        for stamp in self.stamps:  # several reads may see different contents if the file changed meanwhile
             stamp.need_same()
         return read
 
     def as_many(self, what: str, items: Sequence[Any], n: int) -> Sequence[Any]:
-        """The items for the n rows; more items are cut if there is a limit, else another number is an
+        """The items for the n rows; surplus items are cut if there is a limit, else a wrong number is an
         error."""
         if len(items) != n and not self.request.limit == n < len(items):
             raise SpaceError(
@@ -346,7 +346,7 @@ def _source(
                 f" {suffix_of(path)}; leave it out"
             )
     stamps = [FileStamp.of(part) for part in parts or [path]]
-    if metadata is not None:  # then the choices name its columns, and text in the table itself is left out
+    if metadata is not None:  # metadata have the chosen columns; text in the table itself is ignored
         columns = column_roles(path).columns if of.has_columns and not of.several_matrices else ()
         choices = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
     if max_bytes is None:
@@ -494,7 +494,7 @@ def _left_out(name: str, why: str, keep: np.ndarray) -> list[str]:
 
 
 def shape_of(path: Path) -> Shape | None:
-    """The shape (n, d) as far as the header has it; None for a file or folder that is not a space."""
+    """The shape (n, d) if the header tells it; None for a file or folder that is not a space."""
     if not path.is_dir():
         return description_of(path).shape
     with suppress(SpaceError, OSError):
@@ -556,8 +556,8 @@ def sidecar_lines(path: Path, what: str, n: int, limit: int | None) -> list[str]
 def token_ids(path: Path, n: int) -> list[str] | None:
     """Tokens of n rows of embeddings, from tokenizer.json, vocab.json or vocab.txt beside the file, if any.
 
-    Rows without a token, with which models pad the number of rows, are called "[row 30522]". Raises
-    SpaceError for a vocabulary that cannot be read, or has more tokens than rows.
+    Rows without a token, which pad the number of rows, are called "[row 30522]". Raises SpaceError for a
+    vocabulary that cannot be read, or has more tokens than rows.
     """
     places = map(path.with_name, ("tokenizer.json", "vocab.json", "vocab.txt"))
     vocabulary = next((item for item in places if item.is_file() and access.beside(path, item)), None)

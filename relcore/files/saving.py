@@ -19,8 +19,8 @@ SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 
 
 def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
-    """Raise a SpaceError unless the file's name has one of these suffixes and its folder exists; None
-    passes."""
+    """Raise a SpaceError unless the file name has one of these suffixes and its folder exists; None is
+    accepted."""
     if path is None:
         return
     if isinstance(path, str):
@@ -73,7 +73,7 @@ def write_space(space: LatentSpace, path: Path) -> None:
             write_parquet(stream, table.schema, [table])
 
 
-# Vectors hardly shrink by dictionaries and compression.
+# Dictionaries and compression hardly shrink vectors.
 OF_VECTORS = {"use_dictionary": False, "compression": "none"}
 
 

@@ -20,7 +20,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.files.items import open_table
 from relcore.spaces.space import LatentSpace
 
-LINES = "RELSCOPE_SELECTION_LINES"  # the descriptor that the app's server prints them to
+LINES = "RELSCOPE_SELECTION_LINES"  # the file descriptor to which the app's server prints them
 MOST_IN_A_LINE = 10_000  # rows; more are written to a file that the line names
 _MOST_BYTES = 1 << 30
 _EXPECTED = "expected a session file of the app, or a line of `relscope app --print-selection`"

@@ -82,7 +82,7 @@ class OpenedTable:
 
     @property
     def kinds(self) -> dict[str, ColumnKind]:
-        """The kind of each column. "image" means cells of bytes, or {"bytes": …, "path": …} as in Hugging
+        """The kind of each column. "image" is for cells of bytes, or {"bytes": …, "path": …} as in Hugging
         Face's tables.
         """
         return {name: _arrow_kind(field.type) for name, field in zip(self.names, self.schema, strict=True)}
@@ -240,7 +240,7 @@ def _class_of(path: Path) -> type[OpenedTable] | None:
 
 
 def table_of(path: Path, encoding: str = "", rows: int | None = None) -> OpenedTable:
-    """The table in a file; of a text file at least the first `rows`."""
+    """The table in a file; for a text file at least its first `rows`."""
     kind, suffix = _class_of(path), path.suffix.lower()
     if kind is not None:
         return kind(path)
@@ -305,7 +305,7 @@ _LETTERS = bytes((*range(65, 91), *range(97, 123)))
 _LIKELY = bytes({*range(0xC0, 256)} - {0xD7, 0xF7}) + "€‚„…‰Š‹ŒŽ‘’“”•–—™š›œžŸ¡£§©ª«®°µ·º»¿\xa0".encode(
     "cp1252"
 )
-_BEYOND_ASCII = 0.25  # share of letters: at most .1 in Western European languages, most letters in others
+_BEYOND_ASCII = 0.25  # share of letters: at most .1 in Western European languages; most letters in others
 
 
 def encoding_of(path: Path, chosen: str = "") -> str:
@@ -426,8 +426,8 @@ def _without_times(kind: Any) -> Any:
 
 
 def _pool() -> Any:
-    # Arrow allocates a block for each column and gives most of it back. With 40,000 columns, the holes take
-    # gigabytes of malloc's heap.
+    # Arrow allocates a block per column and returns most of it. With 40,000 columns, the holes take gigabytes
+    # of malloc's heap.
     with suppress(NotImplementedError):
         return pa.jemalloc_memory_pool()
     return None
@@ -613,7 +613,7 @@ class DelimitedTable(_TextRows):
         odd = all(_ODD.fullmatch(item) for item in texts.to_pylist() if item is not None)
         if not odd and n_numbers * _FEW_NUMBERS <= n:
             return cells, ColumnValues(name, "text")
-        is_text = not odd and 2 * n_numbers < n  # then the numbers are the odd cells
+        is_text = not odd and 2 * n_numbers < n  # then the odd cells are the numbers
         strange = numeric if is_text else compute.and_not(compute.is_valid(texts), numeric)
         row = compute.index(strange, True).as_py()
         cell = cells[row].as_py()

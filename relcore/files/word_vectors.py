@@ -112,7 +112,7 @@ class Word2VecBinary(_WordVectors):
                     yield block[: place + 1]
             if wanted == n and (buffer[at:] + stream.read(2)).strip():
                 raise _goes_on(path, n)
-            # If a limit stops the reading, a wrong d in the header shows only in the next words.
+            # If a limit stops the reading, only the next words would reveal a wrong d in the header.
             ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
             for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
                 if (space := ahead.find(b" ", at)) < 0:
@@ -125,8 +125,8 @@ class Word2VecBinary(_WordVectors):
 class Word2VecText(_WordVectors):
     """A word and d numbers per row, after a line "n d" (word2vec, fastText) or without one (GloVe).
 
-    ASCII spaces or tabs separate fields. A word may contain them (". . ." in GloVe's 840B), unless a number
-    follows: that is a row with one number too many.
+    ASCII spaces or tabs separate fields. A word may contain them (". . ." in GloVe's 840B) unless a number
+    follows; then the row has one number too many.
     """
 
     def blocks(self, path: Path, request: Request) -> Blocks:

@@ -1,6 +1,7 @@
 """Inversion between two spaces, with chance levels, and translation of every space into every other.
 
-Scores are means over held-out rows, because every method reproduces its anchors, even of unrelated spaces.
+Scores are means over held-out rows, because every method reproduces its anchors, even those of unrelated
+spaces.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 OMEGAS = (1, 4, 8, 16)
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _PARTS = 4  # a quarter of the anchors is held out
-_MANY = 1000  # of more anchors one quarter is held out; of fewer, each quarter in turn
+_MANY = 1000  # with more anchors one quarter is held out; with fewer, each quarter in turn
 FEWEST = 8  # anchors, so that two can be held out
 
 
@@ -106,14 +107,14 @@ def choose_numbers(
 def _tried(
     A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec
 ) -> Iterator:
-    """Each setting (δ, ω, λ) of the method's grid with the held-out anchors translated by its inverse."""
+    """Each setting (δ, ω, λ) of the method's grid, with the held-out anchors translated by its inverse."""
     if spec.method == "pruned":
         relative = A[held_out] @ A[known].T
         for pruned in pruned_decoders(B[known], DELTAS, OMEGAS, spec.random_state):
             if min(map(len, pruned.kept)) > 1:
                 yield (pruned.delta, pruned.omega, spec.ridge), relative @ pruned.matrix
         return
-    # A Aᵀ has the left singular vectors of A, so each λ takes one product of small matrices, not an inverse.
+    # A Aᵀ has the left singular vectors of A, so each λ needs only a product of small matrices, no inverse.
     u_x, s_x, v_x = np.linalg.svd(A[known], full_matrices=False)
     u_y, s_y, v_y = np.linalg.svd(B[known], full_matrices=False)
     inputs = A[held_out] @ v_x.T
@@ -232,11 +233,11 @@ class Inversion(Reported):
     Attributes
     ----------
     spec : InversionSpec
-        The spec with the numbers that were used; `choice` is their choice by held-out anchors.
+        The spec with the final numbers; `choice` tells how held-out anchors chose them.
     n : int
         Number of held-out rows.
     rows : array (m,)
-        Numbers of the translated rows, ascending: held-out rows and the anchors.
+        Numbers of the translated rows, ascending: held-out rows and anchors.
     scored : array (m,) of bool
         Which of them are held out.
     true, found : arrays (m, d)
@@ -254,9 +255,9 @@ class Inversion(Reported):
     shape : (d_source, d_target)
         Shape of the matrix W of the translation.
     notes : tuple of str
-        What lowers or decides the scores, with remedies.
+        Notes on what lowers or limits the scores, with remedies.
     paired : PairedRows
-        Intermediate results, shared with inversions by other numbers.
+        Intermediate results, shared with inversions by other settings.
     """
 
     spec: InversionSpec
@@ -414,7 +415,7 @@ class PairedRows:
         """The inverse by the numbers of a spec, fitted on the anchors."""
         try:
             return spec.inverse().fit(*self.paired, source_mean=self.means[0], target_mean=self.means[1])
-        except SpaceError as error:  # a long row can move the mean so far that all anchors point one way
+        except SpaceError as error:  # a long row can move the mean so far that all anchors have one direction
             raise SpaceError(". ".join([str(error), *self.long])) from None
 
     @cached_property
@@ -449,24 +450,26 @@ class PairedRows:
         return principal_map(self.true, ReductionSpec(fit="first"))
 
     def coordinates(self, rows: np.ndarray) -> list[np.ndarray]:
-        """The true rows and these, in the PCA of the true ones, two arrays (m, 2)."""
+        """The coordinates of the true rows and of `rows` in the PCA of the true ones: two arrays (m, 2)."""
         first, axes = self.map
         return [first, axes(rows)]
 
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """The nearest true rows of recovered rows.
+    """For recovered rows, the nearest true rows.
 
     Attributes
     ----------
     groups : {"Best" | "Middle" | "Worst": array (m, 2)}
-        Places in the inversion's `rows`: of a held-out row, and of the true row nearest to its recovered row.
+        Positions in the inversion's `rows`: of a held-out row, and of the true row nearest to its recovered
+        row.
     first : float
-        Share of `n` held-out rows whose recovered row is nearest to their true row, among `among` rows.
+        Share of the `n` held-out rows whose recovered row is nearest to their own true row, among `among`
+        rows.
     labelled : (share, chance) or None
-        Share of the labelled rows whose recovered row is nearest to a row of their label, and the chance
-        level; None if fewer than half have labels.
+        Share of labelled rows whose recovered row is nearest to a row with their label, and its chance level;
+        None if fewer than half of the rows have labels.
     """
 
     groups: dict[str, np.ndarray]
@@ -508,7 +511,7 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
     return Recovery(shown_rows, first, len(queries), len(result.rows), labelled)
 
 
-_FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score below a direct map's, a condition number
+_FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score relative to a direct map's; a condition number
 
 
 def _notes(inversion: Inversion) -> list[str]:

@@ -1,8 +1,9 @@
-"""An inversion that follows a slider: the map of the recovered rows by other δ, ω and λ, without the rows
-themselves.
+"""An inversion that follows a slider: the map of the recovered rows for other δ, ω and λ, without computing
+the rows.
 
-Recovered rows are ‖a_y‖ x W + mean_y for unit rows x, so that their map needs x (W P), P (d, 2) the axes of
-the map. Prunings of the same anchors share their orders, and prunings that keep the same anchors the inverse.
+Recovered rows are ‖a_y‖ x W + mean_y for unit rows x. So their map needs only x (W P), where P (d, 2) are the
+axes of the map. Prunings of the same anchors have the same orders; prunings that keep the same anchors have
+the same inverse.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from relcore.panes.channel import SCORE, SLIDE, maps_answer, sampled_places
 from relcore.represent.translation import invert, pruning_orders
 
 _WELL_CONDITIONED = 1e-6
-_N_NUMBERS = 6  # of a request
+_N_NUMBERS = 6  # in a request
 
 
 class LiveInversion:
@@ -32,7 +33,7 @@ class LiveInversion:
     Attributes
     ----------
     n_solved : int
-        Number of sets of kept anchors that were inverted.
+        Number of sets of kept anchors for which a system was solved.
     """
 
     def __init__(self, rows: PairedRows, spec: InversionSpec) -> None:
@@ -49,7 +50,7 @@ class LiveInversion:
         return len(self._solved)
 
     def coordinates(self, spec: InversionSpec) -> np.ndarray:
-        """The coordinates (m, 2) float32 of the recovered rows, as `PairedRows.coordinates` gives them.
+        """The coordinates (m, 2) float32 of the recovered rows, as from `PairedRows.coordinates`.
 
         Raises a SpaceError as `invert_pair` does.
         """
@@ -60,14 +61,14 @@ class LiveInversion:
         )
 
     def cosine(self, spec: InversionSpec) -> float:
-        """The mean cosine of the held-out rows, as the scores of an `Inversion` have it."""
+        """The mean cosine of the held-out rows, as in the scores of an `Inversion`."""
         return float(self.rows.scored_rows(self.rows.fit(spec).transform(self.rows.X))[1])
 
     def _matrix(self, spec: InversionSpec) -> np.ndarray:
-        """W P, (d, 2) float64."""
+        """The product W P, (d, 2) float64."""
         if spec.method != "pruned":
             return self.rows.fit(spec).matrix_ @ self.axes
-        # The same arguments for every spec, so that the orders are found once.
+        # Every spec gets the same arguments, so that the orders are found only once.
         orders = pruning_orders(self.anchors[1], MOST_OMEGA, random_state=spec.random_state)[: spec.omega]
         kept = [np.sort(order[distances >= spec.delta]) for order, distances in orders]
         if min(map(len, kept)) < 2:
@@ -75,7 +76,7 @@ class LiveInversion:
         return np.mean([self._part(members) for members in kept], axis=0)
 
     def _part(self, members: np.ndarray) -> np.ndarray:
-        """A_x[S]ᵀ pinv(A_y[S]ᵀ) P, (d, 2), of the kept anchors S."""
+        """A_x[S]ᵀ pinv(A_y[S]ᵀ) P, (d, 2), for the kept anchors S."""
         key = members.tobytes()
         if key not in self._solved:
             A, B = (side[members].astype(np.float64) for side in self.anchors)
@@ -84,8 +85,8 @@ class LiveInversion:
 
 
 def _solve(B: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """pinv(Bᵀ) P, (m, 2), of unit rows B (m, d); by Cholesky, where it is safe, in a fourth of the time of
-    eigenvectors or less.
+    """pinv(Bᵀ) P, (m, 2), for unit rows B (m, d). Cholesky is used if it is safe, which takes at most a
+    quarter of the time of eigenvectors.
     """
     wide = len(B) <= B.shape[1]
     products = B @ B.T if wide else B.T @ B
@@ -105,8 +106,8 @@ class SlidAnswers:
     ----------
     live : LiveInversion
     sliders : {field: values}
-        The fields of the spec that sliders change, in the order of their numbers, and the values at the
-        slider's positions 0, 1, …, or None where a slider gives the value itself.
+        The fields of the spec that sliders change, in the order of the sliders' numbers. Each has its values
+        at the slider's positions 0, 1, …, or None if the slider gives the value itself.
     """
 
     def __init__(self, live: LiveInversion, sliders: Mapping[str, Sequence[float] | None]) -> None:
@@ -114,8 +115,8 @@ class SlidAnswers:
         self._map = NumpyDevice().full_range(live.coordinates(self.spec).T, len(live.rows.X))
 
     def read(self, message: bytes) -> np.ndarray | None:
-        """The numbers of a request, int32: serial number, kind, the number of the slider, its position in
-        thousandths, −1, and how many rows are drawn or 0 for all. None for anything else.
+        """The numbers of a request, int32: serial number, kind, number of the slider, its position in
+        thousandths, −1, and the number of drawn rows (0 for all). None for anything else.
         """
         if len(message) != 4 * _N_NUMBERS:
             return None
@@ -125,8 +126,8 @@ class SlidAnswers:
         return request if known and position >= 0 and 0 <= most <= self._map.shape[1] else None
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
-        """The serial number and the kind of a request, then the mean cosine and three zeros as float32; or a
-        map, see `maps_answer`, the last one where the numbers cannot be used.
+        """The answer's bytes: serial number and kind of the request, then the mean cosine and three zeros as
+        float32. For maps: see `maps_answer`; if the settings cannot be used, the last map.
         """
         _, kind, slider, position, _, most = map(int, request)
         try:

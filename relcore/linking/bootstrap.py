@@ -38,8 +38,8 @@ class Matching:
     """The best `partner` (n,) of every source row by CSLS, and its `similarity` (n,) float32, −4 … 4.
 
     CSLS is 2 cos(x, y) − r(x) − r(y), with r the mean cosine to the k nearest rows of the other space.
-    `mutual` (m,) are the source rows that are also the best partner of their partner. `crowding` is r of both
-    sides, `best` the largest CSLS of every target row.
+    `mutual` (m,) are the source rows that are also the best partner of their best partner. `crowding` is r of
+    both sides, `best` the largest CSLS of every target row.
     """
 
     partner: np.ndarray
@@ -74,7 +74,7 @@ def match_csls(
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
     crowded = crowding_source, crowding_target = crowding(source, target, k)
-    # With two more columns the product itself is half the CSLS.
+    # With two more columns, the product is half the CSLS.
     source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
     left_out = None if keep >= 1 else lambda shape: rng.random(shape, dtype=np.float32) >= keep
@@ -90,7 +90,7 @@ def match_csls(
 MOST_ROWS = 4000  # in the first stage, and without seeds
 FIRST_KEEP = 0.1
 SEED_WEIGHT = 5.0  # a known pair counts as much as five matched ones
-STALLED = 1e-3  # a smaller gain of the mean CSLS counts as none
+STALLED = 1e-3  # a smaller gain of the mean CSLS counts as no gain
 MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 
 
@@ -120,7 +120,8 @@ _PLACES = 1000  # length of a profile; longer ones gain nothing and take most of
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
-    """Sorted rows of the square root of X Xᵀ at n evenly spaced ranks, centred and of length 1: (rows, n)."""
+    """Sorted rows of the square root of X Xᵀ at n evenly spaced ranks, centred and scaled to length 1: (rows,
+    n)."""
     left, singular_values, _ = Engine().svd(X)
     root = np.sort((left * singular_values) @ left.T, axis=1)
     if root.shape[1] > n:
@@ -140,7 +141,7 @@ def self_learn(
     random_state: int = 0,
     keep: float = 1.0,
 ) -> Iterator[tuple[np.ndarray, Stage, Matching]]:
-    """Rotation, stage and matching after each round of self-learning on unit rows (n, d_source), (m,
+    """Yields rotation, stage and matching after each round of self-learning on unit rows (n, d_source), (m,
     d_target).
 
     A round matches by CSLS, keeps the mutual pairs, adds the weighted seeds, and fits the next rotation,
@@ -181,7 +182,7 @@ class Step:
         The unit anchors after the step.
     nearest : array (k,)
         The target row nearest to each anchor.
-    returned : array (k,) of bool
+    Whether the assignment maps this target row back to the anchor's source row.
         Whether the assignment maps this row back to the anchor's source row.
     """
 
@@ -207,8 +208,8 @@ def optimise_anchors(
     learning_rate: float = LEARNING_RATE,
     random_state: int = 0,
 ) -> Iterator[Step]:
-    """The steps of the published optimisation of target anchors for the source rows `anchors` (k,), the first
-    s of which have the known target rows `seeds` (s,).
+    """Yields the steps of the published optimisation of target anchors for the source rows `anchors` (k,).
+    The first s of them have the known target rows `seeds` (s,).
 
     Adam minimises equation 1 over the unit vectors Ã: the mean squared error between E(y) Ãᵀ and the relative
     row of Π(y), over the unit rows y of `target` (m, d_target). Π(y) is a row of `source` (n, d_source),
@@ -244,7 +245,7 @@ def optimise_anchors(
             with torch.no_grad():
                 now = torch.cat([known, on_sphere(base, tangent)])
                 nearest = torch.argmax(now @ Y.T, dim=1)
-        nearest[: len(seeds)] = seeded  # the seed itself, not another row equal to it
+        nearest[: len(seeds)] = seeded  # the seed itself, not an equal row
         yield Step((loss.detach(), now, nearest, order[nearest] == own))
 
 
@@ -281,19 +282,19 @@ def hard_limit_assignment(source, target):
 
 # Whether two spaces can be linked: held-out rows compared with their chance level.
 
-ABOVE_CHANCE = 0.02  # with a smaller margin, less than a third of the matches of noisy rotations is right
+ABOVE_CHANCE = 0.02  # with a smaller margin, fewer than a third of the matches of noisy rotations are right
 STANDARD_ERRORS = 4.0
 FOUND_AGAIN = 0.7
 _HELD_OUT = 0.25
 _FEWEST = 8  # rows besides the seeds: two for each of the four held-out parts
-_FOLDED_ROWS = 400  # up to this number each row is held out once; of more, one quarter
-_MANY_SEEDS = 12  # with this number or more, a fifth of the seeds is held out, too
+_FOLDED_ROWS = 400  # up to this number, each row is held out once; with more, one quarter of them
+_MANY_SEEDS = 12  # from this number on, a fifth of the seeds is held out, too
 _DRAWS = 2  # draws for each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
-    """The mean CSLS of n held-out source rows, −4 … 4, its standard error and chance level (`null`), and
-    `again`, the share of their links that the fit repeats, 0 … 1, NaN without links."""
+    """The mean CSLS of n held-out source rows, −4 … 4, with its standard error and chance level (`null`).
+    `again` is the share of their links that the fit repeats, 0 … 1; NaN without links."""
 
     mean: float
     error: float
@@ -303,8 +304,8 @@ class HeldOut(NamedTuple):
 
     @property
     def above(self) -> bool:
-        """Whether the score exceeds every draw of the chance level by .02 and by four standard errors, which
-        happens by noise once in 10,000 times."""
+        """Whether the score exceeds every draw of the chance level by .02 and by four standard errors; noise
+        does so once in 10,000 times."""
         return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
 
     @property
@@ -330,11 +331,12 @@ def fit_held_out(
     level uses rows with the same spread: half of the draws permute each principal axis, half mirror axes with
     half of the spread or more. X and Y are unit rows; seeds and links are row numbers (2, s) and (2, l).
 
-    If spaces agree in outline only, such as in clusters, held-out rows are above chance, too, and wrong links
-    fit the rotation that was fitted to them. But a fit on other rows gives other links. `again` is therefore
-    the share of the held-out rows' links that the fit repeats; with 12 seeds or more, a fifth of the seeds is
-    held out, too, and `again` is the mean of both shares. On words and sentences, right links reach .98 or
-    more, wrong ones .6 or less. Without seeds some starts fail, so the best of four parts counts.
+    If spaces agree only in outline, such as in clusters, held-out rows are also above chance, and wrong links
+    fit the rotation that was fitted to them. But then a fit on other rows gives other links. `again` is
+    therefore the share of the held-out rows' links that the fit repeats; with 12 seeds or more, a fifth of
+    the seeds is held out, too, and `again` is the mean of both shares. On words and sentences, right links
+    reach .98 or more, wrong ones .6 or less. Without seeds some starts fail, so the best of four parts
+    counts.
     """
     rng = np.random.default_rng((random_state, 1))
     similarities, draws, again = [], [], []
@@ -413,8 +415,9 @@ _FEWEST_UNSEEDED = 0.05  # of the rows; in spaces without partners up to .04 of 
 def rank_links(
     X: np.ndarray, Y: np.ndarray, found: Matching, seeds: np.ndarray, *, k: int = 10, random_state: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Links between unit rows X (n, d) and Y (m, e), mutual nearest rows by CSLS that are not seeds: their
-    row numbers (2, l), best first, and the estimated precision of the links down to each, (l,), 0 … 1.
+    """Links between unit rows X (n, d) and Y (m, e): mutual nearest rows by CSLS that are not seeds. Returns
+    their row numbers (2, l), best first, and for each the estimated precision, 0 … 1, of the links down to
+    it, (l,).
 
     A link pulls the rotation towards itself, so each tenth of the rows is rotated by the links of the others,
     weighted by the square of their CSLS in `found`. A link is wrong if the row has no partner, or if another
@@ -491,8 +494,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """One round: the number of source rows; of matched pairs, or of the paper's anchors; the mean CSLS, or
-    the paper's mean squared error; and the share of hidden anchors with their true partner, or NaN."""
+    """One round: the number of source rows; the number of matched pairs, or of the paper's anchors; the mean
+    CSLS, or the paper's mean squared error; and the share of hidden anchors that got their true partner, or
+    NaN."""
 
     rows: int
     pairs: int
@@ -511,7 +515,7 @@ class BootstrapResult:
     pairs : tuple of (source id, target id)
         The seeds, then the links of all mutual nearest rows, best first.
     precision : array (n_pairs,)
-        Estimated share of right links among those down to each, see `rank_links`; 1 for seeds, 0 if the
+        Estimated share of right links among the links down to each, see `rank_links`; 1 for seeds, 0 if the
         spaces are not linked.
     promised : float
         The requested precision of the `kept` pairs.
@@ -651,8 +655,8 @@ class _Bootstrap:
         return float((self.truth[wanted] == partner)[hidden].mean())
 
     def wanted(self, anchors: Sequence[str] | None, n_anchors: int, method: str) -> np.ndarray:
-        """The source rows whose partners are searched, the seeds first; only the seeds if the other anchors
-        are chosen among the matched rows."""
+        """The source rows whose partners are searched, seeds first; only the seeds if the other anchors will
+        be chosen among matched rows."""
         seeds = self.seeds[0]
         if anchors is not None:
             rows = self.source.rows(anchors)
@@ -734,8 +738,8 @@ class _Bootstrap:
         partners_of: np.ndarray | None,
         n_anchors: int | None,
     ) -> BootstrapResult:
-        """The result of a fit that chose these pairs (2, p). Its anchors are the partners `partners_of` given
-        rows, `n_anchors` drawn among the links that are kept, or the chosen pairs.
+        """The result of a fit that chose these pairs (2, p). The anchors are the partners `partners_of` given
+        rows, or `n_anchors` drawn among the kept links, or the chosen pairs.
         """
         if self.refused:
             verdict, reason, held_out = self.refused

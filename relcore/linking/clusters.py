@@ -39,8 +39,8 @@ def assign(
     A: np.ndarray, others: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Quadratic assignment of a symmetric A (c, c) to each B of `others` (m, c, c): the best orders p (m, c)
-    found and their sums Σ A[i, j] B[p[i], p[j]] (m,), by repeated best swaps from random orders (in a
-    hundredth of the time of SciPy's 2opt)."""
+    that were found, and their sums Σ A[i, j] B[p[i], p[j]] (m,). Random orders are improved by best swaps, in
+    a hundredth of the time of SciPy's 2opt."""
     diagonal, B = np.arange(len(A)), np.repeat(others, restarts, axis=0)
     order = np.stack([rng.permutation(len(A)) for _ in B])
     spread = A[diagonal, diagonal][:, None] + A[diagonal, diagonal] - 2 * A
@@ -117,7 +117,7 @@ def begin(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Unit means (n, e) of the values (m, e) of the keys (m, d) that are nearest to each query (n, d)."""
+    """Unit means (n, e) of the values (m, e) of the keys (m, d) nearest to each query (n, d)."""
     return mean_of_nearest(queries, keys, values, min(NEAREST, max(1, len(keys) // 20)))
 
 
@@ -150,14 +150,14 @@ class ClusterFit(NamedTuple):
     """A `mapping` (d, e) found without pairs, and the evidence for it.
 
     `agreement` is the mean cosine, −1 … 1, between the images of `held_out` rows (h, d) under two fits on
-    disjoint halves of the other rows, NaN until both exist; `chance` is the agreement that fits with only the
-    spread along their axes in common reach once in 1,000 times; `same` is the share of these rows, 0 … 1,
-    whose image under one fit is nearest to their image under the other; `half` is the mapping of one half.
+    disjoint halves of the other rows; NaN until both exist. `chance` is reached once in 1,000 times by fits
+    that have in common only the spread along their axes. `same` is the share of these rows, 0 … 1, whose
+    image under one fit is nearest to their image under the other. `half` is the mapping of one half.
 
-    Fits with random signs of the axes exceed `chance` if the signs of the few long axes agree. Of those that
-    do, on words and sentences, at most one in four also has a `same` of .75; of fits to unrelated or wrongly
-    matched spaces none had more than .12. Spaces that share 20 clusters and nothing within them are wrongly
-    linked: they had .83 (outline in benchmarks/link_rates.py).
+    Fits with random signs of the axes exceed `chance` if the signs of the few long axes agree. On words and
+    sentences, at most one in four of these also has a `same` of .75; fits to unrelated or wrongly matched
+    spaces had at most .12. Spaces that share 20 clusters and nothing within them are wrongly linked: their
+    `same` was .83 (outline in benchmarks/link_rates.py).
     """
 
     mapping: np.ndarray
@@ -218,7 +218,8 @@ def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
 def _best(
     rows: np.ndarray, firsts: list[np.ndarray], seconds: list[np.ndarray]
 ) -> tuple[float, tuple[int, int]]:
-    """The largest agreement between fits of the first and the second half, and the places of these fits."""
+    """The largest agreement between a fit of the first and one of the second half, and the indices of these
+    fits."""
     cosines = np.array([[_agreement(rows, first, second) for second in seconds] for first in firsts])
     return float(cosines.max()), divmod(int(cosines.argmax()), len(seconds))
 

@@ -81,8 +81,7 @@ class Linked:
 
     @cached_property
     def map(self) -> Procrustes | Affine:
-        """The map of source rows (n, d_source) to the target (n, d_target), fitted on the links that are
-        kept.
+        """The map of source rows (n, d_source) to the target (n, d_target), fitted on the kept links.
 
         If only seeds are kept, it is `BootstrapResult.rotation`, which is linear if the spaces are not
         linked. Raises a SpaceError without links and seeds.
@@ -168,9 +167,9 @@ def link(
 
 
 def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
-    """The seeds, anchors and other links that are kept, best first: source, target, kind ("seed",
-    "anchor" or "link") and precision, the estimated share of correct links down to this one, 1 only for
-    seeds. With `every`, also the links below the promised precision, of the kind "not kept"."""
+    """The kept seeds, anchors and other links, best first: source, target, kind ("seed", "anchor" or "link")
+    and precision. Precision is the estimated share of correct links down to this one; only seeds have 1. With
+    `every`, also the links below the promised precision, of the kind "not kept"."""
     kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
     kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
     kinds |= dict.fromkeys([pair for pair in result.pairs if every and pair not in kinds], NOT_KEPT)

@@ -318,8 +318,8 @@ class BootstrapSpec(Task[Outcome]):
 
 
 def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()) -> LatentSpace:
-    """The space with only its `rows` most frequent (or first) rows and the ids in `also`; the space
-    itself for None."""
+    """The space with only its `rows` most frequent (or first) rows and the ids in `also`; the whole space for
+    None."""
     if rows is None or rows >= len(space):
         return space
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
@@ -377,7 +377,7 @@ class BootstrapScores(BootstrapRounds):
 
 
 def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
-    """Name → one value per round, 0 … 1; for the published method its error as a share of the first."""
+    """Name → one value per round, 0 … 1; for the published method, its error relative to the first."""
     found = {"share of hidden anchors found": [r.found for r in rounds]}
     own = {"share of rows matched": [r.pairs / r.rows for r in rounds]}
     if method == "paper":

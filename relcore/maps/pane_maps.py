@@ -1,8 +1,8 @@
 """Maps of a pair in one representation, computed in blocks of rows.
 
-The rows of a relative space by cosine are R = U B: U (n, d) the directions of the rows, B (d, k) those of the
-anchors. The moments of R follow from those of U, which do not depend on the anchors, and its scores are U (B
-V) with the axes V: R is never formed.
+The rows of a space relative to anchors by cosine are R = U B, where U (n, d) are the unit rows and B (d, k)
+the unit anchors. The moments of R follow from those of U, which do not depend on the anchors. Its scores on
+the axes V are U (B V), so R is never formed.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from relcore.represent.similarity import RelativeProjection, mean_of
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 
-_FEW = 2**23  # numbers in the directions that are kept: 32 MB
+_FEW = 2**23  # numbers in the unit rows that are kept: 32 MB
 Picture = tuple[list[np.ndarray], str]
-_NEAR = 3  # drawn rows between which another row is placed on a map that is not affine
-OWN = "own"  # the absolute rows, each space on a map of its own
-TWO = "two"  # the similarities to the first two anchors, which are the axes of the map
+_NEAR = 3  # nearest drawn rows by which other rows are placed on maps that are not affine
+OWN = "own"  # the absolute rows, with a separate map for each space
+TWO = "two"  # the similarities to the first two anchors, as the axes of the map
 PANES = (OWN, *REPRESENTATIONS, TWO)
 
 
@@ -77,7 +77,7 @@ def drawn_panes(panes: Sequence[str], widths: Sequence[int], spec: ReductionSpec
 
 
 def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSpec:
-    """`spec`, changed to fit each space by itself if the widths differ."""
+    """`spec`, changed so that each space is fitted by itself if the widths differ."""
     return spec if len(set(widths)) == 1 else replace(spec, fit="apart")
 
 
@@ -131,9 +131,10 @@ def pca_pair(
 ) -> Picture:
     """Coordinates (m, c) of the drawn rows of each space by PCA, and a note on how they were computed.
 
-    Similarities that are linear in the directions go by their moments; `directions_of` may cache these.
-    Others are reduced as a matrix up to `SAMPLED_ROWS` rows; above, their axes come from a sample, their
-    scores by block. Raises SpaceError for fewer than three rows, and as `represent` and `reduce_spaces`.
+    For similarities that are linear in the unit rows, PCA uses their moments, which `directions_of` may
+    cache. Others are reduced as a matrix up to `SAMPLED_ROWS` rows; with more, a sample gives the axes, and
+    scores are computed by block. Raises SpaceError for fewer than three rows, and as `represent` and
+    `reduce_spaces`.
     """
     pane, spec = on_maps(pane, spec)
     if pane == TWO:
@@ -166,8 +167,8 @@ def pca_pair(
 def by_two_anchors(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], projection: ProjectionSpec
 ) -> Picture:
-    """The similarities (m, 2) of the drawn rows of each space to the first two anchors, which are the axes
-    of the map, and a note that names them; a single anchor is both axes.
+    """The similarities (m, 2) of the drawn rows of each space to the first two anchors, as the axes of the
+    map; and a note that names the anchors. A single anchor is both axes.
     """
     two = tuple(anchors[:2])
     pictures = pane_matrices(matched, rows, two, projection, "relative")
@@ -187,8 +188,8 @@ def placed_on(
 ) -> list[np.ndarray]:
     """Coordinates (e, c) of `others` on the maps (m, c) of `rows`.
 
-    `affine`: the maps are affine in the rows, as PCA's are. What maps so is found by least squares, however
-    the coordinates were turned. Else each row is placed at the mean of the `_NEAR` drawn rows nearest to it.
+    `affine`: the maps are affine in the rows, as PCA's are. These are found by least squares, whichever way
+    the coordinates were turned. Otherwise each row is placed at the mean of its `_NEAR` nearest drawn rows.
     """
     pane, _ = on_maps(pane, ReductionSpec())
     if pane == TWO:
@@ -221,8 +222,8 @@ def map_pair(
 ) -> Picture:
     """As `pca_pair`, by any reduction method.
 
-    UMAP places rows beyond its sample in the blocks of the app's job: another block size rounds differently,
-    and UMAP shows it.
+    UMAP places rows beyond its sample in the same blocks as the app's job, because other blocks round
+    differently, which is visible.
     """
     pane, spec = on_maps(pane, spec)
     if spec.method == "pca" or pane == TWO:
@@ -242,7 +243,7 @@ def map_pair(
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """The drawn rows of a space in a representation that is never formed: U times a basis B, or U alone; with
+    """The drawn rows of a space in a representation that is not formed: U times a basis B, or U itself. Also
     the moments of U, or of a sample of it.
     """
 
@@ -273,7 +274,7 @@ class _Drawn:
         return self.moments.n if self.moments.n < len(self.rows) else 0
 
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-        """The leading axes V (k, c) of the rows, and the scores (c,) of their mean."""
+        """The leading axes V (k, c) of the rows, and their mean's scores (c,)."""
         axes, mean = principal_axes(self.moments.products, n_components, self.basis), self.moments.means[0]
         return axes, (mean if self.basis is None else mean @ self.basis) @ axes
 
@@ -282,9 +283,9 @@ class _Drawn:
         return Engine().map_rows(self.rows, weights, shift=-offset)
 
 
-# Orientation, for display only: signs and turns of a map have no meaning, and change with one more anchor.
-# Each map is turned onto the PCA map of the rows in the absolute source space, which does not depend on the
-# anchors, so maps before and after a change of anchors agree.
+# Orientation, for display only: the signs and turns of a map have no meaning, and may change with one more
+# anchor. Each map is turned onto the PCA map of the absolute source rows, which does not depend on the
+# anchors. So maps before and after a change of anchors agree.
 
 NOTE = "turned for display"
 
@@ -307,11 +308,11 @@ def orient_pairs(
     pair: Match,
     spec: ReductionSpec,
 ) -> dict[str, tuple[list[np.ndarray], str]]:
-    """The maps of each space by representation, each rotated onto its reference, with notes on it; but not
-    one whose axes are anchors.
+    """The maps of each space by representation, each rotated onto its reference, with notes that say so; maps
+    whose axes are anchors stay.
 
-    The source's map is turned onto `reference` (n, c). The others get the same turn where all are on one
-    map, so that equal coordinates stay equal; otherwise each is turned onto the source's.
+    The source's map is turned onto `reference` (n, c). If all spaces are on one map, the others get the same
+    turn, so that equal coordinates stay equal; otherwise each is turned onto the source's map.
     """
     oriented = {}
     for form, ((source, *others), note) in pairs.items():

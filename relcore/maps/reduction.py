@@ -25,7 +25,7 @@ from relcore.represent.translation import align
 from relcore.runs.progress import Context, Progress, Stages, silent
 from relcore.runs.store import Store
 
-# Stages, as the progress of a job names them.
+# Stages, named as in the progress of a job.
 AXES, NEIGHBOURS, GRAPH, EPOCHS = "axes", "nearest neighbours", "neighbour graph", "layout"
 COMPILING, OTHERS = "preparing UMAP (only the first time)", "placing the other rows"
 
@@ -40,8 +40,8 @@ class ReductionSpec:
         "umap-gpu" is UMAP by TorchDR, quick on a GPU; its maps differ from umap-learn's.
     n_components : 2 or 3
     fit : "apart" or "first"
-        Each space its own map, or all on the map of the first: only then is distance *between* pictures
-        meaningful (Moschella et al. 2023, Fig. 5).
+        A separate map for each space, or all spaces on the map of the first. Only the latter makes distances
+        *between* pictures meaningful (Moschella et al. 2023, Fig. 5).
     align : bool
         Rotate, mirror and scale the other pictures onto the first, for display only
         (`relcore.represent.translation.align`).
@@ -73,10 +73,10 @@ def reduce_spaces(
 ) -> list[np.ndarray]:
     """Coordinates (n, c) float32 of each matrix (n, d_i), in order; deterministic for a `random_state`.
 
-    umap-learn also takes `DerivedRows`, and never has them all.
+    umap-learn also takes `DerivedRows`, without ever forming all of them.
 
-    Raises SpaceError: fewer than 3 rows; fewer columns than components, but for PCA; widths that differ with
-    fit="first"; rows that differ with align.
+    Raises SpaceError for fewer than 3 rows; for fewer columns than components, except with PCA; for widths
+    that differ with fit="first"; for rows that differ with align.
     """
     matrices = [
         X if isinstance(X, DerivedRows) else np.ascontiguousarray(X, dtype=np.float32) for X in matrices
@@ -166,34 +166,35 @@ def _placing_seconds(m: int, n: int, d: int) -> float:
 
 # PCA in blocks of rows: moments in one pass, scores in another.
 
-_RANK = 1e-5  # of the longest axis: a shorter one is rounding
+_RANK = 1e-5  # of the longest axis: shorter ones are rounding errors
 SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10
 
 
 def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
-    """The leading axes (d, c) of rows with this scatter (d, d), of length 1 and largest first; zero beyond
-    the columns or the rank. With a `basis` B (d, k) those of the rows times B, (k, c).
+    """The leading axes (d, c) of rows with this scatter (d, d), of length 1, largest first; zero beyond the
+    columns or the rank. With a `basis` B (d, k), the axes (k, c) of these rows times B.
     """
     if basis is not None and basis.shape[1] <= basis.shape[0]:
         scatter, basis = Engine().product(basis.T, Engine().product(scatter, basis)), None
     if basis is None:
         leading = Engine().eigh(scatter)[1][:, : -n_components - 1 : -1]
         return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
-    # Of a wide basis by a smaller matrix (d, d) with the same eigenvalues: Lᵀ B Bᵀ L, the scatter being L Lᵀ.
+    # For a wide basis, use a smaller matrix (d, d) with the same eigenvalues: Lᵀ B Bᵀ L, where the scatter is
+    # L Lᵀ.
     values, vectors = Engine().eigh(scatter)
     mixed = Engine().product(basis.T, vectors * np.sqrt(np.maximum(values, 0)))
     return _unit_axes(mixed @ principal_axes(Engine().product(mixed.T, mixed), n_components))
 
 
-_MORE = 14  # axes that are iterated beside those that are wanted: the more, the fewer iterations
-_DIRECT = 96  # columns up to which a whole decomposition takes less than iterations
+_MORE = 14  # axes that are iterated beside the wanted ones; more axes need fewer iterations
+_DIRECT = 96  # columns up to which a full decomposition is faster than iterations
 _ITERATIONS, _SETTLED = 40, 1e-9  # of the largest eigenvalue
 
 
 def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_components: int = 2) -> np.ndarray:
-    """The leading axes (k, p) of rows with this scatter (k, k), p ≥ `n_components`, the largest first.
+    """The leading axes (k, p) of rows with this scatter (k, k), p ≥ `n_components`, largest first.
 
-    Where it has changed by little since the axes `before`, subspace iteration from these takes a few products
+    If it has changed little since the axes `before`, subspace iteration from these needs a few products
     instead of a decomposition. The signs of the axes are kept.
     """
     k, axes = len(scatter), None
@@ -236,13 +237,13 @@ def facing(scores: np.ndarray) -> np.ndarray:
 
 
 def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
-    """The rows of n on which axes are fitted, ascending: all, or a random sample."""
+    """The rows, of n, on which axes are fitted, ascending: all, or a random sample."""
     most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
     return _sample(n, most, random_state)
 
 
 def _sample(n: int, most: int, random_state: int) -> np.ndarray:
-    """At most `most` of n rows, ascending."""
+    """At most `most` of n row numbers, ascending."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
@@ -258,7 +259,7 @@ def _pca(
 
 
 class PrincipalAxes(NamedTuple):
-    """A mean (d,) and axes (d, c); called with rows (n, d) it gives their coordinates (n, c)."""
+    """A mean (d,) and axes (d, c); calling it with rows (n, d) gives their coordinates (n, c)."""
 
     mean: np.ndarray
     axes: np.ndarray
@@ -268,8 +269,8 @@ class PrincipalAxes(NamedTuple):
 
 
 def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, PrincipalAxes]:
-    """Scores (n, c) of the rows on the leading eigenvectors of their covariance, with the signs of `facing`,
-    and the axes that give those of other rows.
+    """Scores (n, c) of the rows on the leading eigenvectors of their covariance, with the signs of `facing`;
+    and the axes, for other rows.
     """
     n, d = first.shape
     need_drawable([first.shape], spec)
@@ -279,7 +280,7 @@ def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, P
         rows = first if len(fitted) == n else DerivedRows(first, np.asarray, fitted)
         axes = principal_axes(engine.moments(rows).products, spec.n_components)
     else:
-        # Fewer rows than columns: the axes follow from the products of the rows, (n, n).
+        # With fewer rows than columns, the axes follow from the products of the rows, (n, n).
         moved = centred(first, mean)
         leading = principal_axes(engine.product(moved, moved.T, np.float32), spec.n_components)
         axes = _unit_axes(moved.T.astype(np.float64) @ leading)
@@ -297,7 +298,8 @@ class NeighbourIndex:
         self._mean = None if metric == "cosine" else mean_row(X)
         self._base = self._prepared(X)
         if self._mean is not None:
-            # ‖x − y‖² = ‖x‖² − 2 (x·y − ‖y‖² / 2): with one more column the nearest has the largest product.
+            # ‖x − y‖² = ‖x‖² − 2 (x·y − ‖y‖² / 2), so with one more column the nearest row has the largest
+            # product.
             self._base = np.column_stack([self._base, np.vecdot(self._base, self._base) / -2])
 
     def query(self, X: np.ndarray, k: int, epsilon: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -317,7 +319,8 @@ class NeighbourIndex:
         return unit_rows(X) if self._mean is None else centred(X, self._mean)
 
 
-# UMAP with exact neighbours: umap-learn's own search takes long to compile. Of many rows a sample is fitted.
+# UMAP with exact neighbours: umap-learn's own search takes long to compile. If there are many rows, a sample
+# is fitted.
 
 EXACT_ROWS = 100_000
 FITTED_ROWS = 50_000
@@ -371,7 +374,7 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
         n_neighbors=n_neighbors,
         min_dist=spec.min_dist,
         metric=spec.metric,
-        # The spectral start asks for more eigenvectors than a handful of rows has.
+        # The spectral start needs more eigenvectors than a few rows have.
         init="spectral" if len(X) > 4 * (spec.n_components + 1) else "random",
         random_state=spec.random_state,
         n_jobs=1,
@@ -380,9 +383,9 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"precomputed_knn\[2\]")
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")  # the picture shows it
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")  # visible in the picture
         model.fit(X)
-    model.tqdm_kwds = {"disable": True}  # of rows that are placed the rows are counted, not the epochs
+    model.tqdm_kwds = {"disable": True}  # for placed rows, progress counts rows, not epochs
     if index is not None:
         model._knn_search_index = index  # umap-learn accepts only its own index as an argument
     return model
@@ -412,7 +415,7 @@ class _TorchUmap:
                 n_components=spec.n_components,
                 n_neighbors=min(spec.n_neighbors, len(X) - 1),
                 min_dist=spec.min_dist,
-                # Of unit rows it is twice the cosine's distance, and the scale does not matter.
+                # On unit rows this is twice the cosine distance; the scale does not matter.
                 metric="sqeuclidean" if self._cosine else "euclidean",
                 max_iter=_GPU_EPOCHS,
                 random_state=spec.random_state,
@@ -490,9 +493,9 @@ class _EpochReader:
 
 
 # t-SNE: openTSNE's Barnes-Hut descent with the settings of scikit-learn's TSNE and exact neighbours. A placed
-# row depends on no other new row (Poličar, Stražar and Zupan, Machine Learning 2021).
+# row does not depend on other new rows (Poličar, Stražar and Zupan, Machine Learning 2021).
 
-_EARLY, _REST, _PLACING = 250, 750, 250  # iterations: exaggerated, as they are, and of rows that are placed
+_EARLY, _REST, _PLACING = 250, 750, 250  # iterations: with exaggeration, without it, and for placed rows
 _REPORTED = 50  # iterations between two reports
 
 
@@ -545,12 +548,12 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
         random_state=spec.random_state,
     )
     start = start / max(start[:, 0].std(), np.finfo(float).tiny)
-    # Equal rows, and zero columns, must part.
+    # Equal rows and zero columns must be separated.
     noise = np.random.default_rng(spec.random_state).normal(size=start.shape)
     affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
     stages.begin(EPOCHS)
     embedding = model.fit(affinities=affinities, initialization=1e-4 * start + 1e-6 * noise)
-    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # as `transform` would
+    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # as `transform` does
     coordinates = [embedding]
     for number, other in enumerate(others, 2):
         stages.begin(_placing(number))
@@ -566,7 +569,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
 
 
 def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
-    """Store a matrix (n, d) given in blocks (m, d) for workers, with the memory of one block."""
+    """Store a matrix (n, d), given in blocks (m, d), for workers; takes the memory of one block."""
     if not store.has(key):
         store.put(key, {}, matrix=(blocks, shape))
 
@@ -594,7 +597,7 @@ def reduce_on_gpu_job(context: Context, *, spec: ReductionSpec, inputs: Sequence
     reduce_job(context, spec=spec, inputs=inputs)
 
 
-reduce_job.on_cpu = True  # it waits for no GPU
+reduce_job.on_cpu = True  # does not wait for a GPU
 
 
 def offered_methods() -> list[str]:

@@ -19,7 +19,7 @@ from relcore.spaces.space import LatentSpace
 NUMBERS = ("counts", "source norm", "target norm", "agreement")
 COLUMN = "column:"
 MOST_PIVOTS = 20  # the number of distinguishable colours
-_CLUSTERED = 20_000  # rows that default pivots are chosen among
+_CLUSTERED = 20_000  # largest sample of rows from which default pivots are chosen
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
 
@@ -32,14 +32,14 @@ class ViewSpec:
     pivots : tuple of str
         Ids, each drawn with its neighbourhood in one colour; at most `MOST_PIVOTS`.
     n_nearest : int
-        Rows of each neighbourhood, the pivot itself among them.
+        Rows of each neighbourhood, including the pivot itself.
     everything : bool
         Also draw all other rows, in grey.
     color_by : "pivots", "labels", one of `NUMBERS`, or "column:" and a name
-        What colours a row: the pivot near it, its label, a number, or a column of the table that came with a
-        space; the last two need both spaces, see `compare.columns.colored`.
+        What a colour shows: the nearby pivot, the row's label, a number, or a column of a space's table. The
+        last two need both spaces, see `compare.columns.colored`.
     show_anchors : bool
-        Draw the anchors as stars, adding those that the view lacks.
+        Draw the anchors as stars; anchors that the view lacks are added.
     """
 
     pivots: tuple[str, ...] = DEFAULT_PIVOTS
@@ -72,9 +72,9 @@ class View:
     rows: np.ndarray
     categories: np.ndarray
     category_names: tuple[str, ...]
-    scale: ColorScale | None = None  # where the categories are steps of it
+    scale: ColorScale | None = None  # if the categories are its steps
     values: np.ndarray | None = None
-    about: str = ""  # what else the colours are, for the caption
+    about: str = ""  # further facts about the colours, for the caption
 
     @cached_property
     def digest(self) -> str:
@@ -118,7 +118,7 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
 
 
 def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
-    """The pivot whose neighbourhood contains each row, (n,); the nearer one of two, −1 for none."""
+    """The pivot whose neighbourhood contains each row, (n,); of two the nearer one, −1 for none."""
     belongs = np.full(len(space), -1)
     if not spec.pivots:
         return belongs
@@ -140,7 +140,7 @@ def default_pivots(space: LatentSpace) -> tuple[str, ...]:
     from relcore.represent.anchors import select_anchors
 
     strategy = "k-means" if len(space) > 100 else "random"
-    if len(space) > _CLUSTERED:  # k-means of all would delay the first picture
+    if len(space) > _CLUSTERED:  # k-means of all rows would delay the first picture
         space = space.take(np.sort(np.random.default_rng(0).choice(len(space), _CLUSTERED, replace=False)))
         strategy = "farthest-point"
     n_pivots = min(len(DEFAULT_PIVOTS), np.count_nonzero(space.norms))

@@ -54,9 +54,9 @@ class Card(Reported):
     """The record of an adapter of `relcore.base.names.ADAPTERS`: the pairs that it was learned from, and its
     scores.
 
-    Widths are those of the new model, of the old one, and of the space that is searched; digests are
-    `digest_of` of the paired rows as float32 arrays; the commit is "" outside a checkout. `candidates` and
-    `n_candidates` are what a cascade ranks: `relcore.migrate.evaluate.Candidates`.
+    Widths are those of the new model, the old one, and the searched space. Digests are `digest_of` of the
+    paired rows as float32 arrays; the commit is "" outside a checkout. `candidates` and `n_candidates` are
+    the rows that a cascade ranks: `relcore.migrate.evaluate.Candidates`.
     """
 
     adapter: str
@@ -174,7 +174,7 @@ class LoadedAdapter(Adapter):
 def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
     """Write the file atomically; equal adapters and cards give equal bytes.
 
-    Raises a SpaceError for a card of other widths, or numbers that are not finite.
+    Raises a SpaceError for a card with other widths, or numbers that are not finite.
     """
     sides = {"queries": adapter.query_steps_, "corpus": adapter.corpus_steps_}
     tensors = {
@@ -247,9 +247,9 @@ def _steps(
 
 # ONNX
 
-OPSET = 18  # ReduceL2 takes its axes as an input from here on; onnxruntime knows it since 1.14
+OPSET = 18  # ReduceL2 takes its axes as an input from here on; supported by onnxruntime since 1.14
 _IR = 8  # of the same time
-_LEAST_LENGTH = 1e-30  # a shorter row counts as zero, which stays zero
+_LEAST_LENGTH = 1e-30  # a shorter row counts as zero, and zero rows stay zero
 
 
 def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
@@ -290,7 +290,7 @@ def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
     return model.SerializeToString()
 
 
-# The folder that people take with them.
+# The exported folder.
 
 SNIPPET, CASCADE = "apply.py", "cascade.py"
 GRAPHS = {"queries": "adapter.onnx", "corpus": "corpus.onnx"}
@@ -299,15 +299,14 @@ GRAPHS = {"queries": "adapter.onnx", "corpus": "corpus.onnx"}
 def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False) -> tuple[Path, ...]:
     """Write the files of an adapter, and return their paths.
 
-    ``adapter.safetensors`` holds steps and card, ``apply.py`` maps rows with NumPy alone, ``cascade.py``
-    ranks what an old index finds by new vectors, ``adapter.onnx`` maps queries, and ``corpus.onnx`` the
-    corpus where the adapter projects it. Graphs need the package onnx.
-    For faiss see `index_with_map`.
+    ``adapter.safetensors`` holds steps and card; ``apply.py`` maps rows with NumPy alone; ``cascade.py``
+    ranks an old index's results by new vectors; ``adapter.onnx`` maps queries, and ``corpus.onnx`` maps the
+    corpus if the adapter projects it. Graphs need the package onnx. For faiss see `index_with_map`.
 
     Raises
     ------
     SpaceError
-        The folder holds an adapter already, unless `replace`; a card of other widths than the adapter.
+        The folder already holds an adapter, unless `replace`; a card with other widths than the adapter's.
     """
     folder = expanded(folder)
     if (folder / FILE).exists() and not replace:
@@ -329,7 +328,7 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
     return tuple(folder / name for name in written)
 
 
-# A faiss index with an adapter in front: search programs give it the new model's queries and change nothing.
+# A faiss index with an adapter in front: search programs pass it the new model's queries and need no change.
 
 
 def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> Any:
@@ -341,14 +340,15 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     Parameters
     ----------
     index : faiss.Index
-        Of the old vectors; for an adapter that projects the corpus, of projected ones (`Adapter.corpus`).
+        An index of the old vectors, or of projected ones (`Adapter.corpus`) if the adapter projects the
+        corpus.
     projected : bool
         Whether the vectors in the index went through `Adapter.corpus`; required by adapters that project.
 
     Raises
     ------
     SpaceError
-        An index of other rows, or of another width.
+        An index with other rows or another width.
 
     Examples
     --------
@@ -405,20 +405,20 @@ def adapt(
 ) -> Target:
     """Map all rows of a store and write them to another one, with their ids and payload.
 
-    Memory holds one block. Mapped blocks wait in `staging_folder`, so the disk needs room for the result
-    twice, and the same call resumes after a kill. A file gets its name only when it is whole.
+    Memory holds one block. Mapped blocks wait in `staging_folder`: the disk needs room for the result twice,
+    and the same call resumes after a kill. A file gets its name only when it is whole.
 
     Parameters
     ----------
     adapter : Adapter, optional
         None copies the rows as they are.
     add : bool
-        Whether rows may be added to a collection or table that is there.
+        Whether rows may be added to an existing collection or table.
 
     Raises
     ------
     SpaceError
-        Rows of another width, or not finite; a goal that is taken; as `open_index`.
+        Rows of another width, or not finite; a goal that exists already; as `open_index`.
     """
     if source == goal:
         expected = "a target other than the source, got the same; choose another"
@@ -431,13 +431,13 @@ def adapt(
             mapped = adapter.transform if is_query else adapter.corpus
             steps = adapter.query_steps_ if is_query else adapter.corpus_steps_
             width = mapped(np.ones((1, index.width), np.float32)).shape[1]
-        # Of the whole work. A file that was written again counts as another.
+        # The digest of the whole work; a file that was written again counts as another one.
         written = [] if source.address else _files(source.path)
         key = digest_of(2, [*steps], side, source.text, goal.text, index.n, index.width, written, add)
         staged = StagedRows(staging_folder(goal), key)
         target = Target(index.n, width, add, staged.writing, staged.before)
         store = INDEXES[goal.kind].load()
-        if staged.writing and store.is_written(goal, target):  # killed after the last step but one
+        if staged.writing and store.is_written(goal, target):  # killed just before the last step
             staged.remove()
             return target
         need_target(goal, target)
@@ -462,14 +462,14 @@ def adapt(
 
 
 def staging_folder(goal: StorePlace) -> Path:
-    if goal.address or INDEXES[goal.kind].plugin:  # such a path may be that of a socket
+    if goal.address or INDEXES[goal.kind].plugin:  # such a path may be a socket
         return Store().root / "adapting" / digest_of(goal.text)
     path = Path(os.path.abspath(goal.path))
     return path.parent / f"{path.name}{f'-{Path(goal.table).name}' * bool(goal.table)}.adapting"
 
 
 def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
-    """Raise a SpaceError where the rows have another width than the adapter takes on this side."""
+    """Raise a SpaceError unless the rows have the width that the adapter takes on this side."""
     is_query = side == "queries"
     model, expected = ("new", adapter.n_features_in_) if is_query else ("old", adapter.n_features_old_)
     if width != expected:

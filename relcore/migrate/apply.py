@@ -1,8 +1,7 @@
-"""Map rows with an adapter of Relscope; needs NumPy and adapter.safetensors beside this file, and nothing
-else.
+"""Map rows with an adapter of Relscope; needs only NumPy, and adapter.safetensors beside this file.
 
-queries(x) maps rows of the new model, corpus(x) rows of the old one. Search the results by inner product: it
-is their cosine.
+queries(x) maps rows of the new model, corpus(x) rows of the old one. Search the results by inner product,
+which is their cosine.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ def adapter():
     begin = 8 + int.from_bytes(raw[:8], "little")
     head = json.loads(raw[8:begin])
     plan = json.loads(head.pop("__metadata__")["relscope-adapter"])
-    told = plan["checksum"]  # of this file with zeros in its place
+    told = plan["checksum"]  # of this file, computed with zeros in this place
     content = raw.replace(told.encode(), b"0" * 32, 1)
     if hashlib.blake2b(content, digest_size=16).hexdigest() != told:
         raise ValueError("adapter.safetensors: expected the content that was written; copy it again")

@@ -1,4 +1,4 @@
-"""Rank what the old index finds by the new model; needs NumPy, and apply.py beside this file.
+"""Rank the results of the old index by the new model; needs NumPy, and apply.py beside this file.
 
 cache = Cache("cache.npy", embed)  # embed(ids) makes new vectors (m, d); any function of ids serves, too
 ids = ranked(old_query, new_query, search, cache)
@@ -15,9 +15,9 @@ import numpy as np
 
 
 def ranked(old_query, new_query, search, vectors, k=10, n=None, lists=None, mapped=None):
-    """The k best ids for a query (d_old,), (d_new,), by default among the candidates that the card names.
+    """The k best ids for a query (d_old,), (d_new,); candidates are by default those named in the card.
 
-    `mapped` searches rows that went through the adapter, where it rewrites the corpus.
+    `mapped` searches rows that the adapter has mapped, if it rewrites the corpus.
     """
     import apply
 

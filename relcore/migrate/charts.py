@@ -107,8 +107,8 @@ class ThresholdScores(Recipe):
 
 
 def chart_of(result: MigrationResult) -> Lines:
-    """The chart of score against number of pairs: curves or levels of the options, each in its colour, and
-    curves of other adapters as bridges.
+    """The chart of score against number of pairs: curves or levels of the options, each in its own colour,
+    and curves of other adapters as bridges.
     """
     curve, m = (
         pd.DataFrame(map(vars, result.curve), columns=[*CurvePoint.__dataclass_fields__]),

@@ -1,4 +1,5 @@
-"""A cheaper index: each option of a migration on int8, binary or shorter vectors, by the same judgements."""
+"""A cheaper index: each option of a migration with int8, binary or shorter vectors, scored by the same
+judgements."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ MOST_COMPRESSED_QUERIES = 500
 
 
 class Codes(NamedTuple):
-    """Rows of an index whose products with `queries(Q)` stand for those of full vectors; bytes of a row."""
+    """The rows of an index, and a function `queries` such that their inner products replace those of full
+    vectors; and the bytes of a row."""
 
     rows: np.ndarray
     queries: Callable[[np.ndarray], np.ndarray]
@@ -92,8 +94,8 @@ CUT = ("first-half", "first-quarter")
 def compressed_lists(
     trial: RetrievalTask, sides: Sides, codes: Sequence[Codes | None], form: str, weight: float, k: int = K
 ) -> dict[str, np.ndarray]:
-    """The rows (q, k) that each option finds where its index holds codes, which stand for the corpora of the
-    sides; a cascade ranks by full vectors.
+    """The rows (q, k) that each option finds if its index holds codes instead of the sides' full corpora; a
+    cascade still ranks by full vectors.
     """
     coded = [
         side if made is None else (made.queries(side[0]), made.rows)
@@ -111,7 +113,7 @@ def compressed_lists(
 
 @dataclass(frozen=True)
 class Compressed:
-    """An option on one form of its index: its score, the change against full vectors, and bytes of a row."""
+    """An option with one form of its index: its score, the change from full vectors, and bytes of a row."""
 
     option: str
     form: str
@@ -122,7 +124,7 @@ class Compressed:
 
 @dataclass(frozen=True, eq=False)
 class CheaperIndexes(Reported):
-    """Each option on each form of its index, on `n_queries` queries and `n_rows` rows."""
+    """Each option with each form of its index, on `n_queries` queries and `n_rows` rows."""
 
     rows: tuple[Compressed, ...]
     metric: str
@@ -130,7 +132,7 @@ class CheaperIndexes(Reported):
     n_rows: int
 
     def best(self, option: str = "keep") -> Compressed | None:
-        """The smallest index that does not clearly lose; None where each does."""
+        """The smallest index that is not clearly worse; None if all are."""
         kept = [one for one in self.rows if one.option == option and one.change.high >= 0]
         return min(kept, key=lambda one: one.row_bytes, default=None)
 
@@ -154,7 +156,7 @@ class CheaperIndexes(Reported):
         return f"The smallest index that does not clearly lose, by option: {'; '.join(told) or 'none'}."
 
     def report(self) -> Report:
-        """Each option on each form: bytes of a row, score, and the change against full vectors."""
+        """A report of each option with each form: bytes of a row, score, and the change from full vectors."""
         head = ["option", "index", "bytes of a row", self.metric, "vs full vectors"]
         shown, rows = [head], []
         for one in self.rows:
@@ -210,7 +212,7 @@ class CheaperIndex(Task[CheaperIndexes]):
         sides = trial.sides(ground.pairs.fit(self.adapter))
         full = {name: trial.score(rows, k) for name, rows in trial.lists(sides, self.weight, k).items()}
         if not trial.is_judged:
-            full.pop("re-embed", None)  # the relevant rows are its own
+            full.pop("re-embed", None)  # its own results are the relevant rows
         bootstrap, found = Bootstrap(len(trial.old_queries)), []
         for number, (form, encode) in enumerate(FORMS.items()):
             report(number, len(FORMS), FORM_TITLES[form])

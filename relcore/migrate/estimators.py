@@ -1,5 +1,5 @@
 """Adapters: maps from a new model's queries to an old model's vectors, as steps that NumPy, ONNX and faiss
-can do.
+can run.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ def apply_steps(steps: Steps, X: np.ndarray) -> np.ndarray:
 
 
 class Adapter(Estimator):
-    """A map of new queries and old vectors into one space that is searched by cosine, learned from m paired
+    """A map of new queries and old vectors into one space, which is searched by cosine; learned from m paired
     rows.
 
-    Rows are brought to length 1 first: retrieval is by cosine, and lengths break every centred method.
-    `query_steps_` map a new model's row to that space, `corpus_steps_` an old model's; only `Unit()` where
-    these are searched as they are.
+    Rows are first scaled to length 1: retrieval uses the cosine, and lengths harm every method that centres.
+    `query_steps_` map a new model's row to that space, and `corpus_steps_` an old model's row; they are only
+    `Unit()` if rows are searched unchanged.
     """
 
     _needs_target: ClassVar[bool] = True
 
     @abstractmethod
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        """Learn the steps of the queries and of the corpus, which stand between two `Unit()`, from unit rows
-        in float32.
+        """The learned steps of the queries and of the corpus, from unit rows in float32; `fit` puts a
+        `Unit()` before and after them.
         """
 
     def fit(self, new: MatrixLike, old: MatrixLike) -> Self:
@@ -109,7 +109,7 @@ class Adapter(Estimator):
 
     @property
     def rewrites_corpus(self) -> bool:
-        """Whether old vectors must be mapped, too, before they are searched."""
+        """Whether old vectors must be mapped before they are searched."""
         self._need_fitted()
         return len(self.corpus_steps_) > 1
 
@@ -120,9 +120,9 @@ class Adapter(Estimator):
 
 
 class InPlaceAdapter(Adapter):
-    """A linear map between centred rows, for old vectors that are searched as they are.
+    """A linear map between centred rows; old vectors are searched unchanged.
 
-    Queries are mapped by x → ‖y‖ u + mean_y, with u the direction of (x − mean_x)·matrix and ‖y‖ the mean
+    Queries are mapped by x → ‖y‖ u + mean_y, where u is the direction of (x − mean_x)·matrix and ‖y‖ the mean
     length of centred old rows.
     """
 
@@ -133,8 +133,8 @@ class InPlaceAdapter(Adapter):
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         matrix = self._matrix(new, old)
         start, end = new.mean(axis=0, dtype=np.float64), old.mean(axis=0, dtype=np.float64)
-        # A fitted map shrinks rows towards the mean. Without their length restored, documents near the mean
-        # would answer every query (Cranfield, ridge, 300 pairs: nDCG@10 .276 → .305).
+        # A fitted map shrinks rows towards the mean. If their length is not restored, documents near the mean
+        # answer every query (Cranfield, ridge, 300 pairs: nDCG@10 .276 → .305).
         length = float(lengths(old, end).mean(dtype=np.float64))
         towards = AffineStep(length * np.eye(old.shape[1], dtype=np.float32), end.astype(np.float32))
         return (AffineStep.between(matrix, start), Unit(), towards), ()
@@ -199,7 +199,7 @@ class AnchorBasis(NamedTuple):
         return cls(left, values, right.T, mean)
 
     def whitened(self, ridge: float) -> np.ndarray:
-        """The basis V S (S² + λ)^(−1/2), (d, r): rows times it are whitened relative coordinates, but for a
+        """The basis V S (S² + λ)^(−1/2), (d, r): rows times it are whitened relative coordinates up to a
         rotation.
         """
         if not 0 < ridge < np.inf:
@@ -219,8 +219,9 @@ class WhitenedRelativeAdapter(Adapter):
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         by_new, by_old = (AnchorBasis.of(rows) for rows in (new, old))
-        # With A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. A product of two such rows is the same
-        # without the old model's Uᵀ on both sides, so that the corpus needs at most the old width.
+        # With A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. The inner product of two such rows
+        # stays the same if the old model's Uᵀ is dropped on both sides, so the corpus needs at most the old
+        # width.
         queries = by_new.whitened(self.ridge) @ (by_new.left.T @ by_old.left)
         corpus = AffineStep.between(by_old.whitened(self.ridge), by_old.mean)
         return (AffineStep.between(queries, by_new.mean),), (corpus,)

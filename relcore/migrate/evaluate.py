@@ -1,6 +1,4 @@
-"""What a migration is measured by: nDCG, held-out pairs, cross-validated adapters, and the options
-compared.
-"""
+"""Measures of a migration: nDCG, held-out pairs, cross-validated adapters, and a comparison of options."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
 
     .. math:: \mathrm{DCG} = \sum_{i=1}^{k} g_i / \log_2(i + 1)
 
-    over that of the best order (Järvelin and Kekäläinen 2002, linear gains as in trec_eval). Takes rows
+    divided by that of the best order (Järvelin and Kekäläinen 2002, linear gains as in trec_eval). Takes rows
     (n_queries, ≥ k) in the order of the search, −1 for none, and a `relevance_matrix`.
     """
     discount, counts = 1 / np.log2(np.arange(2, k + 2)), np.diff(relevance.indptr)
@@ -76,8 +74,8 @@ def precision(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
-    """The k rows of `corpus` (n, d) with the largest inner product to each query (m, d), (m, k); its `own`
-    row (m,) is left out, and −1 stands for none.
+    """The k rows of `corpus` (n, d) with the largest inner product with each query (m, d), (m, k). Its `own`
+    row (m,) is left out; −1 stands for none.
     """
     lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)), unit=False).rows
     if own is not None:
@@ -87,7 +85,7 @@ def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray 
 
 @dataclass(frozen=True)
 class JudgedQuery:
-    """A document's grade for a query; not relevant from 0 down."""
+    """A document's grade for a query; grades of 0 and below mean not relevant."""
 
     query: str
     row: str
@@ -125,9 +123,9 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
 def relevance_of(
     judgements: Sequence[JudgedQuery], queries: Sequence[str], rows: Sequence[str]
 ) -> tuple[csr_array, Mapping[str, int]]:
-    """The `relevance_matrix` of judgements, and how many of them name an unknown query or row.
+    """The `relevance_matrix` of judgements, and the number of them that name an unknown query or row.
 
-    Raises a SpaceError where no known row is relevant to a known query.
+    Raises a SpaceError if no known row is relevant to a known query.
     """
     query = pd.Index(queries).get_indexer([item.query for item in judgements])
     row = pd.Index(rows).get_indexer([item.row for item in judgements])
@@ -162,23 +160,24 @@ def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> csr_array:
     return relevance_matrix(query, row, row >= 0, len(lists), n_rows)
 
 
-# Whether pairs pair: held-out new rows find their partners better than by chance, and better than at a shift.
+# Whether pairs belong together: held-out new rows find their partners better than by chance, and better than
+# after a shift.
 
 FEWEST = 25
 SHIFTS = range(-5, 6)
 _MOST_ROWS = 240
-_CLEAR = 3.1  # standard errors; .001 of unrelated pairs are above
-_MANY, _CLEARER = 50, 4.5  # from this number of rows on, true pairs on Cranfield are above 9
+_CLEAR = 3.1  # standard errors; .001 of unrelated pairs exceed it
+_MANY, _CLEARER = 50, 4.5  # from this number of rows on; true pairs on Cranfield are above 9
 _REPEATED, _REPEATED_LESS = 0.05, 0.2
 _UNIT = 1e-2
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """Mean reciprocal rank of held-out rows' partners, with its mean and standard error by chance.
+    """Mean reciprocal rank of held-out rows' partners, with its mean and standard error under chance.
 
-    `behind` is the mean share of rows behind the partner (.5 by chance). `shift` is by how many rows further
-    down partners rank best, and `shifted` the score there.
+    `behind` is the mean share of rows behind the partner (.5 by chance). At `shift` rows further down
+    partners rank best; `shifted` is the score there.
     """
 
     score: float
@@ -191,14 +190,14 @@ class Pairing:
 
     @property
     def is_clear(self) -> bool:
-        # The share behind guards against a few unrelated rows that come first and raise the mean rank.
+        # The share behind guards against a few unrelated rows that rank first and raise the mean.
         clear = _CLEAR if self.n < _MANY else _CLEARER
         return self.score > self.chance + clear * self.error and self.behind > 0.5 + clear / np.sqrt(
             12 * self.n
         )
 
     def need(self) -> None:
-        """Raise a SpaceError where the pairs do not pair, with the shift."""
+        """Raise a SpaceError, which names the shift, if the pairs do not belong together."""
         score = f"mean reciprocal rank {short(self.score)}"
         if self.shift:
             place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
@@ -218,11 +217,11 @@ class Pairing:
 def check_pairs(
     new: np.ndarray, old: np.ndarray, random_state: int = 0, names: Sequence[str] = ()
 ) -> Pairing:
-    """Test whether rows that are paired belong together: an adapter fitted on each half of the pairs ranks
-    the partners in the other half, at eleven shifts.
+    """Test whether paired rows belong together: an adapter fitted on each half of the pairs ranks the
+    partners in the other half, at eleven shifts.
 
-    A shift by s pairs new row i (m, d_new) with old row i + s (m, d_old), in the order of their files;
-    `names` are for the error. Raises a SpaceError below 25 pairs.
+    A shift by s pairs new row i (m, d_new) with old row i + s (m, d_old), in file order; `names` are used in
+    the error. Raises a SpaceError below 25 pairs.
     """
     m, reach = len(new), max(SHIFTS)
     if m < FEWEST:
@@ -264,7 +263,7 @@ def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.n
 
 
 def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
-    """Warn where exact duplicates are much more frequent in one model's rows than in the other's."""
+    """Warnings if exact duplicates are much more frequent in one model's rows than in the other's."""
     shares = [1 - len(np.unique(np.asarray(rows, np.float32), axis=0)) / len(rows) for rows in (new, old)]
     sides = (("new", "old", *shares), ("old", "new", *shares[::-1]))
     return [
@@ -290,10 +289,11 @@ MOST_FITTED = 20_000
 
 
 class PairSplit(NamedTuple):
-    """Row numbers of the pairs to fit on and, ascending, held out, without `n_repeated` copies of fitted
-    rows.
+    """Row numbers of the pairs to fit on, and of the held-out pairs, ascending; `n_repeated` copies of fitted
+    rows are in neither.
 
-    Fitted rows are neither queries nor searched: an adapter finds rows that it was fitted on too well.
+    Fitted rows are neither queries nor searched, because an adapter finds the rows that it was fitted on too
+    well.
     """
 
     fitted: np.ndarray
@@ -302,11 +302,11 @@ class PairSplit(NamedTuple):
 
 
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
-    """Split the pairs into those to fit on, chosen by the strategy in the old space, and those held out,
-    drawn by a hash of their ids. Pairs that may not be scored are not held out.
+    """Split the pairs: those to fit on are chosen by the strategy in the old space, those held out are drawn
+    by a hash of their ids. Pairs that may not be scored are never held out.
 
-    The source of `paired` is the old space. `n_pairs` 0 takes all that are not held out; where queries are
-    `judged`, no pair needs to be. Raises a SpaceError for too few pairs.
+    The source of `paired` is the old space. `n_pairs` 0 takes all pairs that are not held out; if queries are
+    `judged`, no pair needs to be held out. Raises a SpaceError for too few pairs.
     """
     n, least = len(paired), 0 if judged else FEWEST
     if 0 < n_pairs < FEWEST or max(n_pairs, FEWEST) > n - least:
@@ -341,9 +341,9 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
 
 # Query both models: add the scores of an old query and of a bridged new one.
 #
-# Scores are standardised per query over the whole corpus: their variance is qᵀ Σ q, with Σ the covariance of
-# the corpus, and the mean does not change the order. So the sum of both z-scores is the product of one longer
-# query with one longer row, or of one query with the old vectors where both search these.
+# Scores are standardised per query over the whole corpus. Their variance is qᵀ Σ q, where Σ is the covariance
+# of the corpus; the mean does not change the order. So the sum of both z-scores is the inner product of one
+# longer query and one longer row, or of one query and the old vectors if both search these.
 
 
 def covariance(corpus: np.ndarray) -> np.ndarray:
@@ -373,10 +373,10 @@ def added_scores(
     weight: float | np.ndarray = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Queries and corpus whose inner products are z_old + weight · z_new, the sum of the two standardised
-    scores, up to a constant of each query.
+    scores, up to a constant per query.
 
-    `old` (m, d_old) and bridged `new` (m, d) search the corpora (n, d_old), (n, d): the same object where
-    both search the old vectors. The weight may be one of each query (m,).
+    `old` (m, d_old) and bridged `new` (m, d) search the corpora (n, d_old), (n, d); these are one object if
+    both search the old vectors. The weight may be an array with one for each query (m,).
     """
     shared = corpora[0] is corpora[1]
     spread = covariance(corpora[0])
@@ -387,30 +387,31 @@ def added_scores(
     return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
 
 
-# The dearest last; "twice": query both models; "cascade": the new model ranks what the old index finds.
+# From cheap to expensive. "twice": query both models; "cascade": the new model ranks the results of the old
+# index.
 OPTIONS = ("keep", "bridge", "twice", "cascade", "re-embed")
 ADAPTED = ("bridge", "twice", "cascade")  # those that depend on the adapter
 
-# Cascade: candidates from the old index, ranked by new vectors of these rows alone.
+# Cascade: candidates from the old index, ranked by new vectors of only these rows.
 
 N_CANDIDATES = 50
 
 
 class Candidates(NamedTuple):
-    """The rows that the new model ranks: the first `n` of the old query, of the bridged one, or of both by
-    turns ("both", "old", "bridged").
+    """The rows that the new model ranks: the first `n` of the old query, of the bridged one, or of both in
+    turn ("both", "old", "bridged").
     """
 
     lists: str = "both"
     n: int = N_CANDIDATES
 
     def of(self, old: np.ndarray, bridged: np.ndarray) -> np.ndarray:
-        """The candidates (q, n) among the lists of the two queries, each (q, ≥ n); −1 stands for none."""
+        """The candidates (q, n) from the lists of the two queries, each (q, ≥ n); −1 stands for none."""
         return by_turns([*[old] * (self.lists != "bridged"), *[bridged] * (self.lists != "old")], self.n)
 
 
 def by_turns(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """The first n different rows (q, n) where lists (q, ≥ n) are read by turns; −1 stands for none."""
+    """The first n distinct rows (q, n) when lists (q, ≥ n) are read in turn; −1 stands for none."""
     rows = np.stack([one[:, :n] for one in lists], axis=2).reshape(len(lists[0]), -1)
     order = np.argsort(rows, axis=1, kind="stable")
     ascending = np.take_along_axis(rows, order, axis=1)
@@ -435,8 +436,8 @@ def ranked(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: i
 
 
 class Sides(NamedTuple):
-    """Queries and corpus of each search: by the old model, through the adapter, and by the new model, whose
-    corpus is None where some rows have no new vector.
+    """Queries and corpus of each search: by the old model, through the adapter, and by the new model; its
+    corpus is None if some rows have no new vector.
     """
 
     old: tuple[np.ndarray, np.ndarray]
@@ -454,16 +455,16 @@ class RetrievalTask:
         The same queries by both models, of length 1.
     old_corpus : array (n, d_old)
     new_corpus : array (n, d_new) or None
-        None where some rows have no new vector.
+        None if some rows have no new vector.
     relevance : as from `relevance_matrix`
     own : array (q,) or None
-        The corpus row that each query is itself, where queries are rows of the corpus.
+        For queries that are rows of the corpus, these rows.
     rows : array (n,)
-        Where the corpus rows are in the old space.
+        Row numbers of the corpus rows in the old space.
     is_judged : bool
-        False where the new model's neighbours are relevant, which cannot tell which model is better.
+        False if the new model's neighbours count as relevant, which cannot tell which model is better.
     candidates : Candidates
-        What a cascade ranks.
+        The rows that a cascade ranks.
     """
 
     old_queries: np.ndarray
@@ -477,11 +478,12 @@ class RetrievalTask:
     candidates: Candidates = Candidates()
 
     def score(self, lists: np.ndarray, k: int = K) -> np.ndarray:
-        """nDCG@k of each query, (q,); where nothing is judged, the share of the new model's k neighbours."""
+        """nDCG@k of each query, (q,); without judgements, the share of the new model's k neighbours that were
+        found."""
         return (ndcg if self.is_judged else precision)(lists, self.relevance, k)
 
     def chance(self, lists: np.ndarray, k: int = K, random_state: int = 0) -> float:
-        """The chance level: the mean score where each query is given the list of another query at random."""
+        """The chance level: the mean score if each query is given the list of another random query."""
         rng, queries = np.random.default_rng(random_state), len(lists)
         return float(np.mean([self.score(lists[derangement(queries, rng)], k) for _ in range(CHANCE_DRAWS)]))
 
@@ -492,7 +494,7 @@ class RetrievalTask:
         k: int = K,
         options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
-        """The corpus rows (q, k) that each option finds, the best first, −1 for none."""
+        """The corpus rows (q, k) that each option finds, best first, −1 for none."""
         return self.lists(self.sides(adapter), weight, k, options)
 
     def sides(self, adapter: Adapter) -> Sides:
@@ -508,11 +510,11 @@ class RetrievalTask:
         options: tuple[str, ...] = OPTIONS,
         find: Callable[[str, np.ndarray, np.ndarray, int], np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """As `search`, of queries and corpora that stand for those of the task; the cascade ranks by its own
+        """As `search`, with other queries and corpora instead of the task's; the cascade ranks by the task's
         new vectors.
 
-        `find` searches in the place of `relcore.migrate.evaluate.search`: it takes the name of the side, or
-        "twice", the queries, the corpus and the depth.
+        `find` replaces `relcore.migrate.evaluate.search`; its arguments are the side's name or "twice", the
+        queries, the corpus and the depth.
         """
         find = find or (lambda _, queries, corpus, depth: search(queries, corpus, depth, self.own))
         is_new, found = self.new_corpus is not None, {}
@@ -532,9 +534,7 @@ class RetrievalTask:
         return {name: found[name][:, :k] for name in OPTIONS if name in options and name in found}
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> RetrievalTask:
-        """The same task on about `most` rows: the relevant ones, the queries' own ones, and others at
-        random.
-        """
+        """The same task on about `most` rows: the relevant ones, the queries' own rows, and random others."""
         if len(self.rows) <= most:
             return self
         own = [] if self.own is None else self.own
@@ -585,8 +585,8 @@ class QueryScores(NamedTuple):
 class Bootstrap:
     """Means over queries and their differences, with 95 % intervals over queries and draws of the pairs.
 
-    The same 2,000 resamples of the queries serve all means. A draw of the pairs adds a normal deviation, with
-    the covariance of the `splits` deviations of a sample.
+    The same 2,000 resamples of the queries serve all means. A draw of the pairs adds a normal deviation whose
+    covariance is that of the `splits` deviations.
     """
 
     def __init__(self, n_queries: int, splits: int = 0, draws: int = 2000, random_state: int = 0) -> None:
@@ -599,8 +599,7 @@ class Bootstrap:
     def mean(self, one: QueryScores, least: float = 0.0) -> Interval:
         """The mean of numbers from `least` to 1 with its 95 % bootstrap interval.
 
-        Where it would have no width, as all queries agree, the exact one of a share that is 0 is taken: as
-        many other queries could be as far away as possible.
+        If all queries agree, it would have no width; then the exact interval of a share of 0 gives it.
         """
         n, value = len(one.queries), float(one.queries.mean(dtype=np.float64))
         drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
@@ -616,10 +615,10 @@ class Bootstrap:
         return self.mean(now.less(before), least=-1.0)
 
 
-_NO_WIDTH = 1e-6  # rounding of float32
+_NO_WIDTH = 1e-6  # rounding errors of float32
 
 
-# Trials: judged queries on the whole corpus, or held-out pairs as queries on each other.
+# Tasks: judged queries on the whole corpus, or held-out pairs as queries on each other.
 
 MOST_QUERIES = 2_000
 CHANCE_DRAWS = 5
@@ -629,8 +628,8 @@ MOST_TRIAL_ROWS = 100_000
 def judged_trial(
     spaces: Sequence[LatentSpace], judgements: Sequence[JudgedQuery], random_state: int = 0
 ) -> tuple[RetrievalTask, tuple[str, ...], list[str]]:
-    """The retrieval task of judged queries on at most 100,000 rows of the old corpus, pairs included; the
-    ids of the queries; and cautions.
+    """The retrieval task of judged queries on at most 100,000 rows of the old corpus, including the pairs;
+    the ids of the queries; and cautions.
 
     Raises a SpaceError without queries or relevant rows among known ids.
     """
@@ -670,8 +669,9 @@ def held_out_trial(
 ) -> RetrievalTask:
     """The retrieval task in which at most 2,000 held-out pairs are queries on the held-out rows.
 
-    `relevance` "labels" takes all rows of the query's label where enough rows share one of two or more,
-    "neighbours" its k nearest rows by the new model. Raises a SpaceError for too few held-out rows.
+    With `relevance` "labels", all rows of the query's label are relevant, if enough rows share one of at
+    least two labels; with "neighbours", its k nearest rows by the new model. Raises a SpaceError for too few
+    held-out rows.
     """
     if len(parts.held_out) < FEWEST:
         got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
@@ -698,7 +698,8 @@ def sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> 
 
 
 class Pairs(NamedTuple):
-    """Unit rows new (m, d_new) and old (m, d_old) that an adapter may be fitted on, and their ids (m,)."""
+    """Paired unit rows new (m, d_new) and old (m, d_old), on which an adapter may be fitted, and their ids
+    (m,)."""
 
     new: np.ndarray
     old: np.ndarray
@@ -711,21 +712,21 @@ class Pairs(NamedTuple):
         return ADAPTERS[adapter].load()().fit(self.new, self.old)
 
 
-# The adapter and the weight of its search, each query's chosen on other queries.
+# The choice of adapter and weight, cross-validated: each query's are chosen on other queries.
 
 FOLDS = 5
 MOST_CHOICE_ROWS = 10_000
-USUAL = "inverse"  # the best of most cases among those that leave the corpus as it is
-WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equal ones the first is taken
-# Standard errors that a gain loses: of an adapter over the usual one; and of a weight over keeping, which it
-# should not fall below, or of an adapter where the new model's neighbours are all that is known, or where it
-# needs the whole corpus rewritten.
+USUAL = "inverse"  # the best in most cases of those that leave the corpus unchanged
+WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equally good ones the first is chosen
+# Standard errors that are subtracted from a gain. The first is for an adapter over the usual one. The second
+# is for a weight over keeping, which must not get worse; and for an adapter if only the new model's
+# neighbours are known, or if it needs the corpus rewritten.
 _BY_CHANCE, _CAUTIOUS = 0.5, 2.0
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An adapter, its mean score as a bridge on all queries with its 95 % interval over queries, and whether
+    """An adapter; its mean score as a bridge on all queries, with its 95 % interval over queries; and whether
     the old vectors must be rewritten for it."""
 
     adapter: str
@@ -737,10 +738,11 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted:
-    """The adapter and weight that all queries together choose, all candidates, the best first, and the rows
-    that each option finds.
+    """The adapter and weight chosen by all queries, all candidates, best first, and the rows that each option
+    finds.
 
-    `weight` is that of the bridged search where the old one counts 1; `found` has rows (q, k) by option.
+    `weight` multiplies the bridged search's score, where the old one's counts 1; `found` has rows (q, k) by
+    option.
     """
 
     adapter: str
@@ -752,14 +754,14 @@ class CrossFitted:
 def cross_fitted(
     trial: RetrievalTask, fits: Mapping[str, Adapter], k: int = K, random_state: int = 0
 ) -> CrossFitted:
-    """Choose the best of the fitted adapters as a bridge, and the best weight to query both models with it,
-    by cross-validation over queries.
+    """Choose the adapter that is best as a bridge, and the best weight to query both models with it, by
+    cross-validation over queries.
 
-    The best has the largest gain, over the usual adapter or over keeping, less some standard errors. An
-    adapter that needs the corpus rewritten is chosen only if it is clearly better than the best of the
-    others, by two standard errors. What is found for a query is by the choice of the queries of four other
-    folds, so that its score is not optimistic. Without judgements the weight is 1. At most 10,000 rows are
-    searched for the choice.
+    The best one has the largest gain, over the usual adapter or over keeping, after some standard errors are
+    subtracted. An adapter that needs the corpus rewritten is chosen only if it is clearly better than the
+    best of the others, by two standard errors. The results for a query use the choice of the queries in the
+    four other folds, so that its score is not optimistic. Without judgements the weight is 1. At most 10,000
+    rows are searched to choose.
     """
     small, q = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state), len(trial.old_queries)
     folds = np.random.default_rng(random_state).permutation(q) % FOLDS
@@ -804,18 +806,18 @@ def cross_fitted(
 
 
 def _best(gains: np.ndarray, margin: float) -> int:
-    """The place of the largest mean of the gains (c, q), less some standard errors."""
+    """The index of the gains (c, q) with the largest mean after some standard errors are subtracted."""
     return int(np.argmax(gains.mean(axis=1) - margin * gains.std(axis=1) / np.sqrt(gains.shape[1])))
 
 
 def _cross_chosen(choice: Callable[[np.ndarray], int], folds: np.ndarray) -> tuple[int, np.ndarray]:
-    """What all queries choose, and for each query (q,) what those of the other folds choose."""
+    """The choice of all queries, and for each query (q,) the choice of the queries in other folds."""
     by_fold = np.array([choice(folds != fold) for fold in range(FOLDS)])
     return choice(folds >= 0), by_fold[folds]
 
 
-# How a score moves with the draw of the pairs, by a jackknife. Fits on half of the pairs would move too
-# little where that half learns nothing.
+# How a score varies with the draw of the pairs, by a jackknife. Fits on half of the pairs would vary too
+# little if half of them is too few to learn anything.
 
 PARTS = 10
 _MOST_MOVED = 500
@@ -832,8 +834,8 @@ def moved_by_pairs(
     """The jackknife deviations (10,) of each option's mean score: one for each tenth of the pairs that is
     left out.
 
-    Their mean square is the variance of the difference between two draws of as many pairs, twice that of one:
-    the value of another draw is where the interval says.
+    Their mean square estimates the variance of the difference between two draws of as many pairs, which is
+    twice that of one. So the interval covers the value of another draw.
     """
     small = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state).with_fewer_queries(_MOST_MOVED)
     parts = np.empty(len(pairs.ids), dtype=np.int64)
@@ -848,16 +850,16 @@ def moved_by_pairs(
     }
 
 
-# Quality over the number of pairs: each adapter fitted on 25 to 2,500 of them, several draws each.
+# Quality over the number of pairs: each adapter is fitted on 25 to 2,500 of them, with several draws each.
 
-# The curve costs at most as much as one fit on 53,000 pairs, however many pairs there are.
+# However many pairs there are, the curve costs at most as much as one fit on 53,000 pairs.
 SIZES = (25, 50, 100, 250, 500, 1000, 2500)
 MOST_CURVE_ROWS = 20_000
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """An option's mean score over draws at one number of pairs; the 95 % interval is of one draw."""
+    """An option's mean score over draws for one number of pairs; the 95 % interval is for a single draw."""
 
     n_pairs: int
     adapter: str
@@ -880,12 +882,12 @@ def curve_of(
     random_state: int = 0,
     report: Progress = silent,
 ) -> tuple[CurvePoint, ...]:
-    """Learning curves: the mean score of each adapter at each size below the number of pairs, and of all but
-    the first adapter at that number.
+    """Learning curves: the mean score of each adapter at each size below the number of pairs; at that number,
+    of all but the first adapter.
 
-    At most 20,000 rows are searched. Smaller sizes of a draw are part of its larger ones. Each adapter is a
-    bridge; the first one also queries both models, with the weight that all pairs chose. No points without
-    sizes.
+    At most 20,000 rows are searched. Smaller sizes of a draw are part of its larger ones. Each adapter is
+    used as a bridge; the first one also to query both models, with the weight chosen by all pairs. No sizes
+    give no points.
     """
     if not sizes:
         return ()

@@ -1,4 +1,4 @@
-"""Blind judging: whose first five rows answer a query better, and when the answers decide."""
+"""Blind judging: which of two lists of five rows answers a query better, and when the answers decide."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ EARLY, LEVEL = 0.0045, 0.05
 
 @dataclass(frozen=True)
 class BlindQuestion:
-    """A query and the ids that two options find for it, at most five, in the order of the search.
+    """A query and the ids that two options find for it, at most five each, in the order of the search.
 
-    The old model's stand on the right where `is_turned`.
+    The old model's ids are on the right if `is_turned`.
     """
 
     query: str
@@ -36,7 +36,7 @@ class BlindQuestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a judge said of one question: whose rows are better, with the rows that were shown."""
+    """A judge's answer to one question: whose rows are better, and the rows that were shown."""
 
     query: str
     keep: tuple[str, ...]
@@ -46,27 +46,27 @@ class Answer:
 
 @dataclass(frozen=True)
 class BlindAnswers:
-    """Answers about the old model's rows and those of another option of the migration."""
+    """Answers that compare the old model's rows with those of another option of the migration."""
 
     option: Literal["bridge", "twice", "cascade", "re-embed"] = "re-embed"
     answers: tuple[Answer, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> BlindAnswers:
-        """Read answers; raises a SpaceError for a file that is missing, too large, or of something else."""
+        """Read answers; raises a SpaceError for a file that is missing, too large, or no file of answers."""
         return records.from_json(cls, records.read_file(path, "answers of the tab Judge"), path.name)
 
 
 def questions(
     result: MigrationResult, ids: np.ndarray, option: str, random_state: int = 0
 ) -> tuple[BlindQuestion, ...]:
-    """The questions for a judge: at most 50 queries, those first whose two lists differ most; a hash of the
-    query decides which list stands left.
+    """The questions for a judge: at most 50 queries, those whose two lists differ most first. A hash of the
+    query decides which list is on the left.
 
-    `ids` (n,) are those of the old space. Queries with the same five rows on both sides are left out. Lists
+    `ids` (n,) are the ids of the old space. Queries with the same five rows in both lists are left out. Lists
     are compared by their average overlap (Webber et al. 2010) down to rank 10. On 70 % of Cranfield's
-    queries, with five pairs of models that are .10 to .12 nDCG@10 apart, a judge by relevance was right in
-    196 of 200 draws, with queries at random in 166.
+    queries, with five pairs of models whose nDCG@10 differs by .10 to .12, a judge by relevance was right in
+    196 of 200 draws; with random queries in 166.
     """
     order, sides = (row_keys(result.queries, f"{what} {option}", random_state) for what in ("judge", "side"))
     lists, asked = [result.found[name][:, :DEPTH] for name in ("keep", option)], []
@@ -80,11 +80,11 @@ def questions(
 
 
 def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The average overlap (q,) of two ranked lists (q, k): the mean over all depths of the share that they
-    have in common down to that depth.
+    """The average overlap (q,) of two ranked lists (q, k): the mean, over all depths, of the share of rows
+    that both have down to that depth.
     """
     ranks = np.arange(first.shape[1])
-    later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]  # what a row adds that both have from this rank on
+    later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]  # weight of a row that both lists have from this rank on
     same = (first[:, :, None] == second[:, None]) & (first >= 0)[:, :, None]
     return (same * later[np.maximum.outer(ranks, ranks)]).sum((1, 2)) / len(ranks)
 
@@ -92,9 +92,9 @@ def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def with_answers(
     result: MigrationResult, ids: np.ndarray, answers: BlindAnswers, random_state: int = 0
 ) -> MigrationResult:
-    """The migration's result with the verdict of the answers, in whose sentence the measured numbers follow.
+    """The migration's result with the verdict of the answers; its sentence includes the measured numbers.
 
-    Raises a SpaceError where no answer is about the rows that this result has found.
+    Raises a SpaceError if no answer concerns the rows that this result found.
     """
     option = answers.option
     found = tally(questions(result, ids, option, random_state) if option in result.found else (), answers)
@@ -105,7 +105,8 @@ def with_answers(
             " that were judged?"
         )
     verdict, told = found.verdict(), result.verdict.sentence
-    # What was measured, without the answer of the labels or judged queries, or what says that there is none.
+    # The measured numbers: without the old answer of labels or judged queries, or without the statement that
+    # there is none.
     judged = result.relevance != NEIGHBOURS
     measured = told.partition(": ")[2] if judged else told[told.index("Of the ") :]
     sentence = f"{verdict.sentence} {measured[:1].upper()}{measured[1:]}"
@@ -114,7 +115,7 @@ def with_answers(
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of answers, the p-value of those that prefer a side, and the next question; None at the end."""
+    """Counts of answers, the p-value of those that prefer a side, and the next question, None at the end."""
 
     option: str
     keep: int
@@ -148,7 +149,7 @@ class Tally:
 def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
     """Count the answers to these questions.
 
-    Answers about other rows than those of the question are left out, as are those after the end.
+    Answers on other rows than the question's, and answers after the end, are left out.
     """
     said = {(one.query, one.keep, one.other): one.preferred for one in answers.answers}
     counts, waiting = Counter(keep=0, other=0, equal=0), []
@@ -167,10 +168,10 @@ def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
 
 
 class Peek(NamedTuple):
-    """The sequential sign test after n answers that prefer a side, as arrays (n + 1,) over how many prefer
-    the other option.
+    """The sequential sign test after n answers that prefer a side, as arrays (n + 1,) indexed by the number
+    that prefer the other option.
 
-    `ends` says whether it ends at once; `p` is how probable it is that a fair coin ends it before, or is as
+    `ends` says whether the test ends there; `p` is the probability that a fair coin ends it earlier, or is as
     far from n / 2.
     """
 
@@ -180,12 +181,12 @@ class Peek(NamedTuple):
 
 @cache
 def looks() -> tuple[Peek, ...]:
-    """The sign test after 0 to 50 answers, with p-values over all paths of a fair coin, so that they allow
-    for the earlier looks.
+    """The sign test after 0 to 50 answers; its p-values are over all paths of a fair coin, and so account for
+    earlier looks.
     """
     from scipy.special import bdtr  # as `scipy.stats.binom.cdf`, which takes longer to import than a page
 
-    paths, ended, found = np.ones(1), 0.0, []  # the probability of each count where the test has not ended
+    paths, ended, found = np.ones(1), 0.0, []  # probability of each count if the test has not ended
     for n in range(MOST + 1):
         counts = np.arange(n + 1)
         far = abs(2 * counts - n)

@@ -75,9 +75,10 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do: `option`, "" where nothing is judged; whether no other could be worth its cost; why.
+    """The recommendation: `option`, "" if nothing is judged; whether it is clear, so that no other can be
+    worth its cost; and why.
 
-    The sentence begins with the answer and a colon; `headline` says in a line what follows, "" for the same.
+    The sentence begins with the answer and a colon; `headline` is what follows in short, "" for the same.
     """
 
     option: str
@@ -86,15 +87,16 @@ class Verdict:
     headline: str = ""
 
 
-WORTH_A_CHANGE = 0.01  # nDCG; a dearer option that surely gains less is no reason for a change
-_QUERIES = 100  # a small log: if it can ask for each row, a cascade saves nothing
+WORTH_A_CHANGE = 0.01  # nDCG; a more expensive option that surely gains less is not worth a change
+_QUERIES = 100  # a small log; if it can ask for every row, a cascade saves nothing
 
 
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, bool]:
-    """Choose an option, a dearer one only where it is clearly better; and say whether that is clear: each
-    other option differs at 95 %, or is dearer and gains less than `WORTH_A_CHANGE`.
+    """Choose an option, a more expensive one only if it is clearly better, and say whether the choice is
+    clear. It is if each other option differs at the 95 % level, or costs more and gains less than
+    `WORTH_A_CHANGE`.
 
-    `scores` are of each query (q,) by measured option; those that find the same are not compared.
+    `scores` holds each query's score (q,) by measured option; options that find the same are not compared.
     """
     chosen = OPTIONS[0]
     for dearer in OPTIONS[1:]:
@@ -123,8 +125,8 @@ def verdict_of(
     n_corpus: int = sys.maxsize,
 ) -> Verdict:
     """The verdict of `decide` with its sentence and the price of a cascade; `on` names the data. Without
-    judgements no option is chosen; a cascade that saves too little is not chosen, nor without a log one over
-    so few rows that `_QUERIES` queries can ask for each.
+    judgements no option is chosen. A cascade that saves too little is not chosen; without a log, neither is
+    one over so few rows that `_QUERIES` queries can ask for all of them.
     """
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
     cost = f"; {price.describe()}" if price else ""
@@ -207,8 +209,8 @@ _WITH = {
 class OptionScore:
     """One option on all queries: its mean score, the 95 % interval, and the chance level.
 
-    Intervals are over queries and draws of the pairs. At the chance level the lists belong to other queries.
-    `to_keep` and `to_reembed` are differences on the same queries; None of the option itself, and where
+    Intervals are over queries and draws of the pairs. The chance level gives each query another query's list.
+    `to_keep` and `to_reembed` are differences on the same queries; None for the option itself, or if
     re-embedding is not measured.
     """
 
@@ -223,39 +225,40 @@ class OptionScore:
 
 @dataclass(frozen=True, eq=False)
 class MigrationResult(Reported):
-    """The verdict of a migration, with all that was measured.
+    """The verdict of a migration, and all measurements.
 
     Attributes
     ----------
     options : tuple of OptionScore
-        keep, bridge, twice, cascade where the rows that are searched have new vectors, and re-embed where
-        these are there and anything is judged.
+        keep, bridge, twice; cascade if the searched rows have new vectors; re-embed if they have and anything
+        is judged.
     weight : float
-        How much the bridged search counts where the old one counts 1; 1 where nothing is judged.
+        Weight of the bridged search, where the old search has 1; always 1 without judgements.
     candidates : tuple of Candidate
         The best first.
     relevance : "judgements", "labels" or "neighbours"
-        What is relevant: judged rows, rows of the same label, or the nearest rows by the new model.
+        Which rows are relevant: judged rows, rows of the same label, or the nearest rows by the new model.
     k, n_pairs, n_rows : int
-        Depth of the lists; pairs that the adapter was fitted on; rows that were searched.
+        Depth of the lists; number of pairs on which the adapter was fitted; number of rows that were
+        searched.
     queries : q ids
     scores : option → array (q,)
-        nDCG@k of each query; where nothing is judged, the share of the new model's k neighbours.
+        nDCG@k of each query; without judgements, the share of the new model's k neighbours that were found.
     found : option → array (q, k)
-        Row numbers of the old space, the best first, −1 for none. Re-embed, where it can be measured, is
-        there without a score where nothing is judged.
+        Row numbers of the old space, best first, −1 for none. Without judgements, re-embed is included
+        without a score, if it can be measured.
     relevant_query, relevant_row : arrays (j,)
         Positions of queries, and the rows of the old space that are relevant to them.
     pairs : array (m,)
-        Row numbers in the old space of the pairs that the adapter was fitted on.
+        Row numbers in the old space of the pairs on which the adapter was fitted.
     candidate_lists, n_candidates : str, int
-        What a cascade ranks: `Candidates`.
+        The rows that a cascade ranks, see `Candidates`.
     price : Price or None
-        What it embeds for the queries; None without queries.
+        The rows that a cascade embeds for the queries; None without queries.
     n_corpus : int
         Rows of the old space.
     widths : tuple of int
-        Of the old model, the new one, and what bridged queries search.
+        Widths of the old model, of the new one, and of the space that bridged queries search.
     """
 
     verdict: Verdict
@@ -292,7 +295,8 @@ class MigrationResult(Reported):
         return next((score for score in self.options if score.option == name), None)
 
     def table(self) -> pd.DataFrame:
-        """A table of options: score, interval, chance level, differences to two options, and the weight."""
+        """A table of options: score, interval, chance level, differences from keep and re-embed, and the
+        weight."""
         rows = []
         for one in self.options:
             row = {"option": TITLES[one.option], "score": one.value}
@@ -310,7 +314,7 @@ class MigrationResult(Reported):
         return TITLES[option] + (more | {"cascade": f" over {self.n_candidates:,}"}).get(option, "")
 
     def cost_of(self, option: str) -> Cost:
-        """What an option costs, the pairs of its adapter included."""
+        """The cost of an option, including the pairs of its adapter."""
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
         mapped, pairs = searched if self.rewrites_corpus else 0, self.n_pairs
         bridged = mapped or old  # what bridged queries search
@@ -330,7 +334,7 @@ class MigrationResult(Reported):
         }[option]
 
     def costs(self, rate: Rate = UNKNOWN) -> list[list[str]]:
-        """The cost of each option as cells, the head first; of embedding rows where the rate is known."""
+        """The cost of each option as cells, with the head first; includes embedding if the rate is known."""
         shown = [["option", self.metric, "rows to embed", "and per query", "models per query"]]
         shown[0] += [
             "searches per query",
@@ -364,7 +368,7 @@ class MigrationResult(Reported):
 
     @property
     def rewrites_corpus(self) -> bool:
-        """Whether the adapter needs all old vectors mapped; else it maps queries alone."""
+        """Whether the adapter needs all old vectors mapped; otherwise it maps only queries."""
         return next(one.rewrites_corpus for one in self.candidates if one.adapter == self.adapter)
 
     @property
@@ -426,7 +430,7 @@ class MigrationResult(Reported):
         return Report(verdict.sentence, tables, facts, self.cautions, figures)
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
-        """A table of the queries, the greatest loss first: query, the two scores, and the change."""
+        """A table of the queries, greatest loss first: query, the two scores, and the change."""
         before, now = self.scores[to], self.scores[option]
         columns = {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
         table = pd.DataFrame(columns)
@@ -452,11 +456,11 @@ FINDS_THE_SAME = "No verdict: both models find the same rows, so the new one doe
 
 @dataclass(frozen=True, eq=False)
 class MigrationData:
-    """The data that a migration is measured on: pairs to fit on, their `rows` (m,) in the old space, and the
+    """The data on which a migration is measured: pairs to fit on, their `rows` (m,) in the old space, and the
     retrieval task.
 
-    `relevance` is that of `MigrationResult`, and `places` (n,) says where the rows of the trial's corpus are
-    in the old space of `n_corpus` rows. `log` are the queries by both models, if there are any.
+    `relevance` is as in `MigrationResult`. `places` (n,) are the row numbers of the task's corpus in the old
+    space, which has `n_corpus` rows. `log` are the queries by both models, if there are any.
     """
 
     pairs: Pairs
@@ -471,7 +475,7 @@ class MigrationData:
 
 
 class QueryLog(NamedTuple):
-    """Queries of length 1 by the old and the new model, and the old corpus."""
+    """Queries of length 1 by the old and by the new model, and the old corpus."""
 
     old: np.ndarray
     new: np.ndarray
@@ -479,7 +483,7 @@ class QueryLog(NamedTuple):
 
     @classmethod
     def of(cls, spaces: Sequence[LatentSpace], random_state: int) -> QueryLog:
-        """At most 2,000 of the queries that follow the two spaces of rows."""
+        """The log of at most 2,000 queries; their spaces follow the two spaces of rows."""
         paired = match(*spaces[2:])
         rows = sampled(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
         queries = [unit_rows(side.vectors[rows]) for side in (paired.source, paired.target)]
@@ -497,10 +501,10 @@ class QueryLog(NamedTuple):
 class Migration(Task[MigrationResult]):
     """Decide what to do about a new embedding model, measured on judged queries or labels.
 
-    Without these, how much of what the new model finds is found with the old vectors. The spaces are the old
-    vectors of the corpus, the new vectors of some of its rows by the same ids, and, where there are
-    judgements, the queries by the old and by the new model. Otherwise held-out pairs are the queries.
-    `compared` are further adapters of the curve, `sizes` its numbers of pairs.
+    Without these, measure how much of the new model's results is found with the old vectors. The spaces are
+    the old vectors of the corpus, the new vectors of some of its rows with the same ids, and, if there are
+    judgements, the queries by the old and by the new model. Without judgements, held-out pairs are the
+    queries. `compared` names further adapters of the curve, `sizes` its numbers of pairs.
 
     Examples
     --------
@@ -564,14 +568,14 @@ class Migration(Task[MigrationResult]):
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")
 
     def __post_init__(self) -> None:
-        # Recipes of version 0.2.0 name an adapter that is gone, for a further curve.
+        # Recipes of version 0.2.0 may name a removed adapter for a further curve.
         if isinstance(self.compared, tuple):
             kept = tuple(name for name in self.compared if name not in FORMER_CHOICES["adapter"])
             object.__setattr__(self, "compared", kept)
         super().__post_init__()
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """The time on two idle cores: fits, whose work is linear in their pairs, and searches."""
+        """The expected time on two idle cores: fits, which are linear in their pairs, and searches."""
         widths = [space.dimension for space in spaces[:2]]
         n, judged = len(spaces[1]), bool(self.judgements)
         m = min(self.n_pairs or (n if judged else round(n * (1 - TEST_FRACTION))), MOST_FITTED)
@@ -585,8 +589,8 @@ class Migration(Task[MigrationResult]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> MigrationResult:
-        """Measure all options. Raises a SpaceError for pairs that do not pair, judgements without known
-        queries, and missing labels.
+        """Measure all options. Raises a SpaceError for pairs that do not belong together, judgements without
+        known queries, and missing labels.
         """
         report(0, 10, "checking the pairs")
         return self.answer(self.ground(spaces), report)
@@ -599,7 +603,7 @@ class Migration(Task[MigrationResult]):
         name, weight, found = choice.adapter, choice.weight, choice.found
         report(4, 10, "drawing pairs again")
         moved = moved_by_pairs(trial, pairs, name, weight, self.k, state)
-        # Without judgements the relevant rows are those that re-embedding finds, or a cascade over all rows.
+        # Without judgements the relevant rows are those found by re-embedding, or by a cascade over all rows.
         own = {"re-embed", *["cascade"] * (self.n_candidates >= len(trial.rows))}
         samples = {
             option: QueryScores(trial.score(lists, self.k), moved.get(option, 0.0))
@@ -668,8 +672,8 @@ class Migration(Task[MigrationResult]):
         )
 
     def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
-        """Prepare what is fitted on and scored; raises as `run`. Pairs that were `checked` are not checked
-        again.
+        """Prepare the data to fit on and to score; raises as `run`. Pairs that are `checked` already are not
+        checked again.
         """
         old, new = spaces[:2]
         paired, state = match(old, new), self.random_state
@@ -736,10 +740,9 @@ def migrate(
 
     Parameters
     ----------
-    old, new : (n, d_old), (m, d_new)
-        Vectors of the corpus by the old model, and of some of its rows, by the same ids, by the new one.
-    queries : (q, d_old), (q, d_new), optional
-        Those of `spec.judgements`, by both models.
+    old, new : (n, d_old), (m, d_new) Vectors of the corpus by the old model; vectors of some of its rows,
+    with the same ids, by the new model.
+    queries : (q, d_old), (q, d_new), optional The queries of `spec.judgements` by both models.
 
     Raises
     ------
@@ -764,7 +767,7 @@ def migrate(
 
 
 def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The specs of the bundled migration: its old and its new model; None where they are missing.
+    """The specs of the bundled migration's old and new model; None if they are missing.
 
     Examples
     --------
@@ -781,18 +784,19 @@ def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSp
     return stored_encoding_spec(summary), news[0]
 
 
-# Queries that get worse: which classes or clusters of queries lose by an option.
+# Queries that get worse: the classes or clusters of queries that lose with an option.
 
 CLUSTERS = 8
 FEWEST = 5  # queries of a group
 
 
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
-    """A table of the mean change of groups with five queries or more, the greatest loss first; empty below
-    two groups.
+    """A table of the mean change of groups with at least five queries, greatest loss first; empty for fewer
+    than two groups.
 
-    `change` (q,) is one score less another; groups are "" for none. Columns: group, queries, change (mean),
-    low and high (the 95 % band of random groups of that size), p (corrected for the number of groups).
+    `change` (q,) is the difference of two scores; groups are "" for none. Columns: group, queries, change
+    (mean), low and high (the 95 % band of random groups of that size), p (corrected for the number of
+    groups).
     """
     groups = np.asarray(groups, dtype=object)
     names, sizes = np.unique(groups[groups != ""], return_counts=True)
@@ -820,7 +824,7 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
 def clusters_of(
     vectors: np.ndarray, ids: np.ndarray, n_clusters: int = CLUSTERS, random_state: int = 0
 ) -> np.ndarray:
-    """Assign rows (q, d) of length 1 to clusters by k-means, each named after its most central row: (q,)."""
+    """Clusters (q,) of rows (q, d) of length 1 by k-means, each named after its most central row."""
     from sklearn.cluster import KMeans
 
     rows = unit_rows(vectors)

@@ -1,4 +1,4 @@
-"""What each option of a migration costs: rows to embed, by a query log for a cascade, calls, and bytes."""
+"""The cost of each option of a migration: rows to embed (for a cascade by a query log), calls, and bytes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from relcore.base.numbers import counted, percent
 from relcore.migrate.evaluate import Candidates
 
 DEPTHS = (20, 50, 100, 200)
-_POINTS = 25  # of the curve
-MOST_SHARE = 0.5  # of the corpus; a log that touches more is better served by re-embedding
+_POINTS = 25  # points of the curve
+MOST_SHARE = 0.5  # of the corpus; if a log touches more, re-embedding is better
 
 
 @dataclass(frozen=True)
 class Need:
-    """The different rows that a cascade embeds for a log, with the 95 % interval of another log as long."""
+    """The number of distinct rows that a cascade embeds for a log, with the 95 % interval for another log of
+    that length."""
 
     n_candidates: int
     rows: int
@@ -29,18 +30,18 @@ class Need:
 
 @dataclass(frozen=True)
 class Price:
-    """What a cascade embeds for a query log of `n_queries`, out of `n_rows`.
+    """The rows that a cascade embeds for a query log of `n_queries`, out of `n_rows`.
 
     Attributes
     ----------
     need : Need
-        At the migration's number of candidates.
+        For the migration's number of candidates.
     others : tuple of Need
-        At other numbers.
+        For other numbers.
     next_query : float
-        Rows that one further query adds, at the end of the log.
+        Rows that one more query adds at the end of the log.
     curve : tuple of (queries, rows)
-        The expected size of the cache after fewer queries, in any order.
+        Expected size of the cache after fewer queries, averaged over their order.
     """
 
     n_queries: int
@@ -60,7 +61,7 @@ class Price:
         return self.share < MOST_SHARE
 
     def cells(self) -> list[list[str]]:
-        """What each number of candidates needs, as cells, the head first."""
+        """The need for each number of candidates, as cells, with the head first."""
         shown = [["candidates per query", "rows to embed", "of the corpus", "another log as long, 95 %"]]
         for need in sorted((self.need, *self.others), key=lambda one: one.n_candidates):
             share, ends = percent(need.rows / self.n_rows), f"{need.low:,.0f} to {need.high:,.0f}"
@@ -77,9 +78,9 @@ class Price:
 
 
 def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Candidates) -> Price:
-    """The price of a log whose queries find the rows `old` and `bridged` (q, ≥ n), the best first.
+    """The price of a log whose queries find the rows `old` and `bridged` (q, ≥ n), best first.
 
-    Raises nothing: of one query the interval is 0 … n_rows.
+    Raises nothing: for a single query the interval is 0 … n_rows.
     """
     depths = sorted({n for n in DEPTHS if n <= n_rows and n <= old.shape[1]} | {candidates.n})
     lists = {n: candidates._replace(n=n).of(old, bridged) for n in depths}
@@ -103,7 +104,7 @@ def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarra
 
     .. math:: E(m) = \\sum_r 1 - \\binom{q - c_r}{m} / \\binom{q}{m}
 
-    `counts` (r,) says how many of the queries touch each row.
+    `counts` (r,) are the numbers of queries that touch each row.
     """
     values, times = np.unique(counts[counts > 0], return_counts=True)
     m, c = np.asarray(sizes, dtype=float)[:, None], values[None].astype(float)
@@ -116,7 +117,8 @@ def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarra
 
 
 def _touched(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many queries touch each row (n_rows,), and how many rows each query alone touches (q,)."""
+    """The number of queries that touch each row (n_rows,), and the number of rows that only one query
+    touches, for each query (q,)."""
     flat = lists.ravel()
     counts = np.bincount(flat[flat >= 0], minlength=n_rows)
     alone = (lists >= 0) & (counts[np.maximum(lists, 0)] == 1)
@@ -124,10 +126,10 @@ def _touched(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _need(lists: np.ndarray, n_rows: int) -> Need:
-    """The rows that these queries touch; the interval is of another log as long.
+    """The number of rows that these queries touch; the interval is for another log of that length.
 
-    Without query i the log needs `alone[i]` rows less, so the jackknife variance of their number (Efron and
-    Stein 1981: not too small on average) is the sum of squares of these; another log's number varies as much
+    Without query i the log needs `alone[i]` rows less. So the jackknife variance of the number is the sum of
+    their squares (Efron and Stein 1981: not too small on average). The number of another log varies as much
     again.
     """
     q = len(lists)
@@ -142,8 +144,8 @@ def _need(lists: np.ndarray, n_rows: int) -> Need:
 
 @dataclass(frozen=True)
 class Cost:
-    """Rows to embed by the new model at once and per query, models that embed a query, searches, bytes of the
-    index (of float32 vectors, without a graph), and whether it is written again.
+    """Rows that the new model embeds at once and per query, models that embed a query, searches, bytes of the
+    index (float32 vectors, without a graph), and whether it is written again.
     """
 
     rows_now: int
@@ -155,9 +157,7 @@ class Cost:
 
 
 class Rate(NamedTuple):
-    """What embedding costs: seconds of a row, or money of a million tokens and tokens of a row; 0 if not
-    known.
-    """
+    """The rate of embedding: seconds per row, or price per million tokens and tokens per row; 0: unknown."""
 
     seconds: float = 0.0
     price: float = 0.0

@@ -1,4 +1,4 @@
-"""What a migration does to a similarity threshold, and the map of scores that restores it."""
+"""The effect of a migration on a similarity threshold, and the map of scores that restores it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _KNOTS = 256
 
 @dataclass(frozen=True, eq=False)
 class ScorePairs:
-    """Cosines (q, n) of the same queries and rows in two systems; NaN for the row that is the query itself.
+    """Cosines (q, n) of the same queries and rows in two systems; NaN if the row is the query itself.
 
-    All rows, not the nearest ones: of rows chosen by one system the other's scores are low.
+    All rows, not only the nearest: for rows chosen by one system, the other's scores are low.
     """
 
     old: np.ndarray
@@ -74,7 +74,7 @@ class ScoreMap:
         """Fit isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted
         new ones.
 
-        Sorting first keeps the distribution, so that as many rows as before pass a threshold. Regression row
+        Sorting first keeps the distribution, so that as many rows pass a threshold as before. Regression row
         by row would pull scores towards their mean, and strict thresholds would accept almost nothing.
 
         Raises
@@ -97,7 +97,7 @@ class ScoreMap:
         )
 
     def threshold(self, old: float) -> float:
-        """The new score from which the mapped score reaches an old threshold; infinite where none does."""
+        """The new score from which the mapped score reaches an old threshold; infinite if none does."""
         reached = np.flatnonzero(self.old >= old)
         if not len(reached):
             return float("inf")
@@ -114,26 +114,26 @@ class ThresholdOutcome:
     queries.
 
     Errors are shares of wrong decisions among the pairs of query and row that the old or the new decision
-    accepts (1 less the Jaccard index).
+    accepts (1 − Jaccard index).
 
     Attributes
     ----------
     threshold, new_threshold : float
-        The old one, and the new score that means the same.
+        The old threshold, and the new score that means the same.
     old, new, mapped : arrays (101,)
         Percentiles of the scores.
     ks_before, ks_after : float
         Kolmogorov–Smirnov distance to the old scores' distribution, 0 … 1.
     error_before, error_after : float
-        If the old threshold is applied to new scores, and to mapped ones.
+        The errors if the old threshold is applied to new scores, and to mapped ones.
     change : Interval
-        Of the errors, paired by query.
+        Change of the error, paired by query.
     chance, chance_low : float
         Mean and 2.5 % quantile of the error after the map if each query's new scores belong to another query.
     accepted_old, accepted_before, accepted_after : float
         Rows per query that pass.
     n_fitted, n_queries : int
-        Queries that the map was fitted on, and others that it was judged on.
+        Queries on which the map was fitted, and others on which it was judged.
     """
 
     threshold: float
@@ -219,7 +219,7 @@ def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0
     mapped = score_map(judging.new)
     truth, before, after = (
         scores >= threshold for scores in (judging.old, judging.new, mapped)
-    )  # a NaN passes nowhere
+    )  # NaN passes no threshold
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
     permuted = [_wrong(truth, after[derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
@@ -265,7 +265,7 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
 
 
 def _dense_above(n: int) -> np.ndarray:
-    """Places of at most 512 of n knots, half of them ever denser towards the end, where thresholds are."""
+    """Indices of at most 512 of n knots; half of them become denser towards the end, where thresholds are."""
     even = np.linspace(0, n - 1, _KNOTS)
     dense = n - np.geomspace(1, n, _KNOTS)
     return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
@@ -307,7 +307,7 @@ class ThresholdChange(Task[ThresholdOutcome]):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> ThresholdOutcome:
-        """Fit and evaluate the score map. Raises a SpaceError as `Migration.run`, and for re-embedding where
+        """Fit and evaluate the score map. Raises a SpaceError as `Migration.run`, and for re-embedding if
         rows lack a new vector.
         """
         state = self.migration.random_state

@@ -1,5 +1,5 @@
-"""What panes ask for while a hand moves an anchor or a slider, wherever they are shown, and the bytes of the
-answers; hand.js is the other end.
+"""The requests of panes while an anchor or a slider is dragged, and the bytes of the answers; hand.js is the
+other end.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 
 MOVE, PROBE, SCORE, SLIDE = range(4)
-_LEAST, _MOST_EXTRA = 6, 4096  # numbers of a request: at least; of more rows at most
+_LEAST, _MOST_EXTRA = 6, 4096  # numbers in a request: at least this many, and at most this many further rows
 
 
 def read_request(message: bytes, n: int) -> np.ndarray | None:
-    """The numbers of a request by panes of n rows, int32: serial number, kind, the places of the anchor
-    and of the row where it is now, the row of the pair whose similarities are shown or −1, how many rows are
-    drawn or 0 for all, then the places of more rows that are wanted. None for anything else.
+    """The numbers of a request by panes of n rows, int32. In order: serial number, kind, the places of the
+    anchor and of the row where it is now, the row of the pair whose similarities are shown or −1, the number
+    of drawn rows or 0 for all, and the places of further wanted rows. None for anything else.
     """
     if len(message) % 4 or not 4 * _LEAST <= len(message) <= 4 * (_LEAST + _MOST_EXTRA):
         return None
@@ -38,5 +38,5 @@ def maps_answer(
 
 
 def sampled_places(n: int, most: int) -> np.ndarray:
-    """The places (most,) of `most` of n rows at equal steps, as hand.js takes them."""
+    """The positions (most,) of `most` of n rows at equal steps, as in hand.js."""
     return np.arange(most) * n // most

@@ -1,7 +1,7 @@
 """The linked panes as an HTML page that needs no server.
 
-The renderer is the SCRIPTS and one style sheet, joined with the script of its home, which calls
-``render(host, payload, home)`` with an object that sends events and loads files (see `linked_scatter.js`).
+It joins the renderer's SCRIPTS, a style sheet, and the script of its home. The latter calls ``render(host,
+payload, home)`` with an object that sends events and loads files (see `linked_scatter.js`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SCRIPTS = (
 
 
 _COMMENT = re.compile(r"^ *\/\*.*?\*\/\n", re.DOTALL | re.MULTILINE)  # with lines of its own
-PROPORTION = 0.8  # height of a map by its width, as on paper
+PROPORTION = 0.8  # on lines of their own
 
 
 def script(home: str) -> str:
@@ -70,8 +70,8 @@ def hover_columns(scene: Scene) -> dict[str, bytes]:
 
 
 class PageUnits(NamedTuple):
-    """What a page needs to follow an anchor that is dragged: what it knows of the maps, see `follower.js`,
-    and the unit rows (n, d) of each space as float16.
+    """The data that a page needs to follow a dragged anchor: the header of the maps, see `follower.js`, and
+    the unit rows (n, d) of each space as float16.
     """
 
     live: Mapping[str, Any]
@@ -85,8 +85,8 @@ def panes_page(
     recipe: str | None = None,
     units: PageUnits | None = None,
 ) -> bytes:
-    """The HTML of these panes: 100 kB plus about 40 bytes per row for four panes, and 2.7 bytes per number
-    of the `units`, with which anchors can be dragged; equal scenes give equal pages.
+    """The HTML of these panes: 100 kB and about 40 bytes per row for four panes. `units`, with which anchors
+    can be dragged, add 2.7 bytes per number. Equal scenes give equal pages.
 
     `recipe` is the JSON that draws the figure again; `relcore.figures.export.read_recipe` reads it.
     """

@@ -32,8 +32,8 @@ from relcore.figures.scene import (
 )
 from relcore.figures.style import DARK, LIGHT
 
-NO_CATEGORY = 0xFFFF  # what -1 is in the payload's uint16
-EXACT = 60_000  # rows that travel as float32, at most
+NO_CATEGORY = 0xFFFF  # stands for −1 in the payload's uint16
+EXACT = 60_000  # largest number of rows sent as float32
 # of an axis: half a step is below half a pixel at a zoom of 100
 POSITION_STEPS = 65_535
 
@@ -49,7 +49,7 @@ def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any
         "labels": [*(scale.parts() if scale else map(str, coloring.names)), OTHER],
         "stepsAClass": STEPS // PARTS if scale else 1,
         "ticks": scale.ticks() if scale else None,
-        # steps of a number, and ids that are bare codes have no place on the map
+        # steps of a number and ids that are bare codes are not written on the map
         "ramp": bool(coloring.colors),
         "mute": mute,
         "colors": [coloring.palette(theme) for theme in (LIGHT, DARK)],
@@ -96,7 +96,7 @@ def quantised(coordinates: np.ndarray) -> np.ndarray:
     return np.rint(shares * POSITION_STEPS).astype("<u2")
 
 
-CRISP = 32  # pixels per side up to which pictures stay unchanged, drawn as squares
+CRISP = 32  # pixels per side; smaller pictures stay unchanged and are drawn as squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +135,8 @@ class Payload:
 
     ``header["arrays"][name]`` is ``[start, bytes, digest]``, counted from the end of the header in
     `to_bytes`.
-    ``header["files"]`` says where texts, notes and sheet are, ``header["elsewhere"]`` where arrays are that
-    need
-    not travel along; those in ``header["carried"]`` do so once, as they are new.
+    ``header["files"]`` has the addresses of texts, notes and sheet; ``header["elsewhere"]`` has those of
+    arrays that need not be sent along. New arrays, in ``header["carried"]``, are sent along once.
     """
 
     header: dict[str, Any]
@@ -152,7 +151,8 @@ class Payload:
         return Payload({**self.header, "arrays": layout}, {**self.arrays, **arrays})
 
     def leaving(self, elsewhere: Mapping[str, str], carried: Sequence[str] = ()) -> Payload:
-        """The payload without these arrays, which the home finds at the given addresses, unless `carried`."""
+        """The payload without these arrays, except those in `carried`; the home finds them at the given
+        addresses."""
         kept = {n: a for n, a in self.arrays.items() if n not in elsewhere or n in carried}
         layout, start = {}, 0
         for name, (_, size, digest) in self.header["arrays"].items():
@@ -162,7 +162,7 @@ class Payload:
         return Payload({**self.header, **header}, kept)
 
     def to_bytes(self) -> bytes:
-        """Length of the header (uint32), the header in JSON, the arrays, each at a multiple of four."""
+        """Length of the header (uint32), the header in JSON, and the arrays, each aligned to four bytes."""
         text = _utf8(json.dumps(self.header, ensure_ascii=False))
         text += b" " * (-(4 + len(text)) % 4)
         blocks = (content + b"\0" * (-len(content) % 4) for content in self.arrays.values())
@@ -194,11 +194,11 @@ def payload_of(
         A small picture of each row.
     files : addresses of "texts", "notes" and "sheet", optional
     old : one string per pane, optional
-        What an old map shows; "" for a pane that is up to date.
+        The note of an outdated map; "" if it is up to date.
     settings : dict, optional
         ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``; ``filters``: whether Python sends facets on
-        request; ``live``: where maps are asked for while an anchor is dragged; ``single``: selected rows that
-        get a dashed ring.
+        request; ``live``: where to ask for maps while an anchor is dragged; ``single``: selected rows with a
+        dashed ring.
     """
     arrays, digests = _arrays_of(scene, version, selected, sheet)
     pairs = zip(scene.panes, old or [""] * len(scene.panes), strict=True)
@@ -250,7 +250,7 @@ def payload_of(
 def _arrays_of(
     scene: Scene, version: str, selected: Sequence[int] | None, sheet: Sheet | None
 ) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The bytes of each array of a scene, and the digests of those that are known already."""
+    """The bytes of each array of a scene, and the digests that are already known."""
     arrays, digests = {}, {"ids": version}
     for i, pane in enumerate(scene.panes):
         if bad := int((~np.isfinite(pane.coordinates).all(axis=1)).sum()):
@@ -291,7 +291,7 @@ def joined(strings: np.ndarray) -> bytes:
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair; checked only here, as it is slow
+    except UnicodeEncodeError:  # half a surrogate pair; checked only after an error, because checking is slow
         return encodable(text).encode()
 
 
@@ -318,9 +318,9 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """An action of the user: `rows` brushed, the brush cleared, a row clicked, an anchor moved from one of
-    two `rows` to the other, few anchors wanted that are spread, the maps' look or filter changed, or the
-    columns to filter by wanted.
+    """An action of the user: `rows` brushed; the brush cleared; a row clicked; an anchor moved from the first
+    to the second of two `rows`; a few spread anchors wanted; the maps' look or filter changed; or the filter
+    columns wanted.
 
     `hidden` are the hidden classes of each colouring; `turn` is as `Scene.turn`.
     """
@@ -343,11 +343,10 @@ class PaneEvent:
 def read_events(
     messages: Iterable[dict[str, Any]], version: str, n: int, answered: int
 ) -> tuple[list[PaneEvent], int]:
-    """The events that were not answered yet, and the last serial number.
+    """The events that are not yet answered, and the last serial number.
 
-    The browser repeats events without an answer, as Streamlit may drop one of two close messages. Events on
-    rows
-    of other ids than `version`'s are dropped.
+    The browser repeats events until they are answered, because Streamlit may drop one of two messages in
+    quick succession. Events on rows with other ids than `version` are dropped.
     """
     events = []
     for message in sorted(messages, key=lambda message: message["serial"]):

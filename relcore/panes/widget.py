@@ -20,31 +20,31 @@ from relcore.figures.style import Style
 from relcore.panes.page import hover_columns, part, scene_exportable, script
 from relcore.panes.payload import PaneEvent, ids_digest, payload_of, read_events
 
-_STATIC_DPI = 100  # of the picture that is saved in a notebook
+_STATIC_DPI = 100  # of the picture saved in a notebook
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
 
 
 class Live(Protocol):
-    """What answers the panes while an anchor is dragged."""
+    """The interface of objects that answer the panes while an anchor is dragged."""
 
     def header(self, anchors: Sequence[str]) -> Mapping[str, Any] | None:
-        """What the panes know of it, see `hand.js`; None where these anchors cannot be dragged."""
+        """The header for the panes, see `hand.js`; None if these anchors cannot be dragged."""
 
     def answer(self, anchors: Sequence[str], message: bytes) -> bytes:
-        """The answer to a message of the panes with these anchors, empty where there is none."""
+        """The answer to a message of the panes with these anchors; empty if there is none."""
 
     def spread(self) -> Sequence[str]:
         """Few anchors, far from each other."""
 
 
 if TYPE_CHECKING:
-    _Trait = traitlets.TraitType[tuple[Any, ...], Iterable[Any]]  # what it gives, and what it can be set to
+    _Trait = traitlets.TraitType[tuple[Any, ...], Iterable[Any]]  # type read, and types that can be set
 else:
     _Trait = traitlets.TraitType
 
 
 class _Several(_Trait):
-    """A trait that makes a tuple of any iterable except a text."""
+    """A trait that turns any iterable except a text into a tuple."""
 
     default_value: tuple[Any, ...] = ()
 
@@ -69,8 +69,8 @@ class PanesWidget(anywidget.AnyWidget):
     ----------
     ids : array (n,) of str
     draw : ids of anchors → (Scene, rows)
-        The scene with these anchors, and the rows (m,) of the n that it draws, ascending; raises a SpaceError
-        for anchors that it cannot draw.
+        The scene with these anchors, and the ascending numbers (m,) of the n rows that it draws; raises a
+        SpaceError for anchors that it cannot draw.
     anchors : sequence of ids
     height : int
         Pixels for all panes together.
@@ -126,13 +126,13 @@ class PanesWidget(anywidget.AnyWidget):
         self.on_msg(self._dragged)
 
     def __repr__(self) -> str:
-        # Shown in a saved notebook without widgets; anywidget cuts it at 110 letters.
+        # A saved notebook shows it if there are no widgets; anywidget cuts it at 110 letters.
         rows, anchors = len(self._scene), len(self._scene.anchors)
         return f"PanesWidget of {rows:,} rows and {anchors:,} anchors. Run this cell again to draw it."
 
     def _repr_mimebundle_(self, **look: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = super()._repr_mimebundle_(**look) or ({}, {})
-        # What a saved notebook and its export show, where no front end draws the widget.
+        # For a saved notebook and its export, where no front end draws the widget.
         picture = scene_exportable(self._scene).bytes("png", Style(dpi=_STATIC_DPI))
         return {**data, "image/png": b64encode(picture).decode()}, metadata
 
@@ -143,7 +143,7 @@ class PanesWidget(anywidget.AnyWidget):
 
     @traitlets.validate("anchors")
     def _drawable(self, proposal: Any) -> tuple[str, ...]:
-        # Drawn first: anchors that cannot be drawn leave the widget unchanged.
+        # Draw first, so that anchors that cannot be drawn leave the widget unchanged.
         if proposal.value != self._drawn_for:
             scene, self._drawn_rows = encodable(self._draw(proposal.value))
             self._scene, self._drawn_for = _looking_like(self._scene, scene), proposal.value
@@ -181,7 +181,7 @@ class PanesWidget(anywidget.AnyWidget):
     def _receive(self, change: Any) -> None:
         version, n = ids_digest(self._scene), len(self._scene)
         events, self._answered = read_events(change.new, version, n, self._answered)
-        with self.hold_sync():  # one message back, whatever follows from an event
+        with self.hold_sync():  # one message back, however much follows from the event
             for event in events:
                 if event.kind in ("anchor", "spread"):
                     self._anchor(event)

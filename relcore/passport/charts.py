@@ -40,7 +40,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class EmbedAnchors(Task[Embedded]):
-    """The task that embeds the texts of a passport, the ids of a space, with the bundled MiniLM."""
+    """The task that embeds the texts of a passport, which are the ids of a space, with the bundled MiniLM."""
 
     kind: ClassVar = "passport-texts"
     result: ClassVar = ".passport.charts:Embedded"
@@ -67,7 +67,8 @@ class Tried:
 
 @dataclass(frozen=True)
 class NameRecipe(Task[Tried]):
-    """The task that finds which prompt, pooling and layer of the bundled MiniLM give the rows of a space."""
+    """The task that finds the prompt, pooling and layer of the bundled MiniLM that give the rows of a
+    space."""
 
     kind: ClassVar = "passport-recipe"
     result: ClassVar = ".passport.charts:Tried"
@@ -84,8 +85,8 @@ class NameRecipe(Task[Tried]):
 
 @dataclass(frozen=True, kw_only=True)
 class PassportChart(Recipe):
-    """The figure of a check. `passport` is a space, such as a passport's file; `new` has its ids, or is
-    None: then MiniLM embeds its texts. `anchors` are some of its ids."""
+    """The figure of a check. `passport` is a space, such as a passport's file. `new` is a space with its ids;
+    if it is None, MiniLM embeds the texts. `anchors` are some of its ids."""
 
     figure: ClassVar[str] = "passport"
 
@@ -110,9 +111,9 @@ class PassportChart(Recipe):
 
 
 def chart_of(passport: Passport, new: LatentSpace) -> Lines:
-    """For each anchor the cosine of its two vectors, and the correlation of its cosines with the other
-    anchors; with chance levels from mismatched anchors. For different widths the first is the largest
-    change of a cosine."""
+    """For each anchor, the cosine of its two vectors, and the correlation of its cosines with the other
+    anchors; chance levels come from mismatched anchors. If the widths differ, the largest change of a cosine
+    replaces the first."""
     ids, X, Y = paired(passport, new)
     change = check(passport, new)
     X, Y = (X, Y) if change.cosine is None else common(X, Y)
@@ -151,8 +152,8 @@ _DRAWN = 3000  # rows of a map
 
 @dataclass(frozen=True, kw_only=True)
 class CheckChart(Recipe):
-    """The map of a checked space: its two longest axes, with the rows that are ranked first in a colour.
-    `trusted` are rows of the right model."""
+    """The map of a checked space: its two longest axes, with the first-ranked rows in colour. `trusted` are
+    rows of the right model."""
 
     figure: ClassVar[str] = "check"
 
@@ -169,7 +170,8 @@ class CheckChart(Recipe):
 
 
 def map_of(space: LatentSpace, checked: Checked) -> Lines:
-    """A map of unit rows, a random sample of at most 3,000, coloured by what `check` ranks first."""
+    """A map of unit rows, a random sample of at most 3,000, in which the rows that `check` ranks first are
+    coloured."""
     drawn = np.sort(np.random.default_rng(0).permutation(len(space))[:_DRAWN])
     places, _ = principal_map(unit_rows(np.asarray(space.vectors[drawn])), ReductionSpec())
     first = checked.first

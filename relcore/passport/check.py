@@ -23,10 +23,10 @@ from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, row_hashes
 
-FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # of a collection, for its parts; of a trusted sample
-_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # numbers that are not 0; rank correlation; rows
+FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # rows of a collection that is split; rows of a trusted sample
+_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # shares and rank correlation; rows per dimension
 _UNIT, _ON_GRID, _MOST_STEPS = 1e-6, 0.02, 256
-_PADDED = 8  # zeros at the end: fewer are chance in rows of int8
+_PADDED = 8  # final zeros; in rows of int8, fewer may be chance
 _SHOWN = 10  # rows of a report
 _HEADS = {"log_ratio": "log odds of another model", "unlike": "on axes unused by trusted rows (theirs: 1)"}
 
@@ -62,24 +62,24 @@ _ALIKE = (
 
 @dataclass(frozen=True, eq=False)
 class Checked(Reported):
-    """What was found in a collection of n rows.
+    """The results of a check of a collection of n rows.
 
     Attributes
     ----------
-    marks : name of `MARKS` → numbers (m,) of the rows that were stored so
-    slope, slope_high : float, optional
-        Of the two parts of the rows that share their axes least, over `axes` held-out axes, with the upper
-        end of its 95 % interval: 1 as within one model, 0 in other coordinates. None where `unfit` says why.
+    marks : name of `MARKS` → numbers (m,) of the rows stored in that way slope, slope_high : float, optional
+        The slope between the two parts whose axes differ most, over `axes` held-out axes, with the upper end
+        of its 95 % interval: 1 as within one model, 0 in other coordinates. None for the reason in `unfit`.
     log_ratio : (n,) float32
-        How much likelier a row is in the smaller part: a ranking, of which `count` is the estimated length.
+        Log likelihood ratio of the smaller to the larger part: a ranking, whose first `count` rows are
+        estimated to be in the smaller part.
     unlike : (n,) float32
-        Energy along the short axes of the trusted rows, 1 as theirs; empty without a trusted sample.
+        Energy along the short axes of the trusted rows, relative to theirs; empty without a trusted sample.
     change : Change, optional
-        What became of a passport's anchors, where they are among the rows.
+        The change of a passport's anchors, if they are among the rows.
     named : str
-        The known model whose short axes the larger part has, and "" for none of them.
+        The known model whose short axes the larger part has; "" for none.
     fitted : int
-        Rows on which the parts were sought.
+        Number of rows that were used to find the parts.
     """
 
     n: int
@@ -112,20 +112,21 @@ class Checked(Reported):
 
     @property
     def parted(self) -> dict[str, np.ndarray]:
-        """The marks that some rows have and others have not; repeated rows are no sign of a second model."""
+        """The marks that only some rows have; repeated rows do not suggest a second model."""
         return {name: rows for name, rows in self.marks.items() if len(rows) < self.n and name != "repeated"}
 
     @property
     def ranks(self) -> np.ndarray:
-        """What ranks the rows (n,), the likeliest of another model first: the smaller part where there are
-        two models or may be, else the trusted rows; empty without either."""
+        """The score that ranks the rows (n,), highest for rows likeliest of another model. It is that of the
+        smaller part if there are or may be two models, else that of the trusted rows; empty without
+        either."""
         found = self.verdict in ("two models", "suspicious")
         return self.log_ratio if found else self.unlike
 
     @property
     def first(self) -> np.ndarray:
-        """As many rows (n,) as are estimated to be of another model: those that are ranked first; a tenth
-        where nothing tells how many."""
+        """The first-ranked rows (n,), as many as are estimated to be of another model; a tenth if there is no
+        estimate."""
         if not len(self.ranks):
             return np.isin(np.arange(self.n), [row for rows in self.parted.values() for row in rows])
         most = self.count if self.verdict in ("two models", "suspicious") else self.n // 10
@@ -133,7 +134,7 @@ class Checked(Reported):
 
     @property
     def of_first(self) -> str:
-        """What the rows of `first` have in common."""
+        """A phrase on what the rows of `first` have in common."""
         if self.verdict in ("two models", "suspicious"):
             return "likelier of another model"
         return "least like the trusted rows (a tenth)" if len(self.unlike) else "stored in another way"
@@ -160,7 +161,7 @@ class Checked(Reported):
 
     @property
     def limits(self) -> list[str]:
-        """What the levels that were used cannot see."""
+        """Limits of the levels that were used: what they cannot see."""
         used = {"marks": True, "trusted": bool(len(self.unlike)), "parts": self.slope is not None}
         return [LIMITS[level] for level, there in used.items() if there]
 
@@ -176,7 +177,7 @@ class Checked(Reported):
         return table.iloc[order].reset_index(drop=True)
 
     def report(self, ids: Sequence[str] | None = None, **figures: Any) -> Report:
-        """The limits, the verdict, the marks and the first rows of the ranking."""
+        """A report of the limits, the verdict, the marks and the first rows of the ranking."""
         ids = RowNumbers(self.n) if ids is None else ids
         marks = [
             {"mark": name, "rows": len(rows), "of": self.n, "what": MARKS[name]}
@@ -215,10 +216,11 @@ def check(
 ) -> Checked:
     """Whether rows (n, d) were made by one model, with a ranking of the rows that may not be.
 
-    Three levels: exact marks of how numbers were stored; the short axes of `trusted` rows of the right model,
-    100 or more, other texts, without pairs; and without any reference whether the parts of the rows share
-    their short axes. Anchors of a trusted passport that are among the rows are compared one by one. Passports
-    of `known` models with fingerprints name the larger part's family. Each level says what it cannot see.
+    There are three levels. Exact marks show how numbers were stored. `trusted` rows of the right model, 100
+    or more, give its short axes; they need not be paired, nor the same texts. Without any reference, two
+    parts of the rows are compared by their short axes. Anchors of a trusted passport that are among the rows
+    are compared one by one. Passports of `known` models with fingerprints name the larger part's family. Each
+    level says what it cannot see.
 
     Raises
     ------
@@ -276,8 +278,7 @@ def check(
 
 
 def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortAxes | None:
-    """The short axes of the fingerprint, or of the rows; None, or an error if `needed`, where they do not
-    fit."""
+    """The short axes of the fingerprint, or of the rows; if they do not fit None, or an error if `needed`."""
     if isinstance(trusted, Passport) and (axes := trusted.fingerprint) and len(axes.axes) == width:
         return axes
     sample = trusted.space if isinstance(trusted, Passport) else as_space(trusted, "trusted")
@@ -297,7 +298,7 @@ def _has_anchors(passport: Passport, space: LatentSpace) -> bool:
 
 
 def _unfit(X: Rows, distinct: int) -> str:
-    """Why the parts of these rows cannot be compared; "" if they can."""
+    """The reason why parts of these rows cannot be compared; "" if they can."""
     (n, d), least = X.shape, max(FEWEST_ROWS, _PER_DIMENSION * X.shape[1])
     if distinct < least:
         return (
@@ -317,7 +318,7 @@ def _unfit(X: Rows, distinct: int) -> str:
 
 
 def marks_of(X: Rows) -> dict[str, np.ndarray]:
-    """How rows (n, d) were stored: the names of `MARKS` that some have, with these rows."""
+    """For each name of `MARKS` that rows (n, d) bear, their row numbers; marks show how rows were stored."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in MARKS}
     used = []
     for block in row_blocks(len(X)):
@@ -339,8 +340,8 @@ def marks_of(X: Rows) -> dict[str, np.ndarray]:
 
 
 def _on_steps(rows: np.ndarray) -> np.ndarray:
-    """Which rows hold whole multiples of a step, at most 256 of them: the smallest difference of two numbers,
-    or 1/127 of the largest."""
+    """Which rows hold whole multiples of a step, at most 256 of them. The step is the smallest difference of
+    two numbers, or 1/127 of the largest number."""
     sizes = np.sort(np.abs(rows), axis=1)
     largest = np.maximum(sizes[:, -1:], np.finfo(np.float32).tiny)
     steps = np.diff(sizes, axis=1)
@@ -356,10 +357,10 @@ FAR, MARGIN = 2.5, 0.7
 
 
 def name_of(X: Rows, known: Sequence[Passport]) -> str:
-    """The known model, by its passport, whose fingerprint rows (n, d) have; "" for none of them.
+    """The known model whose fingerprint fits the rows (n, d), by its passport; "" for none.
 
-    The distance is the mean over a fingerprint's axes of log(mean square ÷ the model's): below 2.5, and at
-    least .7 below the second, where it is of another model.
+    The distance is the mean, over a fingerprint's axes, of log(mean square ÷ the model's). It must be below
+    2.5, and at least .7 below that of any other model.
     """
     far = {}
     for passport in known:
@@ -378,7 +379,7 @@ def name_of(X: Rows, known: Sequence[Passport]) -> str:
 
 @dataclass(frozen=True)
 class CheckRows(Task[Checked]):
-    """The task that checks a space, the first, by the trusted rows of a second one if there is one."""
+    """The task that checks a space, the first one, with a second one as trusted rows, if given."""
 
     kind: ClassVar = "check"
     version: ClassVar = 2

@@ -1,10 +1,11 @@
-"""Whether a collection holds vectors of two models: do its two most unlike parts share their short axes?
+"""Test whether a collection holds vectors of two models: do the two parts that differ most share their short
+axes?
 
 Topics, languages and duplicates move the long axes of a space. The axes that a model hardly uses are the same
-for all its texts. So rows are parted where Gaussians fit best, and the variances of one part are compared
-along the axes of the other: log variances rise together (slope 1) within a model, and not at all (slope 0)
-in other coordinates. Rows are parted by every other dimension and compared on the rest: an axis on which rows
-were chosen is no evidence about them.
+for all its texts. So rows are split by two Gaussians that fit best, and the variances of one part are
+compared along the axes of the other. Log variances rise together (slope 1) within a model, and not at all
+(slope 0) in other coordinates. Rows are split by every other dimension and compared on the rest, because an
+axis that was used to choose rows is no evidence about them.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from relcore.base.rows import Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.spaces.space import row_hashes
 
-MIXED, SUSPECTED = 0.25, 0.3  # of the upper end of a slope, see benchmarks/check_rates.md
-LEAST = 20  # rows of a part: fewer have no variances to speak of
-FITTED = 20_000  # rows that a fit looks at
-_STARTED, _FROM = 5000, 4000  # rows that starts are chosen on; rows that a Gaussian is fitted on
-_LONG = 30  # axes on which rows are first grouped
-_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # times that groups are halved; starts of a kind; steps of each
-_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # of the rows with the most on short axes, each a start
-_RISEN = 0.05  # of a slope above its lowest: then its parts only get worse
-_SETTLED = 1e-3  # of the rows may still change sides
-_SHORTEST = 0.01  # of the median variance: what is shorter counts as this, such as dimensions that are unused
-_SHRUNK = 0.02  # of the mean: the least mean square along a short axis, of which few rows tell too little
-_MANY = 10  # rows per dimension that tell the squares themselves
-_SIDED = 2  # rows per dimension from which a part has axes of its own
+MIXED, SUSPECTED = 0.25, 0.3  # thresholds for the upper end of a slope, see benchmarks/check_rates.md
+LEAST = 20  # rows of a part; the variances of fewer rows mean little
+FITTED = 20_000  # largest number of rows used by a fit
+_STARTED, _FROM = 5000, 4000  # rows among which starts are chosen; rows on which a Gaussian is fitted
+_LONG = 30  # axes used to group rows at first
+_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # how often groups are halved; starts of each kind; steps of each start
+_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # share of rows that is a start
+_RISEN = 0.05  # rise of a slope above its minimum from which its parts only get worse
+_SETTLED = 1e-3  # share of the rows that may still change sides
+_SHORTEST = 0.01  # of the median variance; shorter ones, such as unused dimensions, count as this
+_SHRUNK = 0.02  # of the mean: the smallest mean square along a short axis, which few rows estimate badly
+_MANY = 10  # rows per dimension for which squares are reliable
+_SIDED = 2  # rows per dimension for which a part's axes are computed
 
 
 class Slope(NamedTuple):
@@ -49,11 +50,11 @@ class TwoParts(NamedTuple):
     ----------
     slope : Slope
     log_ratio : (n,) float32
-        How much likelier a row is in the smaller part, as a logarithm: above 0 it is counted there.
+        Log likelihood ratio of the smaller to the larger part; rows above 0 are counted there.
     fitted : int
-        Rows that were looked at to find the parts.
+        Number of rows that were used to find the parts.
     uneven : bool
-        Whether the larger part's short axes differ in length: where they are alike, they tell no model.
+        Whether the larger part's short axes differ in length; if they do not, they identify no model.
     """
 
     slope: Slope
@@ -63,15 +64,16 @@ class TwoParts(NamedTuple):
 
 
 class ShortAxes(NamedTuple):
-    """The axes (d, c) that a model hardly uses, with its mean squares (c,) along them: the shortest of the
-    second moment of unit rows. They are the same for all texts of a model."""
+    """The axes (d, c) that a model hardly uses, and its mean squares (c,) along them. They are the shortest
+    axes of the second moment of unit rows. They are the same for all texts of a model."""
 
     axes: np.ndarray
     squares: np.ndarray
 
     @classmethod
     def of(cls, *samples: np.ndarray, most: int | None = None) -> ShortAxes:
-        """Of samples of rows (n, d), such as domains, which count alike; at most half of the axes."""
+        """The short axes of samples of rows (n, d), such as domains, with equal weights; at most half of the
+        axes."""
         moments = [units.T @ units / len(units) for units in map(unit_rows, map(np.asarray, samples))]
         values, axes = Engine().eigh(np.mean(moments, axis=0))
         count = min(most or len(values), len(values) // 2)
@@ -80,12 +82,12 @@ class ShortAxes(NamedTuple):
         return cls(axes[:, :count].astype(np.float32), np.maximum(values[:count], floor).astype(np.float32))
 
     def energy(self, X: Rows) -> np.ndarray:
-        """Mean square of unit rows (n, d) along the axes, 1 as within the sample: (n,) float32."""
+        """Mean square of unit rows (n, d) along the axes, relative to the sample's: (n,) float32."""
         return np.square(Engine().map_rows(X, self.axes / np.sqrt(self.squares), unit=True)).mean(axis=1)
 
     def distance(self, X: Rows) -> float:
-        """How far rows (n, d) are from the model: the mean over axes of log(mean square ÷ the model's); 0 for
-        the model's own."""
+        """Distance of rows (n, d) from the model: the mean, over axes, of log(mean square ÷ the model's); 0
+        for the model's own rows."""
         squares = np.square(Engine().map_rows(X, self.axes, unit=True)).mean(axis=0, dtype=np.float64)
         return float(np.log(np.maximum(squares, 1e-12) / self.squares).mean())
 
@@ -97,7 +99,8 @@ class _Gaussian(NamedTuple):
 
     @classmethod
     def of(cls, X: np.ndarray, rng: np.random.Generator) -> _Gaussian:
-        """Of rows (n, d), or of some of them; the covariance is shrunk to a multiple of the identity."""
+        """The Gaussian of rows (n, d), or of a sample of them; the covariance is shrunk to a multiple of the
+        identity."""
         X = X if len(X) <= _FROM else X[rng.choice(len(X), _FROM, replace=False)]
         (n, d), (mean, covariance) = X.shape, _covariance(X)
         shrinking = max(0.02, d / (d + 2 * n))
@@ -107,7 +110,7 @@ class _Gaussian(NamedTuple):
         return cls(mean, np.linalg.inv(root).T.astype(np.float32), float(np.log(root.diagonal()).sum()))
 
     def log_likelihood(self, X: np.ndarray) -> np.ndarray:
-        """(n,), up to a constant of the dimension."""
+        """The log likelihood (n,) of rows, up to a constant that depends on the dimension."""
         white = Engine().map_rows(X, self.whitening, mean=self.mean.astype(np.float32))
         return -0.5 * np.vecdot(white, white) - np.float32(self.log_scale)
 
@@ -135,15 +138,15 @@ def _covariance(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def halves(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Unit rows (n, d) by their even and by their odd dimensions. Columns are no axes of the rows, so that
-    nothing of one half is chosen by the other."""
+    """The even and the odd dimensions of unit rows (n, d). Columns are no principal axes of the rows, so
+    choices made on one half do not affect the other."""
     units = unit_rows(np.asarray(X))
     return np.ascontiguousarray(units[:, ::2]), np.ascontiguousarray(units[:, 1::2])
 
 
 def shared_axes(A: np.ndarray, B: np.ndarray, rng: np.random.Generator) -> Slope:
-    """How far rows B (m, d) vary along the axes of rows A (n, d) as A does. Axes come from one half of A, its
-    variances from the other."""
+    """The slope of the log variances of rows B (m, d) along the axes of rows A (n, d) over those of A. The
+    axes come from one half of A, its variances from the other half."""
     order, half = rng.permutation(len(A)), len(A) // 2
     _, axes = Engine().eigh(_covariance(A[order[:half]])[1])
     sides = (A[order[half:]], B)
@@ -156,8 +159,8 @@ def shared_axes(A: np.ndarray, B: np.ndarray, rng: np.random.Generator) -> Slope
 
 
 def between(X: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> Slope:
-    """`shared_axes` of two parts of the rows, by the axes of the larger one; by both if the smaller has rows
-    enough, and then the higher."""
+    """`shared_axes` of two parts of the rows, by the axes of the larger part; also by those of the smaller
+    part if it has enough rows, and then the higher slope."""
     A, B = X[~second], X[second]
     A, B = (A, B) if len(A) >= len(B) else (B, A)
     slope = shared_axes(A, B, rng)
@@ -165,13 +168,13 @@ def between(X: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> Slop
 
 
 def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -> TwoParts:
-    """The two parts of rows (n, d), n ≥ 2 × `LEAST`, that share their axes least. Rows that are most `unlike`
-    a trusted sample (n,) are tried as a part, too."""
+    """The two parts of rows (n, d), n ≥ 2 × `LEAST`, whose axes differ most. The rows that are most `unlike`
+    a trusted sample (n,) are also tried as a part."""
     rng = np.random.default_rng((random_state, 40))
     n = len(X)
     some = np.sort(rng.choice(n, FITTED, replace=False)) if n > FITTED else np.arange(n)
     rows = np.asarray(X[some])
-    # Equal rows, and rows of one number, vary along no axis.
+    # Equal rows, and rows of one constant, vary along no axis.
     distinct = ~(row_hashes(rows).duplicated().to_numpy() | (rows == rows[:, :1]).all(axis=1))
     some = some[distinct]
     even, odd = halves(rows[distinct])
@@ -184,7 +187,7 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     if not kept:
         return TwoParts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
     best, second = _apart(even, odd, kept, rng)
-    # The same parts, now by the odd dimensions and compared on the even ones: the higher slope counts.
+    # The same with the roles of odd and even dimensions exchanged: the higher slope counts.
     other, again = _apart(odd, even, [second], rng)
     best = max(best, other, key=lambda one: one.high)
     models = _Pair.of(even, second, rng), _Pair.of(odd, again, rng)
@@ -198,8 +201,8 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
 
 
 def _are_uneven(X: np.ndarray, rng: np.random.Generator) -> bool:
-    """Whether half of the rows vary more unevenly along the shorter axes of the other half than rows of one
-    variance would in 99 of 100 draws."""
+    """Whether the shorter axes of one half of the rows have more uneven variances in the other half than rows
+    of equal variance have in 99 of 100 draws."""
     from scipy.special import chdtri  # the quantile of chi-squared; the first page does not wait for SciPy
 
     first, rest = np.array_split(X[rng.permutation(len(X))], 2)
@@ -211,7 +214,7 @@ def _are_uneven(X: np.ndarray, rng: np.random.Generator) -> bool:
 
 
 def _starts(X: np.ndarray, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Parts (n,) to begin with: between two groups of the rows; and rows that have the most on short axes."""
+    """Start parts (n,): from two groups of the rows, and rows with the most energy on short axes."""
     n = len(X)
     some = X if n <= _STARTED else X[rng.choice(n, _STARTED, replace=False)]
     models = [_Gaussian.of(some[rows], rng) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
@@ -227,7 +230,7 @@ def _starts(X: np.ndarray, rng: np.random.Generator) -> tuple[list[np.ndarray], 
 
 
 def _highest(values: np.ndarray) -> list[np.ndarray]:
-    """Parts (n,) of the rows with the highest values, of each of `_SHARES`."""
+    """Parts (n,) with the rows of the highest values, one for each of `_SHARES`."""
     order, found = np.argsort(-values), []
     for size in (round(share * len(values)) for share in _SHARES):
         if size >= LEAST:
@@ -236,7 +239,7 @@ def _highest(values: np.ndarray) -> list[np.ndarray]:
 
 
 def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
-    """Rows halved again and again by 2-means on their longest axes."""
+    """Groups of rows, halved repeatedly by 2-means on their longest axes."""
     if not levels or len(rows) < 6 * LEAST:
         return [rows]
     part = X[rows]
@@ -257,8 +260,8 @@ def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
 def _apart(
     X: np.ndarray, other: np.ndarray, starts: list[np.ndarray], rng: np.random.Generator
 ) -> tuple[Slope, np.ndarray]:
-    """The lowest slope between two parts on the `other` dimensions, and the parts: rows go to where they are
-    likelier by X, again and again until few still do."""
+    """The lowest slope between two parts on the `other` dimensions, and the parts. Rows move to the part
+    where they are likelier by X, repeatedly, until few still move."""
     found = []
     for start in starts:
         part, lowest = start, np.inf
@@ -272,5 +275,5 @@ def _apart(
             if not LEAST <= np.count_nonzero(now) <= len(X) - LEAST or changed <= _SETTLED * len(X):
                 break
             part = now
-    # Not the last: a small part of another model grows on by rows that are rare in both.
+    # The lowest, not the last: a small part of another model would then take rows that are rare in both.
     return min(found, key=lambda one: one[0].high)

@@ -1,8 +1,8 @@
 """Passports: anchors published with their vectors, so that others can check and bridge a model.
 
-A passport is a safetensors file that every command reads as a space, too (docs/passport.md): `vectors`
-(n, d), `gram` (n, n), `ids`, and a card that says which model made them. 32 anchors tell a rounding, a
-rotation, another prompt and another model apart.
+A passport is a safetensors file that every command can also read as a space (docs/passport.md): `vectors` (n,
+d), `gram` (n, n), `ids`, and a card that names the model. 32 anchors can tell apart rounding, a rotation,
+another prompt and another model.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
     from relcore.encoders.transformers import PretrainedText
 
-KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2  # 2 has a fingerprint
-FINGERPRINT, DOMAINS = 48, 3  # axes, and samples of them at least
+KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2  # layout 2 has a fingerprint
+FINGERPRINT, DOMAINS = 48, 3  # axes; least number of domains
 FEWEST, ENOUGH, MOST = 8, 32, 4096  # anchors
 ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
 
 @dataclass(frozen=True)
 class PassportCard:
-    """The model behind the vectors, in its owner's words; "" if unknown."""
+    """The model of the vectors, in its owner's words; "" if unknown."""
 
     model: str = setting("", metavar="NAME", help="The model that makes the vectors.")
     revision: str = setting("", metavar="NAME", help="Its revision, or the date of a provider's model.")
@@ -70,8 +70,8 @@ class _Header:
 class Passport:
     """n anchors by id (usually texts), with `vectors` (n, d) float32 and the card of their model.
 
-    The `fingerprint`, where there is one, has the 48 axes that the model uses least, from three domains or
-    more: `relcore.check` names the model of a collection by it.
+    The `fingerprint`, if there is one, has the 48 axes that the model uses least, from at least three
+    domains; `relcore.check` uses it to name the model of a collection.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Passport:
         return LatentSpace(self.vectors, self.ids, name=self.card.model or "passport")
 
     def with_fingerprint(self, domains: Sequence[np.ndarray]) -> Passport:
-        """This passport with the fingerprint of rows (n, d) of three domains or more."""
+        """This passport with a fingerprint of rows (n, d) of at least three domains."""
         if len(domains) < DOMAINS or {rows.shape[1] for rows in domains} != {self.vectors.shape[1]}:
             got = ", ".join(f"{len(rows):,} × {rows.shape[1]}" for rows in domains) or "none"
             raise SpaceError(
@@ -130,7 +130,7 @@ class Passport:
         return replace(self, fingerprint=ShortAxes.of(*domains, most=FINGERPRINT))
 
     def to_bytes(self) -> bytes:
-        """The file; equal passports give equal bytes."""
+        """The bytes of the file; equal passports give equal bytes."""
         anchors = "\n".join(self.ids).encode()
         vectors = np.ascontiguousarray(self.vectors, "<f4")
         tensors = {"vectors": vectors, "gram": self.gram, "ids": np.frombuffer(anchors, np.uint8)}
@@ -141,7 +141,7 @@ class Passport:
         return sealed(tensors, KEY, _Header(layout, self.card, stored_dtype(self.vectors), *digests))
 
     def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
-        """What became of the anchors; see the function `check`."""
+        """The change of the anchors; see the function `check`."""
         return check(self, new, random_state)
 
     def save(self, path: str | Path) -> None:
@@ -152,7 +152,7 @@ class Passport:
 
     @classmethod
     def load(cls, path: str | Path) -> Passport:
-        """Raises a SpaceError for another or a damaged file, and for one of a later layout."""
+        """Raises a SpaceError for another or a damaged file, and for a later layout."""
         path = expanded(path)
         header, tensors = checked_tensors(path, KEY, _Header, LAYOUT, "a passport")
         kinds = {name: (tensor.dtype.kind, tensor.ndim) for name, tensor in tensors.items()}
@@ -181,8 +181,8 @@ class Passport:
 
 
 def picture_anchors(images: Iterable[Image]) -> list[str]:
-    """Anchors of pictures: ``sha256:`` and the digest of width and height (32 bits each, little-endian)
-    and of the pixels as 8-bit RGB, row by row, so that a picture keeps its anchor in any lossless format."""
+    """The anchors of pictures: ``sha256:`` and a digest of width and height (32 bits each, little-endian) and
+    of the pixels as 8-bit RGB, row by row. So a picture has the same anchor in any lossless format."""
     anchors = []
     for image in images:
         rgb = image.convert("RGB")
@@ -200,7 +200,7 @@ def stored_dtype(X: np.ndarray) -> str:
     return "float32" if (np.ascontiguousarray(X).view(np.uint32) & 0xFFFF).any() else "bfloat16"
 
 
-# What has changed?
+# The kind of change.
 
 CHANGES = {
     "same": "the same vectors",
@@ -212,7 +212,7 @@ CHANGES = {
     "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer, revision, noise",
     "other model": "other coordinates and another shape",
 }
-UNCHANGED = ("same", "rounded", "rescaled")  # what a search by cosine does not notice
+UNCHANGED = ("same", "rounded", "rescaled")  # changes that a search by cosine does not notice
 ADVICE = {
     "same": "There is nothing to do.",
     "rounded": "There is nothing to do as a rule.",
@@ -223,25 +223,25 @@ ADVICE = {
     "changed recipe": "Find out what changed, or embed all rows again.",
     "other model": "Embed all rows again, or map the new queries: Migrate, New model.",
 }
-EXACT = 2e-5  # of a row's largest number: what another batch size or processor changes
-ROUNDED = 0.2  # of the rows' spread: int8 changes .02, 4 bits .15, the shortest prefix .28
-COMPUTED = 0.01  # of the same: a model that computes with 16 bits; beyond it the change must be on a grid
+EXACT = 2e-5  # of a row's largest number: changes by another batch size or processor
+ROUNDED = 0.2  # of the rows' spread: changes by int8 are .02, by 4 bits .15, by the shortest prefix .28
+COMPUTED = 0.01  # of the same: a model that computes with 16 bits; larger changes must lie on a grid
 ON_GRID = 2.5  # .99 quantile by median of the changes within their step: 1.98 on a grid, 3.8 of normal noise
 KEPT, APART = 0.06, 3.0  # of the same: rows in place; and how many times as far away all others are
-LEAST_KEPT = 0.1  # of the anchors: of rows in another order a few are in place by chance
-LENGTHS = 0.01  # of a row's length: int8 changes up to .005
+LEAST_KEPT = 0.1  # share of the anchors; in another order a few rows keep their place by chance
+LENGTHS = 0.01  # of a row's length: changes by int8 are at most .005
 SAME_GRAM, GRAM_APART = (
     0.985,
     0.06,
 )  # a rotation with 5 % of noise: .9991 and .019; a short prefix: .955 and .16
-EXACT_GRAM = 1e-3  # in the same axes no rotation, but noise, changes cosines by more
-DRAWS, FEW_DRAWS = 1999, 199  # permutations of the anchors, and samples of them; few for Gram matrices
+EXACT_GRAM = 1e-3  # with the same axes, noise but no rotation changes cosines by more
+DRAWS, FEW_DRAWS = 1999, 199  # permutations and samples of the anchors; few for Gram matrices
 LEAST_P = 0.01
-LEAST_VALUE = 1e-5  # of the largest singular value: below it float32 rounding decides
+LEAST_VALUE = 1e-5  # of the largest singular value; smaller ones are float32 rounding
 
 
 class Evidence(NamedTuple):
-    """A value with its 95 % interval over the anchors, and the largest of 1,999 values by chance."""
+    """A value, its 95 % interval over the anchors, and the largest of 1,999 values by chance."""
 
     value: float
     low: float
@@ -257,22 +257,23 @@ class Change(Reported):
     ----------
     kind : one of `CHANGES`
     n : int
-        Anchors that were compared.
+        Number of anchors that were compared.
     widths : old and new
     cosine : Evidence, optional
-        Mean cosine of an anchor's two vectors, −1 … 1; None for two widths. `chance` permutes the anchors.
+        Mean cosine of an anchor's two vectors, −1 … 1; None if the widths differ. `chance` permutes the
+        anchors.
     gram : Evidence
         Pearson correlation of the cosines between anchors, −1 … 1; `chance` permutes the anchors.
     gram_apart : float
-        The largest difference of two of these cosines, 0 … 2.
+        The largest change of one of these cosines, 0 … 2.
     scale : float
-        Median of the new length of a row to the old one.
+        Median ratio of a row's new length to its old one.
     missing : int
-        Anchors that the new vectors lack.
+        Number of anchors that the new vectors lack.
     named : str
-        The recipe that makes the new vectors, where one that was tried does.
+        The recipe that makes the new vectors, if one of those tried does.
     others : ids
-        Of "mixed", the anchors whose vectors are of another model or recipe.
+        If "mixed", the anchors whose vectors are of another model or recipe.
     """
 
     kind: str
@@ -288,13 +289,14 @@ class Change(Reported):
 
     @property
     def of_others(self) -> str:
-        """Which anchors, and what share of the rows by 95 %, have vectors of another model; "" for none."""
+        """A sentence on the anchors, and with 95 % the share of the rows, that have vectors of another model;
+        "" if none."""
         if not self.others:
             return ""
         from scipy.stats import beta
 
         n, ends = len(self.others), (0.025, 0.975)
-        low, high = beta.ppf(ends, n + 0.5, self.n - n + 0.5)  # Jeffreys
+        low, high = beta.ppf(ends, n + 0.5, self.n - n + 0.5)  # Jeffreys interval
         return (
             f"{100 * n / self.n:.0f} % of the anchors come from another model or recipe ({n:,} of {self.n:,};"
             f" 95 %: {100 * low:.0f} … {100 * high:.0f} %): {quote(self.others[:5])}{', …' * (n > 5)}."
@@ -302,13 +304,13 @@ class Change(Reported):
 
     @property
     def sentence(self) -> str:
-        """What became of the anchors, and what to do."""
+        """The verdict on the anchors, and what to do."""
         made = f", made by {self.named}" if self.named else ""
         told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}{made}."
         return " ".join(filter(None, (told, self.of_others, ADVICE[self.kind])))
 
     def report(self, **facts: Any) -> Report:
-        """What became of the anchors, with the evidence."""
+        """A report of the verdict on the anchors, with the evidence."""
         row = {"change": self.kind, "n": self.n, "missing": self.missing, "recipe": self.named}
         for name, one in (("cosine", self.cosine), ("gram", self.gram)):
             values = one._asdict() if one else dict.fromkeys(Evidence._fields)
@@ -341,7 +343,8 @@ class Change(Reported):
 
 
 def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
-    """The kind of change: `new` are vectors of the anchors (n, e) in order, or a space with their ids.
+    """The kind of change between a passport and `new`: vectors of the anchors (n, e) in order, or a space
+    with their ids.
 
     Raises
     ------
@@ -376,8 +379,8 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
 
 
 def common(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both sides (n, d) and (n, e) on the dimensions that both have, without those at the end that are zero
-    in all rows of one."""
+    """Both sides (n, d) and (n, e) on their common dimensions, without final ones that are zero in all rows
+    of one side."""
     width = min(int(np.flatnonzero(rows.any(axis=0))[-1]) + 1 for rows in (X, Y))
     return X[:, :width], Y[:, :width]
 
@@ -385,7 +388,7 @@ def common(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _agrees(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> bool:
     """Whether whitened rows of X and Y (n, d) have a higher mean product than permuted ones, p ≤ `LEAST_P`.
 
-    Whitened, as few directions hold most of a layer's variance, and they are others in another layer.
+    Whitened, because few directions hold most of a layer's variance, and they differ between layers.
     """
     sides = []
     for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)):
@@ -402,14 +405,14 @@ def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
 
 
 def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
-    """The correlation over a bootstrap sample, without the cosines of a row with itself."""
+    """The correlation over a bootstrap sample, without the cosine of a row to itself."""
     first, second = (rows[side] for side in np.triu_indices(len(rows), 1))
     places = first[first != second], second[first != second]
     return correlation(old[places], now[places])
 
 
 def correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's r of two arrays (m,), −1 … 1; 0 where one of them is constant."""
+    """Pearson's r of two arrays (m,), −1 … 1; 0 if one of them is constant."""
     x, y = x - x.mean(), y - y.mean()
     lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
     return float(x @ y) / lengths if lengths else 0.0
@@ -418,7 +421,7 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float:
 def paired(
     passport: Passport, new: LatentSpace | np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """The anchors (m,) that `new` has, with their vectors in the passport (m, d) and in `new` (m, e);
+    """The anchors (m,) that `new` has, their vectors in the passport (m, d), and those in `new` (m, e);
     errors as in `check`."""
     new = as_space(new)
     by_order = isinstance(ids_of(new), RowNumbers)
@@ -442,8 +445,8 @@ def _is_rotated(correlation: float, old: np.ndarray, now: np.ndarray) -> bool:
 
 
 def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
-    """ "same", "rounded" or "rescaled" if the rows of Y (n, d) have the directions of those of X, "mixed" if
-    some have, else ""; and which rows (n,) have not."""
+    """ "same", "rounded" or "rescaled" if the rows of Y (n, d) have the directions of the rows of X; "mixed"
+    if only some have; else "". Also which rows (n,) have not."""
     none, sizes = np.zeros(len(X), bool), [np.linalg.norm(rows, axis=1) for rows in (X, Y)]
     if not all(size.all() for size in sizes):
         return "", none
@@ -454,7 +457,7 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
     enough = np.count_nonzero(~others) >= max(2, LEAST_KEPT * len(X))
     if others.any() and enough and moved[others].min() >= APART * KEPT:
         near = unit_rows(Y[others]) @ unit_rows(X).T
-        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # else the anchors are in another order
+        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # otherwise the anchors are in another order
             return "mixed", others
     size = float(np.sqrt(np.square(moved).mean()))
     if size > ROUNDED or (size > COMPUTED and not _on_grid(X, change)):
@@ -466,8 +469,8 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
 
 
 def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
-    """Whether the changes of the numbers X (n, d) are those of rounding: uniform within a step, which is
-    that of a float, or the same in a row, in a dimension or in all of X."""
+    """Whether the changes of the numbers X (n, d) look like rounding: uniform within a step. The step is that
+    of a float, or constant in a row, in a dimension or in all of X."""
     squares, least = np.square(change), np.finfo(float).tiny
     steps = [
         2.0 ** np.frexp(X)[1],
@@ -481,7 +484,7 @@ def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
     return False
 
 
-# Which recipe made them? Where the model is at hand, likely ones are tried.
+# The recipe that made them: if the model is available, likely recipes are tried.
 
 PROMPTS = (
     "",
@@ -511,7 +514,7 @@ def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -
 
 
 def model_at_hand(name: str) -> PretrainedText:
-    """A model with all its layers: "minilm", or a folder of transformers."""
+    """A model with all its layers: "minilm", or a transformers folder."""
     from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
 
     folder = minilm_folder() if name == "minilm" else model_folder(name)
@@ -520,7 +523,7 @@ def model_at_hand(name: str) -> PretrainedText:
 
 
 def latest(name: str) -> PretrainedText:
-    """`model_at_hand` with its last layer alone."""
+    """`model_at_hand` with only its last layer."""
     encoder = model_at_hand(name)
     return replace(encoder, layers=encoder.layers[-1:])
 
@@ -528,8 +531,8 @@ def latest(name: str) -> PretrainedText:
 def name_recipe(
     encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str] = PROMPTS
 ) -> str:
-    """The prompt, pooling and layer of this model that give the vectors `new` (n, e) of the texts; "" for
-    none."""
+    """The prompt, pooling and layer of this model that give the vectors `new` (n, e) of the texts; "" if none
+    does."""
     return fitting(recipes_of(encoder, texts, prompts), new)
 
 
@@ -538,14 +541,14 @@ def recipes_of(
 ) -> dict[str, np.ndarray]:
     """`encode_texts` with both poolings and all `layers`."""
     tried: dict[str, np.ndarray] = {}
-    for pooling in POOLINGS:  # of the class token not the embedding, which is the same for every text
+    for pooling in POOLINGS:  # the class token's embedding is the same for every text
         layers = tuple(layer for layer in encoder.layers if layer or pooling == "mean")
         tried |= encode_texts(replace(encoder, layers=layers, pooling=pooling), texts, *prompts)
     return tried
 
 
 def fitting(tried: Mapping[str, np.ndarray], new: np.ndarray) -> str:
-    """The recipe in `tried` whose vectors (n, d) equal the new ones; "" if the best mean cosine is below
+    """The recipe in `tried` whose vectors (n, d) match the new ones; "" if the best mean cosine is below
     .999."""
     units = unit_rows(new)
     near = {

@@ -16,13 +16,13 @@ from relcore.spaces.space import LatentSpace
 def mapped(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray | None = None, random_state: int = 0
 ) -> np.ndarray:
-    """Rows X (m, d) in the space of rows Y (n, e), as (m, e) float32: by pairs (2, p) of row numbers, 10 or
-    more, and by the other rows; or by all rows without any pair.
+    """Rows X (m, d) mapped into the space of rows Y (n, e), (m, e) float32. The map is fitted on pairs (2, p)
+    of row numbers, 10 or more, and the other rows; or on all rows without pairs.
 
     Raises
     ------
     SpaceError
-        Fewer pairs, or without pairs fewer than 1,000 rows of a side, or rows that cannot be linked.
+        Fewer pairs; without pairs, fewer than 1,000 rows on a side, or rows that cannot be linked.
     """
     means = mean_row(X), mean_row(Y)
     first, second = unit_rows(X, means[0]), unit_rows(Y, means[1])
@@ -51,14 +51,14 @@ def mapped(
 def repaired(
     space: LatentSpace, checked: Checked, again: LatentSpace | None = None, random_state: int = 0
 ) -> tuple[LatentSpace, str]:
-    """The space with its smaller part mapped into the space of the larger one, and a sentence that says how
-    well. `again` has rows of the smaller part by the model of the larger one; a third of them, which `mapped`
-    does not see, are looked for among all rows before and after.
+    """The space with its smaller part mapped into the space of the larger one, and a sentence on the quality
+    of the map. `again` has rows of the smaller part, embedded by the larger part's model. A third of them is
+    hidden from `mapped`, and is searched among all rows before and after.
 
     Raises
     ------
     SpaceError
-        One part, ids of `again` that are not in the smaller part, and as `mapped`.
+        A single part, ids of `again` that are not in the smaller part, and as `mapped`.
     """
     X, small = np.array(space.vectors), checked.first
     if checked.verdict not in ("two models", "suspicious"):

@@ -35,11 +35,11 @@ def select_anchors(
     space : LatentSpace, or matrix (n, d) in any form
         Rows without ids have "0", "1", … as ids.
     strategy : one of `names.STRATEGIES`
-        Those of Moschella et al. 2023 (their code): uniform; the row farthest in angle from all anchors so
-        far; the row nearest to each k-means centroid; the most frequent rows; the same number from each
-        label, with more from the others if a label is too small.
+        Strategies of Moschella et al. 2023 (their code): uniform; the row farthest in angle from all anchors
+        so far; the row nearest to each k-means centroid; the most frequent rows; the same number from each
+        label, with more from others if a label is too small.
     pool : int, optional
-        Choose among the `pool` most frequent rows only (the paper's code: 1,000, 5,000, 10,000).
+        Choose only among the `pool` most frequent rows (the paper's code: 1,000, 5,000, 10,000).
 
     Raises
     ------
@@ -78,7 +78,8 @@ def select_anchors(
 
 
 def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
-    """The ids as a list. Raises a SpaceError if an id is repeated, or if its row is zero in a space."""
+    """These ids as a list, after a check. Raises a SpaceError if an id is repeated, or if its row is zero in
+    a space."""
     ids = list(ids)
     if not ids:
         raise SpaceError("anchors: expected at least one id, got none")
@@ -95,8 +96,8 @@ def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
     return ids
 
 
-# The strategies: each returns the rows of n anchors among `candidates` (m,), row numbers by falling
-# frequency.
+# The strategies: each returns the rows of n anchors among `candidates` (m,), which are row numbers by
+# descending frequency.
 
 
 def at_random(
@@ -126,10 +127,10 @@ def farthest_point(
 def farthest_order(
     similarity: Callable[[int], np.ndarray], n: int, start: int, delta: float = 0.0, most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Greedy farthest-point order of n rows under 1 − similarity, from row `start` until the next row is
-    nearer than δ.
+    """Greedy farthest-point order of n rows under 1 − similarity, starting at row `start`, until the next row
+    is nearer than δ.
 
-    Returns at most `most` rows, and the distance of each to the nearest row before it, 1 for the first. The
+    Returns at most `most` rows, and the distance of each to the nearest earlier row, 1 for the first. The
     distances never rise, so the order at a larger δ is a prefix.
     """
     order, distances = [int(start)], [1.0]
@@ -201,7 +202,7 @@ class AnchorDiagnostics:
     Attributes
     ----------
     singular_values : array (min(k, d),)
-        Singular values of the centred unit anchors, falling.
+        Singular values of the centred unit anchors, descending.
     rank : int
         Numerical rank; below min(k, d) some anchors are combinations of others.
     condition_number : float
@@ -209,7 +210,7 @@ class AnchorDiagnostics:
     effective_rank : float
         exp of the entropy of the normalised squared singular values, 1 … min(k, d) (Roy and Vetterli 2007).
     coverage, coverage_random : float
-        Mean cosine of a row to its nearest anchor, −1 … 1, and the same for as many random anchors.
+        Mean cosine between a row and its nearest anchor, −1 … 1, and the same for as many random anchors.
     near_duplicates : tuple of (id, id, cosine)
         Anchor pairs with a cosine above .9, closest first.
     """
@@ -282,11 +283,11 @@ def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
 
 # Audit: find wrong anchor pairs.
 
-TRUSTED = 0.6  # share of the pairs that the rotation is fitted on
+TRUSTED = 0.6  # share of the pairs on which the rotation is fitted
 ROUNDS = 10
 FOLDS = 10
 FALSE_SHARE = 0.05
-FEWEST = 10  # pairs; with fewer, the trusted ones do not determine a rotation
+FEWEST = 10  # pairs; fewer than this do not determine a rotation
 _JUDGED = (0.5, 0.9, 0.99, 0.999)  # quantiles of the mismatches below which pairs are counted as wrong
 _COUNTED = 0.9  # quantile below which pairs are counted to name suspects
 _NEVER_RIGHT = 0.25  # quantile of the mismatches below which right pairs are not expected
@@ -294,7 +295,7 @@ _TAIL_SHARE = 0.025
 _MOST_WRONG = 1 - TRUSTED
 _TAIL = (8, 40)  # largest number of degrees of freedom; pairs per degree above two
 _NEAREST = 1e-4  # pairs with a smaller 1 − agreement agree equally
-_SILENT = 1e-9  # times the largest singular value: directions that the trusted pairs do not have
+_SILENT = 1e-9  # times the largest singular value; the trusted pairs lack directions below it
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +328,8 @@ class Audit:
         """The estimated number of wrong pairs (Storey 2002), within `wrong_interval`. It assumes that wrong
         pairs agree as mismatches do, and counts pairs below values that right pairs rarely reach."""
         below = [(np.count_nonzero(self._behind > 1 - share), share) for share in _JUDGED]
-        # The smallest estimate plus three standard errors, because right pairs only add to it.
+        # Take the smallest estimate plus three standard errors, because right pairs can only raise an
+        # estimate.
         n, share = min(below, key=lambda one: (one[0] + 3 * np.sqrt(one[0] * (1 - one[1]))) / one[1])
         return float(np.clip(n / share, *self.wrong_interval))
 
@@ -335,9 +337,9 @@ class Audit:
     def wrong_interval(self) -> tuple[int, int]:
         """The 95 % interval of the number of wrong pairs.
 
-        Of w wrong pairs, the number below quantile q of the mismatches is binomial (w, q). The high end is
+        Of w wrong pairs, the number below quantile q of the mismatches is binomial (w, q). The upper end is
         the largest w for which so few pairs there are plausible; it assumes nothing about right pairs. The
-        low end assumes that right pairs do not agree less than three quarters of the mismatches.
+        lower end assumes that no right pair agrees less than three quarters of the mismatches do.
         """
         from scipy.special import bdtr, bdtrc
 
@@ -385,7 +387,7 @@ class Audit:
 
     @property
     def decided(self) -> bool:
-        """Whether the pairs can be judged: at most 40 % are wrong, so that the fit is valid, and right pairs
+        """Whether the pairs can be judged: at most 40 % are wrong, so the fit is valid, and right pairs
         rarely agree as little as the median mismatch."""
         if self._counted > _MOST_WRONG * len(self.of_pairs):
             return False
@@ -417,9 +419,10 @@ def audit_pairs(
     Parameters
     ----------
     method : {"procrustes", "similarities"}
-        "procrustes": a rotation fitted ten times on the 60 % of the pairs that agree best; agreement is the
-        cosine of the rotated source to the target, for trusted pairs by a rotation fitted without them.
-        "similarities": the correlation of the pair's similarities to all other anchors, each space by itself.
+        "procrustes": a rotation is fitted ten times on the 60 % of the pairs that agree best. Agreement is
+        the cosine between the rotated source and the target; for a trusted pair, the rotation is fitted
+        without it. "similarities": the correlation of the pair's similarities to all other anchors, each
+        within its own space.
     false_share : float
         Above 0, below 1; see `Audit`.
 
@@ -456,7 +459,7 @@ def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     k = len(X)
     first, second = (Z @ Z.T for Z in (X, Y))
     itself = np.eye(k, dtype=bool)
-    counts = k - 2 + itself  # columns i and j are left out for source i and target j; one on the diagonal
+    counts = k - 2 + itself  # for source i and target j, columns i and j are left out
 
     def sums(K: np.ndarray) -> np.ndarray:
         return K.sum(axis=1)[:, None] - np.diag(K)[:, None] - np.where(itself, 0, K)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _WIDTH = 256
 _EPOCHS = 30
 _BATCH = 128
-_TRAINED_AT_ONCE = 2**31  # bytes of the rows that are copied into one array for training
-_READ_AT_ONCE = 2**16  # rows per call, if the probabilities of a row do not depend on the others
+_TRAINED_AT_ONCE = 2**31  # bytes of rows that are copied into one array for training
+_READ_AT_ONCE = 2**16  # rows per call, if a row's probabilities do not depend on other rows
 _LEARNING_RATE = 1e-3
-_LEAST, _MOST = 2.0**-8, 2.0**30  # rows with a typical number in this range are not rescaled for networks
+_LEAST, _MOST = 2.0**-8, 2.0**30  # networks rescale rows unless a typical number is in this range
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int) -> LogisticHea
     mean = mean_row(X)
     fitted = LogisticRegression(max_iter=1000).fit(unit_rows(X, mean), classes)
     weights, bias = fitted.coef_.T, fitted.intercept_
-    if n_classes == 2:  # scikit-learn gives the second class alone
+    if n_classes == 2:  # scikit-learn returns only the second class
         weights, bias = np.column_stack([np.zeros(len(weights)), weights[:, 0]]), np.append(0, bias)
     return LogisticHead(mean, weights.astype(np.float32), bias.astype(np.float32))
 
@@ -212,7 +212,7 @@ def _train(
 
 def _first_weights(width: int, n_classes: int, over_rows: bool) -> list[torch.Tensor]:
     """The initial weights: factor and shift of the rows, matrix (in, out) and bias of three layers, and for a
-    LayerNorm the factors and shifts of two. Drawn on the CPU, so that they are equal on every machine.
+    LayerNorm factors and shifts of two more. Drawn on the CPU, so that they are equal on every machine.
     """
     import torch
     from torch import nn

@@ -28,8 +28,8 @@ _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
 
 
 class Estimator:
-    """The base class of all estimators: scikit-learn's interface for pipelines, `clone` and grid searches,
-    without its base class, whose import takes longer than the app's first picture.
+    """The base class of all estimators. It has scikit-learn's interface for pipelines, `clone` and grid
+    searches, but not its base class, whose import takes longer than the app's first picture.
 
     It has parameters by the names of ``__init__`` and `fit_transform`; a subclass has `fit` and `transform`.
     After a fit on a DataFrame, `feature_names_in_` are its columns, and `transform` refuses other columns or
@@ -47,7 +47,7 @@ class Estimator:
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters by name; the fitted state changes at the next fit only.
+        """Change parameters by name; the fitted state changes only at the next fit.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class Estimator:
         self.n_features_in_, self._n_features_out, self._names_out = width, width_out, names_out
 
     def _paired(self, names: tuple[str, str], X: Any, Y: Any, dtype: type = np.float32) -> list[np.ndarray]:
-        """Both sides of paired rows as matrices, whose numbers of rows are not compared yet."""
+        """Both sides of paired rows as matrices; their numbers of rows are not yet compared."""
         if Y is None:
             raise SpaceError(
                 f"{names[1]}: expected a matrix (n, d), got None; {type(self).__name__} requires y to be"
@@ -233,9 +233,7 @@ class AnchorAxes(NamedTuple):
 
     Attributes
     ----------
-    basis : array (k, w), P
-    stretch : array (w,), S, roughly in falling order
-    turn : array (d, w), Q
+    basis : array (k, w), P stretch : array (w,), S, in nearly descending order turn : array (d, w), Q
     """
 
     basis: np.ndarray
@@ -244,7 +242,7 @@ class AnchorAxes(NamedTuple):
 
     @classmethod
     def of(cls, unit_anchors: np.ndarray) -> AnchorAxes:
-        """The decomposition of unit anchors; that of a small set is cached, because maps, scores and
+        """The decomposition of unit anchors; for a small set it is cached, because maps, scores and
         differences share it."""
         anchors = np.ascontiguousarray(unit_anchors, dtype=np.float32)
         compute = _anchor_axes if anchors.size <= _KEPT_AXES else _anchor_axes.__wrapped__
@@ -258,7 +256,7 @@ _KEPT_AXES = 2**19  # numbers in the largest set of anchors whose axes are cache
 @lru_cache(maxsize=16)
 def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
     """The decomposition by eigenvectors of the smaller of A Aᵀ and AᵀA, in a third of the time of an SVD.
-    Axes of small singular values are inexact, but every use multiplies them by these."""
+    Axes of small singular values are inexact, but every use multiplies them by these values."""
     A = np.frombuffer(content, dtype=np.float32).reshape(shape).astype(np.float64)
     wide = A if len(A) <= A.shape[1] else A.T
     known = Engine().eigh(wide @ wide.T)[1][:, ::-1]
@@ -273,10 +271,11 @@ def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
 
 
 def inverse_root(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
-    """The whitening matrix (K + ridge · I)^(−1/2) (k, k), K = A Aᵀ the cosines of unit anchors A (k, d)."""
+    """The whitening matrix (K + ridge · I)^(−1/2) (k, k), where K = A Aᵀ are the cosines between unit anchors
+    A (k, d)."""
     axes, rest = AnchorAxes.of(unit_anchors), 1 / np.sqrt(ridge)
     root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + ridge) - rest)) @ axes.basis.T
-    root[np.diag_indices_from(root)] += rest  # the part of directions in which K is 0
+    root[np.diag_indices_from(root)] += rest  # for directions in which K is 0
     return root
 
 
@@ -286,7 +285,7 @@ class Similarity:
     Attributes
     ----------
     anchors_ : array (k, d)
-        The anchors for `between`, less the mean if there is one.
+        The anchors for `between`, minus the mean if there is one.
     """
 
     anchors_: np.ndarray
@@ -396,7 +395,8 @@ class Quantised(Similarity):
 
 
 def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
-    """The row numbers (m,), ascending, from which a similarity learns besides the anchors; all n if few."""
+    """The ascending row numbers (m,) from which a similarity learns, besides the anchors; all n if these are
+    few."""
     room = max(max_rows - n_anchors, 1)
     return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
 
@@ -417,7 +417,7 @@ class RelativeProjection(Estimator):
         Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al.
         2023.
     whiten : bool
-        Multiply by the symmetric root (K + ridge · I)^(−1/2), K the cosines (k, k) between anchors:
+        Multiply by the symmetric root (K + ridge · I)^(−1/2), where K are the cosines (k, k) between anchors:
         near-duplicate anchors then count only once. This is the Nyström feature map, used as a shared
         coordinate system; cosine only.
     ridge : float
@@ -511,7 +511,8 @@ class RelativeProjection(Estimator):
         return self
 
     def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> Self:
-        """Fit to a space that is not in one place, from its mean (d,), anchor vectors (k, d) and rows (m, d).
+        """Fit to a space that is not available as a whole, from its mean (d,), anchor vectors (k, d) and rows
+        (m, d).
 
         Similarities that learn from rows read only those of `clustered_rows`, so these give the same result
         as all rows.

@@ -1,4 +1,4 @@
-"""Maps between absolute spaces, fitted on paired rows: direct ones, and one through the relative space."""
+"""Maps between absolute spaces, fitted on paired rows: direct maps, and one through the relative space."""
 
 from __future__ import annotations
 
@@ -175,7 +175,8 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
-    """The first anchor of each pruning, (ω,); for a smaller ω they are a prefix of those for a larger one."""
+    """The first anchor of each pruning, (ω,); those for a smaller ω are a prefix of those for a larger
+    one."""
     rng = np.random.default_rng(random_state)
     rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
     return np.concatenate(rounds)[:omega]
@@ -191,9 +192,9 @@ class InverseRelativeProjection(Estimator):
         ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
         whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
 
-    and y = ‖a_y‖ xW + mean_y with ‖a_y‖ the mean length of the target's centred anchors, because relative
-    rows do not contain the length of a row. The left part of W is the relative projection of the source; the
-    right part depends on the target.
+    and y = ‖a_y‖ xW + mean_y, where ‖a_y‖ is the mean length of the target's centred anchors, because
+    relative rows do not contain the length of a row. The left part of W is the relative projection of the
+    source; the right part depends on the target.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ class InverseRelativeProjection(Estimator):
     omega : int
         Number of prunings to average, each from another first anchor; "pruned" only.
     delta : float
-        A pruning adds the farthest anchor under ``1 − |cos|`` until it is nearer than this, 0 … 1; 0 keeps
+        A pruning adds the farthest anchor under ``1 − |cos|`` until that is nearer than this, 0 … 1; 0 keeps
         all.
     ridge : float
         λ, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
@@ -256,7 +257,7 @@ class InverseRelativeProjection(Estimator):
     ) -> Self:
         """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target).
 
-        The means centre the rows: those of the whole space, for example; default: the anchors' means.
+        The means that centre the rows, for example those of the whole space; default: the anchors' means.
 
         Raises
         ------
@@ -345,7 +346,7 @@ class InverseRelativeProjection(Estimator):
     def _shrunk(self, anchors: np.ndarray) -> np.ndarray:
         power = -1 if self.method == "ridge" else -0.5
         decoder, values = Engine().shrunk(anchors, self.ridge, power)
-        # Of more anchors than dimensions the other eigenvalues of K are 0.
+        # If there are more anchors than dimensions, the other eigenvalues of K are 0.
         ends = np.maximum(values[[-1, 0]], 0) * (1, len(anchors) <= len(values)) + self.ridge
         self.kept_, self.condition_numbers_ = (np.arange(len(anchors)),), (ends[:1] / ends[1:]) ** -power
         return decoder
@@ -388,11 +389,11 @@ _STEPS = 10
 def pruning_orders(
     anchors: np.ndarray, omega: int, delta: float = 0.0, random_state: int = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The farthest-point order of unit anchors (k, d) of each of ω prunings, and the distance at which each
-    is added; down to δ or further.
+    """The farthest-point order of unit anchors (k, d) for each of ω prunings, and the distance at which each
+    anchor is added; down to δ or below.
     """
     starts = first_anchors(len(anchors), omega, random_state)
-    # Orders are cached down to a multiple of a step of δ, so that a slider hits the cache.
+    # Orders are cached down to a multiple of a step of δ, so that a moving slider finds them in the cache.
     least = math.floor(_STEPS * delta) / _STEPS
     anchors = np.ascontiguousarray(anchors, dtype=np.float32)
     return _orders(anchors.tobytes(), anchors.shape, starts.tobytes(), least)
@@ -402,7 +403,8 @@ def pruning_orders(
 def _orders(
     anchors: bytes, shape: tuple[int, int], starts: bytes, least: float
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The farthest-point order of unit anchors, float32, from each start until one is nearer than `least`."""
+    """The farthest-point order of unit anchors, float32, from each start, until the next anchor is nearer
+    than `least`."""
     rows = np.frombuffer(anchors, np.float32).reshape(shape)
     similarity = np.abs(rows @ rows.T)
     return [
@@ -412,8 +414,8 @@ def _orders(
 
 
 def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
-    """The pseudo-inverse pinv(Aᵀ) of unit anchors (m, d), (m, d) float64, and the condition number of A, from
-    eigenvalues of the smaller Gram matrix in a tenth of the time of an SVD.
+    """The pseudo-inverse pinv(Aᵀ) of unit anchors (m, d), (m, d) float64, and the condition number of A. Both
+    come from eigenvalues of the smaller Gram matrix, in a tenth of the time of an SVD.
     """
     engine, A = Engine(), anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]

@@ -16,8 +16,8 @@ from relcore.base.names import FAMILIES
 def digest_of(*parts: Any) -> str:
     """The hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays; a store key.
 
-    Equal content gives equal digests in every process and version of Python. 1, 1.0, True and "1" differ, as
-    do dataclasses of different names; a list equals a tuple.
+    Equal content gives equal digests in every process and version of Python. 1, 1.0, True and "1" give
+    different ones, as do dataclasses of different names; a list equals a tuple.
     """
     text = json.dumps([_canonical(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -28,7 +28,7 @@ _CODES = ("?", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f2", "<
 _TYPES = ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64")
 _DTYPES = dict(zip(_TYPES, map(np.dtype, _CODES), strict=True))
 _NAMES = dict(zip(_DTYPES.values(), _TYPES, strict=True))
-_Part = tuple[np.dtype, tuple[int, ...], int, int]  # type and shape of an array, its first and last byte
+_Part = tuple[np.dtype, tuple[int, ...], int, int]  # type, shape, first and last byte of an array
 FOLDER = Path(str(files("relcore") / "data" / "finished"))
 _log = logging.getLogger("relscope")
 
@@ -206,7 +206,8 @@ def data_check(arrays: Mapping[str, np.ndarray]) -> str:
 class FinishedGroup:
     """Bundled results that were computed together, in a JSON file by `assets/finished/make_finished.py`.
 
-    `files` are keys of large entries, each a file beside the JSON; `entries` maps small ones to metadata.
+    `files` are keys of large entries, each in a file beside the JSON; `entries` maps keys of small ones to
+    metadata.
     """
 
     name: str

@@ -31,7 +31,7 @@ from relcore.runs.store import Pins, Store
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENVIRONMENT = "RELSCOPE_SCHEDULER"
 RECONNECTS = 10  # tries, of three seconds each, after a scheduler died
-_MOST_LOSSES = 3  # schedulers that may die during one job
+_MOST_LOSSES = 3  # schedulers that may be lost during one job
 _log = logging.getLogger("relscope")
 
 
@@ -48,7 +48,8 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """Counts, seconds, units per second, time left; `curve`: ``{"loss": (2.1, 1.4, …)}``."""
+    """The state of a job: counts, seconds, units per second, time left; `curve`: ``{"loss": (2.1, 1.4,
+    …)}``."""
 
     state: State
     done: int = 0
@@ -74,7 +75,7 @@ class JobStatus:
 
 @dataclass(eq=False)
 class Job:
-    """A piece of long work, made by `JobQueue.submit`; all threads that submit the same key share it.
+    """A long computation, created by `JobQueue.submit`; all threads that submit the same key share it.
 
     A job known only from the store has no `function` and no `arguments`. `here`: bundled results are not
     used.
@@ -180,8 +181,8 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
         from distributed import Client
 
     cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
-    # A starting client holds a lock of Dask's, and a garbage-collected one takes the same lock to close. If
-    # the collection runs in the thread of the starting client, both wait for ever.
+    # A client that starts holds a lock of Dask's, and one that is garbage-collected needs the same lock to
+    # close. If both happen in one thread, it waits for ever.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -193,7 +194,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
             f"{address!r:.80}: expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got"
             f" {error!s:.80}; correct it, or unset {ENVIRONMENT}"
         )
-    except (OSError, AssertionError):  # a failed connection can violate an assertion of Dask's
+    except (OSError, AssertionError):  # TypeError: TLS without certificates
         if cluster is not None:
             cluster.close()
         fix = f"start one with `dask scheduler`, or unset {ENVIRONMENT} to use processes of this machine"
@@ -327,13 +328,13 @@ class JobQueue:
             cluster.close()
 
     def _dispatch(self, job: Job) -> None:
-        # Dask learns durations by the part of the name before the dash.
+        # Dask learns durations by the part of a task's name before the dash.
         token = f"{job.function.__name__}-{uuid.uuid4().hex}"
         with_finished = self.store.finished is not None and not job.here
         place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
         task = (run_in_worker, job.function, job.key, place, self._topic, token, job.arguments, chosen())
         self._running[token] = job  # before it is sent, because "started" may arrive before `submit` returns
-        # Only one local process uses the GPU; several would share its memory, and none could plan with it.
+        # Only one local process uses the GPU: several would share its memory, and none could plan with it.
         # Workers of a cluster elsewhere may not have this resource.
         on_gpu = self._cluster is not None and self._cluster.has_gpu
         wanted = {GPU: 1} if on_gpu and not getattr(job.function, "on_cpu", False) else None
@@ -361,7 +362,7 @@ class JobQueue:
         job._future = None  # otherwise Dask would run it again if the worker with its result died
         if future.status not in ("finished", "error"):
             self._send_again(job, "the scheduler died; the job resumes")
-        elif killed and not job._tries:  # it was waiting on workers that died for another reason
+        elif killed and not job._tries:  # it waited on workers that died for another reason
             self._send_again(job, "waiting for its turn")
         elif killed:
             died = "the worker process died each time it ran this job (killed, or out of memory)"
@@ -424,7 +425,8 @@ class JobQueue:
             self._kill(*job._place)
 
     def _until_processing(self, token: str, wanted: bool) -> None:
-        """Wait, at most a second, until the scheduler lists a task as running (or as not running)."""
+        """Wait, at most a second, until the scheduler lists a task as running, or with `wanted` False as not
+        running."""
         deadline = time.monotonic() + 1
         with suppress(Exception):  # the scheduler may die just now
             while time.monotonic() < deadline and wanted is not any(
@@ -475,9 +477,9 @@ class LocalCluster:
             PARENT: str(os.getpid()),
             _HAS_GPU: str(int(self.has_gpu)),
             "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # for the scheduler
-            # A worker needs the caller's modules, and relcore if it is not installed.
+            # A worker needs the modules of the caller, and relcore if it is not installed.
             "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-            # The scheduler needs this, too: nobody reads its error stream, and a full pipe would block it.
+            # Also for the scheduler: nobody reads its error stream, and a full pipe would block it.
             "DASK_LOGGING__DISTRIBUTED": "critical",
             "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": self.security.tls_ca_file,
@@ -522,8 +524,8 @@ class LocalCluster:
         self.address = self._cluster.scheduler_address
 
     async def _start(self, *command: str, **settings: Any) -> asyncio.subprocess.Process:
-        """Start a process in its own process group, so that Ctrl-C in the terminal does not reach it;
-        `close` ends it in order.
+        """Start a process in its own process group, so that Ctrl-C in the terminal does not reach it; `close`
+        ends it in order.
 
         Its error stream is dropped, because processes that are ended while they start print tracebacks.
         """
@@ -565,7 +567,7 @@ class LocalCluster:
 
 
 def _signalled(groups: list[int], number: int, seconds: float) -> bool:
-    """Signal each process group until none is left, for at most `seconds`; True if one is left."""
+    """Signal each process group until all have ended, for at most `seconds`; True if one has not."""
     until = time.monotonic() + seconds
     while True:
         left = False
@@ -579,7 +581,7 @@ def _signalled(groups: list[int], number: int, seconds: float) -> bool:
 
 
 def claimed(folder: str) -> bool:
-    """Whether this process is the only one of its cluster that may use the GPU, until it ends."""
+    """Whether this process may use the GPU, which only one of its cluster may, until that ends."""
     # The lock ends with its process; then the next process of the nanny takes it.
     held = open(os.path.join(folder, "gpu"), "w")  # noqa: SIM115
     try:

@@ -88,7 +88,7 @@ def run_in_worker(
     device: str = "auto",
 ) -> None:
     """The function that Dask runs for a job. `place` is the store's folder, size limit and identity, and
-    whether it includes the bundled results; a `device` other than "auto" replaces the worker's own."""
+    whether it includes bundled results; a `device` other than "auto" replaces the worker's own choice."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -99,7 +99,7 @@ def run_in_worker(
     send({"event": "started", "worker": worker.address, "pid": os.getpid()})
     root, limit_bytes, identity, with_finished = place
     store = Store(root, limit_bytes, with_finished)
-    if identity and store.identity() not in ("", identity):  # an error before hours of work, not after
+    if identity and store.identity() not in ("", identity):  # fail before hours of work, not after
         raise StoreError(
             f"{root}: expected a folder that all workers share, but the worker on {socket.gethostname()} has"
             f" another folder there; mount it there, or change {ENVIRONMENT}"
@@ -198,20 +198,20 @@ def _paces(store: Store) -> dict[str, Sequence[float]]:
     return {}
 
 
-_EVEN = 0.1  # share done at which progress counts as much as the expected time
-_MEMORY = 0.1  # share of the remaining time in which a new estimate replaces the old one
-_TOO_SHORT = 0.05  # with this share of it left, an estimate is withdrawn as too short
+_EVEN = 0.1  # share of work done at which progress and expected time have equal weight
+_MEMORY = 0.1  # share of the remaining time after which a new estimate has replaced the old one
+_TOO_SHORT = 0.05  # an estimate is withdrawn as too short when this share of it is left
 
 
 class TimeLeft:
-    """An estimate of the seconds left, which fall with the clock and are corrected a little by each report. A
-    lower count or a new total starts a new estimate. `expected` are the seconds of the whole."""
+    """An estimate of the seconds left. It falls with the clock, and each report corrects it a little. A lower
+    count or a new total starts a new estimate. `expected` is the total time in seconds."""
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
         self._expected, self._began = expected, now
-        self._origin = now, 0  # time and count at which the present count began
+        self._origin = now, 0  # time and count when the present count began
         self._done = self._total = 0
-        self._estimate = (expected, now) if expected else None  # seconds left at a time
+        self._estimate = (expected, now) if expected else None  # (seconds left, time of the estimate)
 
     def hear(self, done: int, total: int, now: float) -> None:
         if self._total and (total != self._total or done < self._done):
@@ -232,7 +232,7 @@ class TimeLeft:
         self._estimate = left, now
 
     def left(self, now: float) -> float | None:
-        """Seconds left, or None before any progress or after the estimate."""
+        """Seconds left; None before any progress, or once the estimate has run out."""
         if self._estimate is None or self._done == self._total > 0:
             return None
         left = self._falling(now)

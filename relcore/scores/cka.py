@@ -17,7 +17,7 @@ from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
 
 # Three moments of the permutation null distribution of linear CKA, which is Escoufier's RV coefficient.
 
-SAMPLED_ROWS = 256  # the two sums that need a second product are estimated from a sample of this size
+SAMPLED_ROWS = 256  # sample size for two sums that would need another product
 
 
 def sampled_rows(n: int) -> np.ndarray:
@@ -63,8 +63,8 @@ class RowSums:
         square: np.ndarray,
         weighted: np.ndarray,
     ) -> RowSums:
-        """The sums of a space, from Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶ (`powers`), a sample of centred `rows` (m, d),
-        their squared `lengths` (m,), XᵀX (d, d) (`square`), and Σ ‖xᵢ‖² xᵢ (d,) (`weighted`)."""
+        """The sums of a space, from Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶ (`powers`), a sample of centred `rows` (m, d)
+        with squared `lengths` (m,), XᵀX (d, d) (`square`), and Σ ‖xᵢ‖² xᵢ (d,) (`weighted`)."""
         m, trace = len(rows), powers[0]
         s3, square = float(powers[2] / trace**3), square / trace
         rows = rows.astype(np.float64) / np.sqrt(trace)
@@ -88,10 +88,10 @@ def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
     al. 1995; Josse, Pagès and Husson 2008, eq. 2–3). Mean and variance are exact; the skewness is exact up to
     256 rows and estimated from 256 rows above.
 
-    The high end is that of the Pearson III distribution with these moments, which is a χ² for one dimension
-    and nearly normal for many. The low end is `_low_end`. On 20 kinds of data (normal, skewed, clustered,
-    heavy tails, few long axes) with 20 to 1,000 rows, 1.0 to 4.4 % of 2,400 to 16,000 permutations lay above
-    the band and 0 to 3.0 % below it; for few long axes or heavy tails its lower part is too wide.
+    The upper end is that of the Pearson III distribution with these moments: a χ² for one dimension, nearly
+    normal for many. The lower end is `_low_end`. On 20 kinds of data (normal, skewed, clustered, heavy tails,
+    few long axes) with 20 to 1,000 rows, 1.0 to 4.4 % of 2,400 to 16,000 permutations lay above the band and
+    0 to 3.0 % below it; for few long axes or heavy tails its lower part is too wide.
     """
     n, dimensions = x.n, 1 / (x.t2 * y.t2)  # the effective dimension is β = tr(S)² / tr(S²), 1 … d
     mean = np.sqrt(dimensions) / (n - 1)
@@ -108,7 +108,8 @@ def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
         third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
         skewness = float(np.clip(third / of_trace**1.5, -8, 8))
     null = ChanceLevel.from_moments(mean, variance, skewness=skewness)
-    # With more skewness than a gamma distribution from zero has, Pearson III would begin above zero.
+    # If the skewness exceeds that of a gamma distribution that begins at zero, Pearson III would begin above
+    # zero.
     if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(max(variance, 0)):
         return replace(null, low=max(null.low, 0.0))
     return replace(null, low=_low_end(mean, variance, skewness))
@@ -194,9 +195,9 @@ def third_moment(x: RowSums, y: RowSums) -> float:
     return float(first @ form @ second) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
 
 
-# The formulas of linear CKA and of the mean cosine from sums over rows, however these came about.
+# The formulas of linear CKA and of the mean cosine from sums over rows, whatever the source of the sums.
 
-_DECIDED = 0.05  # change of CKA without a few rows that is worth a note
+_DECIDED = 0.05  # change of CKA without a few rows that deserves a note
 _MOST_ROWS = 10
 _FAR = 2.0**16  # times the spread: differences then have 8 of float32's 24 binary digits
 
@@ -222,7 +223,8 @@ class CkaSums:
     y: SpaceSums
 
     def value(self, debiased: bool = False) -> float:
-        """Linear CKA, NaN if all rows of a space are equal. `debiased` needs sums made from rows."""
+        """Linear CKA, NaN if all rows of a space are equal. `debiased` needs sums that were computed from
+        rows."""
         x, y = self.x, self.y
         xy, xx, yy = self.xy, x.square, y.square
         if debiased:
@@ -230,7 +232,7 @@ class CkaSums:
         return xy / np.sqrt(xx * yy) if xx * yy > 0 else float("nan")
 
     def score(self, note: str = "", debiased: bool = False) -> Score:
-        """Linear CKA with its chance level; `note` precedes the note about the distance from zero.
+        """Linear CKA with its chance level; `note` is put before the note on rows far from zero.
 
         Raises
         ------
@@ -252,7 +254,7 @@ class CkaSums:
         facts = {"n": self.n, "null": null, "note": f"{note}{far}".strip()}
         if (
             debiased
-        ):  # the chance level has mean 0 and the spread of the biased score, up to a constant and O(1/n)
+        ):  # the chance level has mean 0, and the spread of the biased score up to a constant and O(1/n)
             unbiased = _unbiased(self.x.square, self.x, self.x) * _unbiased(self.y.square, self.y, self.y)
             scale = np.sqrt(self.x.square * self.y.square / unbiased)
             facts["null"] = ChanceLevel(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
@@ -261,10 +263,10 @@ class CkaSums:
 
 
 def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
-    """The few long rows that make up most of ‖XᵀX‖² in a space, given the squared lengths (n,) in each.
+    """The few long rows that make up most of ‖XᵀX‖² in a space, given the squared lengths (n,) in each space.
 
-    At most 10 rows and 2 % of all; the shortest is at least twice as long as the next row, so a
-    distribution with many long rows has none.
+    They are at most 10 rows and 2 % of all, and at least twice as long as the next row, so a distribution
+    with many long rows has none.
     """
     rows = []
     for lengths in squares:
@@ -289,8 +291,8 @@ def standing_apart(n: int, longest: np.ndarray, squares: np.ndarray, fourth: flo
 
 
 def decided_note(value: float, without: float, n_rows: int, names: Callable[[], Sequence[str]]) -> str:
-    """A note that a few long rows decide the score, which quotes the first three of these names; "" if the
-    score `without` them is about the same.
+    """A note that a few long rows decide the score, which quotes the first three of `names`; "" if the score
+    `without` them is about the same.
     """
     if abs(without - value) <= _DECIDED:
         return ""
@@ -345,7 +347,7 @@ class OwnMoments(SpaceSums):
                 centred(X[block][few], mean, part[few])
                 squares = np.vecdot(part[few], part[few])
                 lengths[block][few] = squares
-                # Lengths are scaled to about 1, because cubes of large numbers are beyond float32.
+                # Lengths are scaled to about 1, because float32 cannot hold cubes of large numbers.
                 weighted += (squares * np.float32(1 / size)) @ part[few]
             product += part.T @ part
         square, sums = float(np.vdot(product, product)), None
@@ -358,7 +360,7 @@ class OwnMoments(SpaceSums):
 
 
 def power_near(squares: np.ndarray) -> float:
-    """The power of two near the mean of some numbers; 1 where that is 0."""
+    """The power of two nearest to the mean of some numbers; 1 if that is 0."""
     mean = float(squares.mean())
     return 2.0 ** round(np.log2(mean)) if 0 < mean < np.inf else 1.0
 
@@ -377,8 +379,8 @@ def linear_cka(
     On centred columns (Kornblith et al. 2019), in feature space: no n × n matrix; products of blocks in
     float32, sums in float64. It is Escoufier's RV coefficient, so the chance level follows from its moments
     over all permutations (`rv_null`). `debiased` takes the unbiased estimator of each term (Song et al.
-    2012); it may be negative, its chance level is 0, and n must be at least 4. `own` has the moments of
-    either space if they are known; `ids` name the rows in the score's note.
+    2012); it may be negative, its chance level is 0, and n must be at least 4. `own` are the moments of both
+    spaces if known; `ids` name the rows in the score's note.
 
     Raises
     ------
@@ -440,10 +442,9 @@ def cosine_score(
     products: Sequence[np.ndarray],
     between: np.ndarray | None = None,
 ) -> Score:
-    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from Σ aᵢ·bᵢ, the sums and the products of the
-    rows of each side; `between` (w_a, w_b) maps aᵢ
-    to the coordinates of bᵢ. The moments of the chance level are exact (Hoeffding 1951, theorem 2): ā·b̄ and
-    ⟨A, B⟩ with A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ, and B likewise."""
+    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from Σ aᵢ·bᵢ, and the sums and the products of each
+    side's rows; `between` (w_a, w_b) maps aᵢ to the coordinates of bᵢ. The moments of the chance level are
+    exact (Hoeffding 1951, theorem 2): ā·b̄ and ⟨A, B⟩ with A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ, and B likewise."""
     null, (a, b), means = None, products, [total / n for total in sums]
     a, b = (side - n * np.outer(mean, mean) for side, mean in zip((a, b), means, strict=True))
     if between is not None:
@@ -458,7 +459,7 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
 
     The chance level is exact: mean and variance of Σ aᵢ·b_π(i) over all permutations π follow from Σaᵢ, Σbᵢ
     and the d × d products of the centred unit rows (Hoeffding 1951, theorem 2). `of_unit_length`: all rows
-    have length 1 (or 0) already.
+    already have length 1 (or 0).
 
     Raises
     ------

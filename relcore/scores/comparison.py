@@ -56,22 +56,21 @@ from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 
-# What `unchanged_by` may name: a rotation or reflection, a factor, an offset; an invertible linear map.
+# The changes that `unchanged_by` may name: rotation or reflection, scale, offset; any invertible linear map.
 CHANGES = ("rotation", "scale", "shift", "affine")
 
 
 class Metric(ABC):
-    """A metric: it scores how alike two spaces are, with a chance level, and has no state.
+    """A metric: it scores the similarity of two spaces, with a chance level, and has no state.
 
-    A subclass needs only `score`. The other methods compute how a score changed, and save work when many
-    spaces are compared with each other; `settings` is then a `compare.scoring.AllPairs`.
+    A subclass needs only `score`. The other methods compute the change of a score, and save work when many
+    spaces are compared; `settings` is then a `compare.scoring.AllPairs`.
 
-    `reads` is what `score` uses of a pair: "lists", its neighbours; "sums", the sums of a pass over the rows;
-    or "rows", anything. Only the last needs all rows in memory.
+    `reads` is the part of a pair that `score` uses: "lists", its neighbours; "sums", the sums of a pass over
+    the rows; "rows", anything. Only "rows" needs all rows in memory.
 
-    `unchanged_by` names the changes of one space, some of `CHANGES`, that leave the score as it is; a test
-    makes them. `paired` is False for a metric that does not depend on which rows are partners; such a metric
-    has no chance level.
+    `unchanged_by` names those `CHANGES` of one space that leave the score unchanged; a test applies them.
+    `paired` is False for a metric that ignores which rows are partners; such a metric has no chance level.
     """
 
     reads: ClassVar[Literal["lists", "sums", "rows"]] = "rows"
@@ -91,7 +90,7 @@ class Metric(ABC):
         return Split.held_out(space.ids)
 
     def own(self, space: LatentSpace, settings: Any) -> Any:
-        """The part of the computation that needs one space alone, done once for all pairs of the space."""
+        """The part of the computation that needs only one space, done once for all its pairs."""
         return None
 
     def between(
@@ -102,7 +101,7 @@ class Metric(ABC):
         Raises
         ------
         SpaceError
-            The two cannot be compared.
+            The two spaces cannot be compared.
         """
         options = {"k": settings.k, "convention": "mutual", "n_queries": settings.n_queries}
         split = self.held_out(first, settings)
@@ -124,7 +123,7 @@ class Metric(ABC):
 
 
 def _with_chance(pair: AlignedPair, score: Score) -> Score:
-    """The score without its chance level where rows occur several times: it would be too low."""
+    """The score, without its chance level if rows occur several times, because that would be too low."""
     if pair.neighbours.repeated:
         score.null = None
     return score
@@ -212,9 +211,9 @@ class ClassAgreement(Metric):
         if len(votes.queries) > 1:
             rng = np.random.default_rng(0)
             draws = np.empty(number_of_draws(len(votes.queries)))
-            for draw in range(len(draws)):  # each query gets the neighbours of another one
+            for draw in range(len(draws)):  # each query gets another one's neighbours
                 draws[draw] = _hits(votes, without_fixed_points(len(votes.queries), rng)).mean()
-            draws += (hits.mean() - draws.mean()) / votes.n  # in a permutation of n rows one stays in place
+            draws += (hits.mean() - draws.mean()) / votes.n  # a permutation of n rows keeps one in place
             null = ChanceLevel.from_draws(draws)
         score = Score(
             hits.mean(),
@@ -261,7 +260,7 @@ def wins_vote(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
 
 # The metrics that read sums.
 
-_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # for a difference, and for its interval
+_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows for a difference, and for its interval
 
 
 class LinearCKA(Metric):
@@ -275,7 +274,7 @@ class LinearCKA(Metric):
         return pair.linear_cka()
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval:
-        """The change of CKA on samples of the held-out rows; its interval is from `cka_influence`."""
+        """The change of CKA on samples of the held-out rows; the interval comes from `cka_influence`."""
         split = before.split
         sampled = Split.held_out(split.ids[split.test], random_state=split.random_state)
         rows, few = sampled.queries(_DIFFERENCE_ROWS), sampled.queries(_INFLUENCE_ROWS)
@@ -423,7 +422,7 @@ def score_differences(
     """The change of each score of `score_pair` on the same held-out rows and queries, with 95 % intervals;
     `settings` as there.
 
-    The split's anchors are those of both times: a row that is an anchor before or now is in neither score.
+    The split's anchors are those of both sets: a row that is an anchor in either set is in neither score.
     """
     return differences_of(*(AlignedPair.of(*rows, split, **settings) for rows in (before, now)))
 
@@ -453,7 +452,7 @@ def score_notes(
     scores: Mapping[str, Mapping[str, Score]], match: Match | None = None, anchor_ids: Sequence[str] = ()
 ) -> list[str]:
     """The notes of scores by representation, each once and with the scores that have it. With `match`, also
-    warnings of long rows and coinciding anchors, which can decide relative scores.
+    warnings of long rows and coinciding anchors, which can dominate relative scores.
     """
     places: dict[str, list[str]] = {}
     for form, by_metric in scores.items():
@@ -478,9 +477,9 @@ def long_rows(space: LatentSpace) -> str:
     """A warning that few rows (at most 10 and 2 %) move the mean of a space, and with it every centred score;
     "" if none do.
 
-    None of 26 spaces of texts, words and pictures has the warning, and 1 of 420 synthetic ones. With 1 to 8
-    rows of 10 to 500 times the length (65 cases) it came whenever the pruned inverse moved by .05 or was
-    refused.
+    None of 26 spaces of texts, words and pictures has the warning, and 1 of 420 synthetic ones. In 65 cases
+    with 1 to 8 rows of 10 to 500 times the length, it appeared whenever the pruned inverse moved by .05 or
+    was refused.
     """
     mean = mean_of(space)
     far, n = Engine().lengths(space.vectors, mean).astype(np.float64), len(space)
@@ -575,7 +574,7 @@ def scores_report(
     head: str = "representation",
 ) -> Report:
     """The report of scores: a table with half the sampling interval, the chance level and its 95 % band; the
-    notes of the scores, then those in `also`. `head` says what the scores are of.
+    notes of the scores, then those in `also`. `head` is the title of the column that names what is scored.
     """
     rows = score_table(scores)
     caption = "; ".join([*circumstances(scores), "chance level: rows of one space permuted"])
@@ -658,7 +657,7 @@ def score_forms(
     return scores
 
 
-# The effect of a change of anchors on the scores of one representation, by one pass for each set of anchors.
+# The effect of other anchors on the scores of one representation; each set of anchors takes one pass.
 
 
 def anchor_differences(

@@ -17,9 +17,9 @@ PERMUTATIONS = 1999  # the smallest p is 1 / 2,000
 class GroupTest:
     """The comparison of g groups with random groups of the same sizes; each field has one number per group.
 
-    `mean` is the group's; `z` is (mean − mean of all rows) / standard error of a random group; `p` is the
-    share of permutations in which *any* group has a z as low, so it is corrected for the number of groups;
-    `half_width` is half the 95 % band of a random group's mean.
+    `mean` is the group's mean; `z` is (mean − mean of all rows) / standard error of a random group. `p` is
+    the share of permutations in which *any* group has a z as low, so it is corrected for the number of
+    groups; `half_width` is half the 95 % band of a random group's mean.
     """
 
     mean: np.ndarray
@@ -46,7 +46,7 @@ def lowest_groups(
     ----------
     values : array (n,)
     groups : array (n,) of int
-        0 … g − 1, −1 for rows of no group, from which random groups are drawn, too.
+        Group of each row, 0 … g − 1; −1 for rows of no group, which random groups may include.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""The measures of the literature: functions of two matrices with paired rows, on a sample of the rows drawn
-by their ids, with a chance level by permutations of the rows of one space.
+"""The measures of the literature: functions of two matrices with paired rows. They use a sample of the rows,
+drawn by their ids, and a chance level from permutations of one space's rows.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from relcore.spaces.split import Split
 
 FEATURE_ROWS = 5000  # limit for measures whose cost is linear in the rows
 MATRIX_ROWS = 1000  # limit for measures that need a matrix of rows × rows
-_CHEAP = 2e7  # products per permutation up to which 200 are drawn, not 50
+_CHEAP = 2e7  # products per permutation; up to this, 200 are drawn instead of 50
 _most_permutations = ContextVar("most_permutations", default=QUANTILE_DRAWS)
 
 
 class SampledMetric(Metric):
-    """A `Metric` that is a public function ``(source, target, ids=…)`` → Score, with k where it `uses_k`."""
+    """A `Metric` whose `function` is public, ``(source, target, ids=…)`` → Score, with a k if it `uses_k`."""
 
     function: ClassVar[Callable[..., Score]]
     uses_k: ClassVar[bool] = False
@@ -37,7 +37,7 @@ class SampledMetric(Metric):
     def score(self, pair: AlignedPair) -> Score | None:
         settings = {"k": pair.k} if self.uses_k else {}
         ids = pair.split.ids[pair.split.test]
-        function = type(self).function  # without the note: the table has one note on samples for all scores
+        function = type(self).function  # without the note, which the table has once for all scores
         score = getattr(function, "__wrapped__", function)(pair.source, pair.target, ids=ids, **settings)
         if score.n < len(ids):
             score.drawn_from = len(ids)
@@ -99,7 +99,7 @@ def paired_rows(
 
 
 def about_mean(X: np.ndarray) -> np.ndarray:
-    """X (n, d) less its mean row, scaled so that the sum of all squares is 1."""
+    """X (n, d) minus its mean row, scaled so that the sum of all squares is 1."""
     X = X - X.mean(axis=0)
     return X / np.linalg.norm(X)
 
@@ -236,7 +236,7 @@ class AngularShape(SampledMetric):
 
 # Canonical correlations: SVCCA, PWCCA, and GULP, which has a ridge.
 
-_REAL = 1e-10  # times the largest variance: a direction with less is rounding of float32
+_REAL = 1e-10  # times the largest variance; directions with less are float32 rounding
 
 
 @notes_sample
@@ -292,11 +292,11 @@ def pwcca(
     """PWCCA: canonical correlations, each weighted by how much of the first space it accounts for, 0 … 1; 1:
     the narrower space is a linear combination of the other.
 
-    Σ αᵢ ρᵢ / Σ αᵢ with αᵢ = Σⱼ abs⟨hᵢ, xⱼ⟩ over the columns xⱼ of the centred rows, hᵢ the canonical variates
-    of length 1 (Morcos et al. 2018), here of the space with fewer axes, the first where they have as
-    many. The weights depend on the coordinates, so a rotation of that space changes them. The authors' code
-    leaves out the whitening in hᵢ; this is the formula. Chance level: rows of one space permuted. Cost per
-    row: d² and 50 r s, on at most `most_rows`.
+    Σ αᵢ ρᵢ / Σ αᵢ with αᵢ = Σⱼ abs⟨hᵢ, xⱼ⟩ over the columns xⱼ of the centred rows, where hᵢ are the
+    canonical variates of length 1 (Morcos et al. 2018). Here they are of the space with fewer axes, or of the
+    first if both have as many. The weights depend on the coordinates, so a rotation of that space changes
+    them. The authors' code leaves out the whitening in hᵢ; this is the formula. Chance level: rows of one
+    space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
 
     Raises
     ------
@@ -334,13 +334,13 @@ def gulp(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """GULP as a similarity, 0 … 1: how alike the predictions of ridge regressions on the two spaces are, for
-    any target; 1: the same.
+    """GULP as a similarity, 0 … 1: how similar the predictions of ridge regressions on the two spaces are,
+    for any target; 1: the same.
 
     1 − d² / (a + b) with d² = a + b − 2c, a = tr(Σₓ^−λ Σₓ Σₓ^−λ Σₓ), b alike, c = tr(Σₓ^−λ Σₓᵧ Σᵧ^−λ Σᵧₓ) and
     Σ^−λ = (Σ + λ)⁻¹ (Boix-Adserà et al. 2022), each space centred and scaled so that tr Σ = 1; λ is
-    `ridge`. Without a ridge it compares subspaces as CCA does, with a large one it is near linear CKA with
-    the arithmetic mean below the fraction: axes of little variance count less and less. Chance level: rows of
+    `ridge`. Without a ridge it compares subspaces, as CCA does. With a large one, axes of little variance
+    count less, and it approaches linear CKA with the arithmetic mean as denominator. Chance level: rows of
     one space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
 
     Raises
@@ -378,7 +378,7 @@ def gulp(
 
 def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal principal components (n, r) of centred rows (n, d) and their sums of squares (r,), largest
-    first: the fewest with `share` of the variance, without axes that are only rounding."""
+    first: the fewest with `share` of the variance. Axes that are only rounding are left out."""
     if X.shape[1] <= len(X):
         squares, axes = np.linalg.eigh(X.T @ X)
         squares, axes = squares[::-1], axes[:, ::-1]
@@ -393,7 +393,7 @@ def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarr
 
 
 def _few_rows(U: np.ndarray, V: np.ndarray) -> str:
-    """A note that there are no more rows than axes; "" if there are."""
+    """A note if there are no more rows than axes; "" if there are."""
     n, axes = len(U), U.shape[1] + V.shape[1]
     if n > axes:
         return ""
@@ -426,9 +426,9 @@ def rsa(
     """RSA: Spearman's rank correlation of the distances between rows in either space, −1 … 1; 1: the same
     order of all pairs of rows.
 
-    The distance of two rows is 1 − their Pearson correlation over the coordinates (Kriegeskorte et al. 2008),
-    so a constant in every coordinate of a row changes nothing, but a rotation does, a little. Chance level:
-    rows of one space permuted; its mean is 0. Cost per row: n (d + 50), on at most `most_rows`.
+    The distance of two rows is 1 − their Pearson correlation over the coordinates (Kriegeskorte et al. 2008).
+    So an offset of all coordinates of a row changes nothing, but a rotation changes it a little. Chance
+    level: rows of one space permuted; its mean is 0. Cost per row: n (d + 50), on at most `most_rows`.
 
     Raises
     ------
@@ -565,7 +565,7 @@ class AngularCKA(SampledMetric):
 
 
 # Nearest neighbours: k-NN recall, cycle-kNN, CKNNA and second-order cosine similarity. Each space is searched
-# by itself, by cosine of the rows as they are; a row is not its own neighbour.
+# by itself, by the cosine of the uncentred rows; a row is not its own neighbour.
 
 COSINE_ROWS = 2000  # limit for second-order similarity, which keeps the cosines of all pairs of rows
 
@@ -582,9 +582,9 @@ def mutual_knn(
     """k-NN recall, 0 … 1: the share of a row's k nearest neighbours in one space that are among its k nearest
     in the other; 1: the same neighbours.
 
-    Mean of #(Nₓ(i) ∩ Nᵧ(i)) / k (Huh et al. 2024, who call it mutual kNN). It is J' of the Jaccard overlap
-    J = J' / (2 − J') of each row, as `relcore.jaccard` has it. Chance level: rows of one space permuted; its
-    mean is k / (n − 1). Cost per row: n d and 50 k², on at most `most_rows`.
+    Mean of #(Nₓ(i) ∩ Nᵧ(i)) / k (Huh et al. 2024, who call it mutual kNN). It is J' in the Jaccard overlap J
+    = J' / (2 − J') of each row, see `relcore.jaccard`. Chance level: rows of one space permuted; its mean is
+    k / (n − 1). Cost per row: n d and 50 k², on at most `most_rows`.
 
     Raises
     ------
@@ -654,20 +654,20 @@ def cknna(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """CKNNA, about 0 … 1: debiased CKA of the cosines between neighbours that both spaces have; 1: the same
+    """CKNNA, about 0 … 1: debiased CKA of the cosines between neighbours common to both spaces; 1: the same
     neighbours at the same cosines.
 
-    a(K, L) / √(a(K, K) a(L, L)), where a(K, L) is the unbiased HSIC (Song et al. 2012, eq. 5) of K and L with
-    zeros but for pairs i, j with j ∈ Nₓ(i) ∩ Nᵧ(i); K and L are the rows' cosines (Huh et al. 2024, appendix
-    A, as their code computes it, without the 10⁻⁶ it adds below the fraction). It is no inner product, so a
-    score may leave 0 … 1 a little. Chance level: rows of one space permuted; its mean is about 0. Cost per
-    row: n d and 50 k d, on at most `most_rows`.
+    a(K, L) / √(a(K, K) a(L, L)), where a(K, L) is the unbiased HSIC (Song et al. 2012, eq. 5) of the rows'
+    cosines K and L, with zeros except at pairs i, j with j ∈ Nₓ(i) ∩ Nᵧ(i). It follows Huh et al. 2024,
+    appendix A, as their code computes it, but without the 10⁻⁶ added to the denominator. It is no inner
+    product, so a score may leave 0 … 1 a little. Chance level: rows of one space permuted; its mean is about
+    0. Cost per row: n d and 50 k d, on at most `most_rows`.
 
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, k above n − 1, or so few neighbours in
-        common within one space that its own HSIC is not above 0.
+        Row counts that differ, fewer than four rows, equal rows, k above n − 1, or so few common neighbours
+        within one space that its own HSIC is not above 0.
 
     Examples
     --------
@@ -714,12 +714,12 @@ def second_order_cosine(
     most_rows: int | None = COSINE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """Second-order cosine similarity, −1 … 1: how alike a row's cosines to its neighbours are in both spaces;
-    1: the same up to a factor.
+    """Second-order cosine similarity, −1 … 1: the similarity of a row's cosines to its neighbours in both
+    spaces; 1: the same up to a factor.
 
     Mean of cos(sₓ(i), sᵧ(i)) with s(i) the cosines of row i to the rows of Nₓ(i) ∪ Nᵧ(i) in that space
-    (Hamilton et al. 2016, eq. 4 and after; ReSi's code takes 1 − cosine in place of cosines). Where all rows
-    point in nearly one direction it is near 1 for any data, as its chance level shows. Chance level: rows of
+    (Hamilton et al. 2016, eq. 4 and after; ReSi's code takes 1 − cosine in place of cosines). If all rows
+    point in nearly one direction, it is near 1 for any data, as its chance level shows. Chance level: rows of
     one space permuted. Cost per row: n d and 50 k, on at most `most_rows`.
 
     Raises
@@ -761,8 +761,8 @@ def _found(
 def _of_lists(
     neighbours: Neighbours, metric: str, value: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 ) -> Score:
-    """The score ``value(own, other, order)`` of both lists, where `order` permutes the second space's rows;
-    without a chance level if rows are repeated, as it would be too low.
+    """The score ``value(own, other, order)`` of both lists, where `order` permutes the second space's rows.
+    If rows are repeated, it has no chance level, which would be too low.
     """
     n, k = neighbours.own.shape
 

@@ -41,7 +41,7 @@ _RANK_DRAWS = 4000
 _DRAWN_LISTS = 60_000
 _PERMUTED_ROWS = 20_000  # a permutation of this many takes a fifth of a millisecond
 _NOTED_ROWS = 300
-_QUERY_STREAM = 1  # makes the generator independent of that of anchors with the same random state
+_QUERY_STREAM = 1  # makes the generator differ from that of anchors with the same random state
 _NEAR = 2.0**-15  # distance of unit rows that float32, which rounds them by 2⁻²⁴, does not order reliably
 _MOST_ALIKE = 0.1  # share of the queries
 
@@ -209,8 +209,8 @@ class Neighbours:
         )
 
     def _renamed(self, rng: np.random.Generator) -> np.ndarray:
-        """The lists `other` after a permutation π of the rows of one space: row π(i) gets the name of row i.
-        This needs no new search.
+        """The lists `other` after a permutation π of one space's rows: row π(i) gets the name of row i. This
+        needs no new search.
         """
         order, (rows, places, query_numbers, non_queries) = rng.permutation(len(self.queries)), self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
@@ -221,7 +221,7 @@ class Neighbours:
                 names = np.empty(n_others, dtype=np.int64)
                 names[rng.permutation(n_others)] = np.arange(n_others)
                 names = names[rows[non_queries] - np.searchsorted(queries, rows[non_queries])]
-            else:  # a permutation of many rows takes long, so only names of the listed rows are drawn
+            else:  # permuting many rows takes long, so draw names only for listed rows
                 names = rng.choice(n_others, np.count_nonzero(non_queries), replace=False)
             renamed[non_queries] = names + np.searchsorted(
                 queries - np.arange(len(order)), names, side="right"
@@ -230,8 +230,8 @@ class Neighbours:
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The distinct rows in `other` (r,), the place of each entry among them (m, k), the number of each
-        row that is a query, and which rows are not queries (r,)."""
+        """The distinct rows in `other` (r,), the index of each entry among them (m, k), the number of each
+        row that is a query, and which rows are no queries (r,)."""
         rows, places = np.unique(self.other, return_inverse=True)
         non_queries, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
         query_numbers = order[np.searchsorted(self.queries[order], rows[~non_queries])]
@@ -381,7 +381,7 @@ def _found(source: MatrixLike, target: MatrixLike, k: int, convention: str, *set
 
 def _noted(score: Score, neighbours: Neighbours) -> Score:
     """The score of a search across spaces, with a note if the overlap within the spaces is twice as high,
-    beyond chance: with common axes, noise would lower that overlap at least as much.
+    beyond chance. With common axes, noise would lower that overlap at least as much.
     """
     some = neighbours.queries[:: -(-len(neighbours.queries) // _NOTED_ROWS)]
     sides, k, device = (neighbours.source, neighbours.target), neighbours.own.shape[1], neighbours.device
@@ -416,7 +416,7 @@ def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return shared / (together.shape[1] - shared)
 
 
-# The error of the mean overlap that comes from the searched rows, which queries share.
+# The part of the error of the mean overlap that comes from the searched rows, which all queries share.
 
 _MANY = 20  # rows per query, above which the queries decide the error
 
@@ -428,7 +428,8 @@ def queries_decide(n: int, n_queries: int) -> bool:
 
 
 def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
-    """Mean overlap now less that before, of the same m queries among the same n rows, with its 95 % interval.
+    """The mean overlap now minus before, for the same m queries among the same n rows, with its 95 %
+    interval.
 
     Queries share the searched rows, so their overlaps are dependent. The variance has three parts: that of
     independent queries, which dominates with more than 20 rows per query; the covariance of a row's overlap
@@ -454,8 +455,8 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
 def effects_of_rows(neighbours: Neighbours) -> sparse.csr_array:
     """The change of each query's overlap if each of the other rows were missing, (m, n).
 
-    In a list that loses a row, the next nearest takes its place, so one search for k + 1 neighbours serves
-    all n rows. Both lists have k rows, so the overlap is i / (2k − i), where they share i.
+    If a list loses a row, the next nearest takes its place, so one search for k + 1 neighbours serves all n
+    rows. Both lists have k rows, so the overlap is i / (2k − i) if they share i.
     """
     from scipy import sparse
 

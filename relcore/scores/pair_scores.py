@@ -23,12 +23,12 @@ class PairScores:
     metric : str
         One of `names.METRICS`.
     scores : s × s of Score or None
-        None where two spaces cannot be compared.
+        None if two spaces cannot be compared.
     reasons : s × s of str
-        Why there is no score; "" where there is one.
+        The reason why there is no score; "" if there is one.
     best_chance : ChanceLevel or None
-        The chance level of the largest score of two different spaces. None for a single pair, for spaces of
-        different rows, and in results of an older version.
+        The chance level of the largest score of two different spaces. None for a single pair, for spaces with
+        different rows, and in results of older versions.
     """
 
     names: tuple[str, ...]
@@ -39,7 +39,7 @@ class PairScores:
 
     @property
     def values(self) -> np.ndarray:
-        """The scores as numbers, (s, s), NaN where there is none."""
+        """The scores as numbers, (s, s), NaN for missing ones."""
         return np.array([[np.nan if score is None else float(score) for score in row] for row in self.scores])
 
     @property
@@ -65,9 +65,7 @@ class PairScores:
 
     @property
     def best(self) -> tuple[str, str, Score] | None:
-        """The two different spaces that are most alike, and their score; None where no two can be
-        compared.
-        """
+        """The two different spaces that are most similar, and their score; None if no two can be compared."""
         pairs = [(i, j) for i in range(len(self.names)) for j in range(i) if self.scores[i][j] is not None]
         if not pairs:
             return None
@@ -75,9 +73,10 @@ class PairScores:
         return self.names[j], self.names[i], self.scores[i][j]
 
     def grouped(self) -> PairScores:
-        """The scores with alike spaces side by side, in the leaf order of average linkage of 1 − score.
+        """The scores, sorted so that similar spaces are side by side: the leaf order of average linkage of 1
+        − score.
 
-        A pair without a score counts as the least alike of all.
+        A pair without a score counts as less similar than all others.
         """
         from scipy.cluster.hierarchy import leaves_list
 
@@ -92,7 +91,7 @@ class PairScores:
         """One row per pair, including each space with itself, as `figures` and CSV use it.
 
         Columns: first, second, score, chance (its mean), null_low, null_high (its 95 % band), low, high
-        (sampling interval, where rows were sampled), n, k, queries, reason (why there is no score).
+        (sampling interval, if rows were sampled), n, k, queries, reason (for a missing score).
         """
         rows = []
         for i, first in enumerate(self.names):
@@ -106,7 +105,7 @@ class PairScores:
 
 
 def distances(similarity: np.ndarray) -> np.ndarray:
-    """1 − similarity (s, s), at least 0; a pair without a score gets the largest distance of all."""
+    """The distances 1 − similarity (s, s), at least 0; a pair without a score gets the largest one."""
     distance = np.maximum(1 - similarity, 0)
     distance = np.nan_to_num(distance, nan=np.nanmax(distance, initial=1.0))
     np.fill_diagonal(distance, 0)
@@ -114,14 +113,14 @@ def distances(similarity: np.ndarray) -> np.ndarray:
 
 
 def average_linkage(similarity: np.ndarray) -> np.ndarray:
-    """SciPy's average linkage (s − 1, 4) of the `distances`, with alike leaves side by side."""
+    """SciPy's average linkage (s − 1, 4) of the `distances`, with similar leaves side by side."""
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 
     return linkage(squareform(distances(similarity), checks=False), "average", optimal_ordering=True)
 
 
-# The chance level of a maximum: the score of the most alike of many pairs of spaces by chance.
+# The chance level of a maximum: by chance, the best score of many pairs of spaces.
 
 SAMPLED_ROWS = 400
 PERMUTATIONS = 400
@@ -133,9 +132,9 @@ def best_by_chance(
 ) -> ChanceLevel | None:
     """The chance level of the largest of these scores; None for fewer than two scores.
 
-    The second spaces of all pairs are permuted by the same permutation: scores of pairs that share a space,
-    or of layers of one model, are correlated, so their maximum is lower than that of independent ones.
-    The correlation is estimated on a sample of rows; each score's mean and spread are those of its own chance
+    The second spaces of all pairs are permuted by the same permutation. Scores of pairs that share a space,
+    or of layers of one model, are correlated, so their maximum is lower than that of independent scores. The
+    correlation is estimated on a sample of rows; each score's mean and spread are those of its own chance
     level.
 
     Parameters
@@ -143,8 +142,8 @@ def best_by_chance(
     scores : (i, j) → Score with a chance level, i ≠ j
         All scores are over the same rows.
     forms : arrays (m, w), one per space
-        For a sample of these rows: a matrix of similarities, permuted along both axes, or rows, permuted
-        along the first.
+        For a sample of these rows, either a matrix of similarities, which is permuted along both axes, or
+        rows, which are permuted along the first.
     """
     scored = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}
     if len(scored) < 2:

@@ -1,6 +1,6 @@
 """The pass over the rows of a pair that collects the sums and nearest rows of all scores, block by block, in
-any order and in any number of processes. A `Plan` has what the pass needs before it begins; it is made from
-the `ColumnSums` of both spaces and a few gathered rows.
+any order and in any number of processes. A `Plan` holds what the pass needs before it begins; it is computed
+from the `ColumnSums` of both spaces and a few rows.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """The representations to score, `forms` of `REPRESENTATIONS`, by k neighbours. "absolute" has a request
-    of its own, because it is scored on other rows.
+    """The representations to score, `forms` of `REPRESENTATIONS`, by k neighbours. "absolute" has its own
+    request, because it is scored on other rows.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ScoreRequest:
         Whether scores that read all rows are computed, too; False for further queries of the same rows.
     cosines : bool
         Whether the cosine of each row with its partner is computed, n numbers.
-    spare : int
+    extra_neighbours : int
         Further neighbours per query, so that k remain when as many rows are left out.
     """
 
@@ -76,7 +76,7 @@ class RowRoles:
         Row numbers; the anchors in their order, empty for absolute scores.
     left_out : array (l,)
         Rows that are not scored, such as anchors, ascending. The means that a projection subtracts include
-        them.
+        these rows.
     labelled : "", "some" or "all"
         Which rows have a class, if classes of neighbours are needed.
     """
@@ -91,17 +91,19 @@ class RowRoles:
         return self.n - len(self.left_out)
 
     def without(self, rows: np.ndarray) -> RowRoles:
-        """The roles with these rows left out, too, and without queries."""
+        """The roles with these rows also left out, and without queries."""
         return replace(self, left_out=np.union1d(self.left_out, rows), queries=rows[:0], labelled="")
 
 
 def to_full_index(places: np.ndarray, without: np.ndarray) -> np.ndarray:
-    """The row numbers of `places` among the rows that remain without the rows `without` (ascending)."""
+    """The row numbers of `places` among the rows that remain after those in `without` (ascending) are
+    removed."""
     return places + np.searchsorted(without - np.arange(len(without)), places, side="right")
 
 
 def to_kept_index(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
-    """The places of these rows among the rows that remain without the rows `without` (ascending)."""
+    """The places of these rows among the rows that remain after those in `without` (ascending) are
+    removed."""
     return rows - np.searchsorted(without, rows)
 
 
@@ -109,8 +111,8 @@ class Search(NamedTuple):
     """A search of the k nearest rows for queries from one space among rows of one (0 source, 1 target).
 
     If `alone`, the query is one of the searched rows and is left out of its k nearest. Equally near rows are
-    then ordered at random, differently in the two spaces; otherwise ties would agree because of the row
-    order. `labelled`: only rows with a label are searched.
+    then ordered at random, in each space differently; otherwise ties would agree because of the row order.
+    `labelled`: only rows with a label are searched.
     """
 
     name: str
@@ -159,10 +161,10 @@ class Representation:
     size : float
         A power of two near the mean squared length of its centred rows.
     of_centred : bool
-        Whether the rows come from the coordinates less their centre.
+        Whether the rows come from the coordinates minus their centre.
     factors : array (w,), matrix : array (w, w'), shift : array (w',), optional
     basis : array (out, w), optional
-        The shown rows of the representation are these rows times its transpose; None: they are the same.
+        The shown rows of the representation are these rows times its transpose; None if they are the same.
     """
 
     frame: str
@@ -188,7 +190,7 @@ class Coordinates:
     Attributes
     ----------
     centre : array (w,)
-        About their mean over the scored rows, float32 or float64; sums are taken about it.
+        A point close to the mean of the scored rows, float32 or float64; sums are taken about it.
     mean : array (d,), optional
         The mean of the space, subtracted before rows are scaled to length 1.
     turn : array (d, w), stretch : array (w,), basis : array (k, w), optional
@@ -401,8 +403,8 @@ class Searches:
     """All searches among the rows of one space in one representation, by one product with the rows.
 
     `queries` (q', w) are the unit vectors of all searches, one search after the other, in the coordinates of
-    the space. If all rows point in nearly one direction, `common` (w,) is subtracted from queries and rows:
-    their products would differ in the last digits only, so distances order the rows. `seed` orders equally
+    the space. If all rows point in nearly one direction, `common` (w,) is subtracted from queries and rows.
+    Their products would differ only in the last digits, so distances order the rows. `seed` orders equally
     near rows at random.
     """
 
@@ -420,10 +422,9 @@ class Plan:
     ----------
     widths : (int, int)
         The widths of the spaces.
-    frames : coordinates by name, of either space
-    forms : representation → its form in either space
-    searches : representation → the searches in either space, None where there are none
-    samples : some rows of either space, for the chance level of linear CKA
+    frames : coordinates by name, for both spaces forms : representation → its form in both spaces searches :
+    representation → the searches in both spaces, None if there are none samples : some rows of both spaces,
+    for the chance level of linear CKA
     """
 
     request: ScoreRequest
@@ -515,7 +516,7 @@ class Sums:
     """Sums and nearest rows over all blocks added so far.
 
     Every row of the pair must be added once, in blocks of both spaces with their row numbers. `merge` adds
-    the sums of other rows by the same plan; `to_arrays` and `from_arrays` move them, a few MB, to another
+    the sums of other rows with the same plan; `to_arrays` and `from_arrays` move them, a few MB, to another
     process. Several sums in one thread share the buffers of a device.
     """
 
@@ -768,8 +769,8 @@ class Sums:
     def _space_sums(self, name: str, side: int) -> SpaceSums:
         """The sums about the mean, from the sums about a centre close to it.
 
-        With e = mean − centre and ‖x − e‖² = l + c, c = ‖e‖² − 2 e·x, every sum but Σ l c² is exact; that one
-        assumes that l and c are uncorrelated, an error of second order in e.
+        With e = mean − centre and ‖x − e‖² = l + c, c = ‖e‖² − 2 e·x, every sum but Σ l c² is exact. For that
+        sum, l and c are assumed to be uncorrelated, an error of second order in e.
         """
         n, plan, form = self.n, self.plan, self.plan.forms[name][side]
         total, gram = (self.total(f"{form.frame}/{what}/{side}") for what in ("sum", "gram"))

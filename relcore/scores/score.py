@@ -18,9 +18,9 @@ _SHARES += ("angular shape", "kernel cka", "angular cka", "knn recall", "cycle k
 RANGES = dict.fromkeys(("cosine", "rsa", "second-order cosine"), (-1.0, 1.0)) | dict.fromkeys(
     _SHARES, (0.0, 1.0)
 )
-_ROUNDING = 1e-5  # how far float32 may put a score beyond its range
+_ROUNDING = 1e-5  # by how much float32 rounding may exceed a score's range
 Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
-QUANTILE_DRAWS = 200  # fewer draws tell little about their own tails
+QUANTILE_DRAWS = 200  # fewer draws say little about their own tails
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ChanceLevel:
     """The chance level of a score: mean and middle 95 % of its distribution when the rows of one space are
     permuted.
 
-    `n_permutations` is 0 where the distribution over all n! permutations, or its moments, are known in closed
+    `n_permutations` is 0 if the distribution over all n! permutations, or its moments, are known in closed
     form.
     """
 
@@ -39,7 +39,7 @@ class ChanceLevel:
 
     @property
     def places(self) -> int:
-        """Decimals needed to distinguish it from zero: 3, or 5 where it is small."""
+        """Decimals needed to distinguish it from zero: 3, or 5 if it is small."""
         return 3 if max(abs(self.low), abs(self.high)) >= 0.005 else 5
 
     @classmethod
@@ -186,8 +186,8 @@ class Score(float):
 
 
 def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
-    """95 % interval of the mean over n rows from m values 0 … 1 drawn without replacement; None if all n were
-    drawn.
+    """The 95 % interval of the mean over n rows, from m values 0 … 1 drawn without replacement; None if all n
+    were drawn.
 
     Two values at each end of the range are added to the drawn ones (Agresti and Coull 1998), because 300
     values of 0 do not prove that all others are 0.

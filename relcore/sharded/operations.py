@@ -79,26 +79,27 @@ from relcore.spaces.split import row_keys
 if TYPE_CHECKING:
     from relcore.runs.jobs import JobQueue
 
-FAN = 16  # shards after which their sum is kept instead of their results
+FAN = 16  # shards after which their sum is stored instead of their results
 _PAUSE = 0.05
 Arrays = dict[str, np.ndarray]
-Shards = tuple[Shard, ...]  # the shards that one job reads side by side: one of each space
+Shards = tuple[Shard, ...]  # the shards that one job reads together: one of each space
 Partial = tuple[Arrays, dict[str, Any]]  # arrays of bounded size, and JSON
 
 
 class ShardWork(ABC):
-    """What is done with one shard, and how two partial results become one.
+    """A computation on one shard, and the merging of two partial results.
 
-    Subclasses are frozen dataclasses of small settings; what is large is `keep`t in the store under its key.
+    Subclasses are frozen dataclasses of small settings; large values are stored by `keep`, and referred to by
+    their key.
 
     Attributes
     ----------
     kind : str
-        Names it in the store.
+        Name in the store.
     version : int
-        Raise it when a partial result would come out differently.
+        Increase it when partial results would change.
     writes : bool
-        Whether it writes files; then each shard's result is kept, so that a missing file costs only its
+        Whether it writes files; each shard's result is then stored, so that a missing file costs only its
         shard.
     """
 
@@ -112,10 +113,10 @@ class ShardWork(ABC):
 
     @abstractmethod
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        """The partial result of the shards of both, those of `first` before those of `second`."""
+        """The partial result of the shards of both, with those of `first` before those of `second`."""
 
     def holds(self, facts: dict[str, Any]) -> bool:
-        """Whether a partial result is still good, such as whether its files are there."""
+        """Whether a partial result is still valid, for example its files still exist."""
         return True
 
     def key(self, parts: Sequence[Shards]) -> str:
@@ -149,7 +150,7 @@ class PassResult(NamedTuple):
 
 
 def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
-    if context.store.has(context.key, own=True):  # by a worker that died before it said so
+    if context.store.has(context.key, own=True):  # by a worker that died before it reported
         return
     cpu, clock = time.process_time(), time.monotonic()
     arrays, facts = work.of_shard(shards, context.store, context.report)
@@ -169,7 +170,7 @@ class Runner:
     done: list[tuple[str, PassResult]] = field(default_factory=list)
 
     def run(self, work: ShardWork, parts: Sequence[Shards], title: str) -> PassResult:
-        """Do what is missing, and merge."""
+        """Compute the missing results and merge all of them."""
         started = time.monotonic()
         with in_use():
             total = _Total(work, list(parts), self.store)
@@ -245,8 +246,8 @@ class Runner:
 
 
 class _Total:
-    """The sum of the first shards, added in their order so that it is the same to the last bit each time.
-    Every 16 shards it is kept, and the results that it was made of are removed.
+    """The sum of the first shards, added in order, so that it is equal to the last bit each time. It is
+    stored every 16 shards, and the results that it contains are removed.
     """
 
     def __init__(self, work: ShardWork, parts: list[Shards], store: Store) -> None:
@@ -260,12 +261,12 @@ class _Total:
     def missing(self) -> list[Shards]:
         keys = {self.work.key([part]): part for part in self.parts[self.n :]}
         missing = {key: part for key, part in keys.items() if not self._is_good(key)}
-        for key in missing:  # a damaged one, or one whose files are gone
+        for key in missing:  # damaged, or its files are gone
             self.store.remove(key)
         return list(missing.values())
 
     def add(self, waiting: Container[str]) -> None:
-        """Add the results of further shards, up to the first one that is `waiting`."""
+        """Add the results of further shards, up to the first shard that is still `waiting`."""
         while self.n < len(self.parts) and (key := self.work.key([self.parts[self.n]])) not in waiting:
             entry = self.store.get(key)
             if entry is None:
@@ -291,14 +292,14 @@ class _Total:
         return summary is not None and self.work.holds(summary.metadata["facts"])
 
 
-# What all jobs of a pass need and is too large for a setting, such as anchors.
+# Data that all jobs of a pass need and that are too large for a setting, such as anchors.
 
 T = TypeVar("T")
 _read: dict[type, tuple[str, Any]] = {}
 
 
 def keep(store: Store, value: Any) -> str:
-    """The key under which workers `read` a dataclass of arrays and settings."""
+    """Store a dataclass of arrays and settings; returns the key by which workers `read` it."""
     arrays, record = records.pack(value)
     key = digest_of("for workers", type(value).__name__, arrays, record)
     if not store.has(key):
@@ -307,7 +308,7 @@ def keep(store: Store, value: Any) -> str:
 
 
 def read(store: Store, key: str, kind: type[T]) -> T:
-    """What was kept; the same object for consecutive shards of a process."""
+    """The value that was stored; consecutive shards of a process get the same object."""
     known = _read.get(kind)
     if known is None or known[0] != key:
         entry = store.get(key)
@@ -320,8 +321,8 @@ def read(store: Store, key: str, kind: type[T]) -> T:
 def live_rows(
     shards: Shards, report: Progress, size: int = 0, labels: bool = False
 ) -> Iterator[tuple[tuple[ShardBlock, ...], np.ndarray, np.ndarray, list[np.ndarray]]]:
-    """Blocks, cut to at most `size` rows: the rows of the block that have a direction in every space, their
-    numbers in the whole space, and their vectors in each.
+    """Yields blocks, cut to at most `size` rows. Each has the rows with a direction in every space, their
+    numbers in the whole space, and their vectors in each space.
     """
     for blocks in aligned(shards, labels):
         for part in row_blocks(len(blocks[0].vectors), size or len(blocks[0].vectors)):
@@ -336,20 +337,20 @@ def live_rows(
 
 # The first pass: means, rows without direction, and which rows are anchors or queries.
 
-_MOST_DROPPED = 1_000_000  # their numbers are kept: 8 MB
+_MOST_DROPPED = 1_000_000  # their numbers are stored: 8 MB
 _MOST_CLASSES = 100_000
 
 
 @dataclass(frozen=True)
 class Survey(ShardWork):
-    """Sums of the rows that have a direction in every space, and candidates for queries.
+    """Sums of the rows with a direction in every space, and candidates for queries.
 
-    Arrays: sums_0, sums_1, as of `ColumnSums`; dropped (m,), zero rows; keys and rows (n_candidates,), those
-    with the smallest `row_keys`, ascending; wanted (2, m), place among the ids `wanted` and row. Facts: n,
-    rows kept; classes, label → rows in the space `classes_of` (−1: none), or None above 100,000.
+    Arrays: sums_0, sums_1, from `ColumnSums`; dropped (m,), zero rows; keys and rows (n_candidates,), those
+    with the smallest `row_keys`, ascending; wanted (2, m), the index in the ids `wanted` and the row. Facts:
+    n, rows kept; classes, label → rows in the space `classes_of` (−1: none), or None above 100,000.
 
-    `n_candidates` is the queries to be drawn plus the anchors, `stream` and `random_state` as `Split` draws
-    them.
+    `n_candidates` is the number of queries to draw plus the number of anchors; `stream` and `random_state`
+    are as in `Split`.
     """
 
     kind: ClassVar[str] = "survey"
@@ -426,8 +427,8 @@ def column_sums(survey: PassResult, side: int) -> ColumnSums:
 
 
 def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
-    """Raise a SpaceError where two of the candidates for queries have the same id: rows of one id have one
-    key, so they are neighbours.
+    """Raise a SpaceError if two candidates for queries have the same id; rows of one id have equal keys, so
+    they are adjacent.
     """
     keys, rows = survey.arrays["keys"], survey.arrays["rows"]
     pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
@@ -462,17 +463,17 @@ def _few(dropped: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class RowList:
-    """Numbers (m,) in the whole space, ascending."""
+    """Ascending row numbers (m,) of the whole space."""
 
     rows: np.ndarray
 
 
 @dataclass(frozen=True)
 class Gather(ShardWork):
-    """The vectors of the `RowList` under a key, of every space.
+    """The vectors, in every space, of the `RowList` stored under a key.
 
     Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: ids and labels of the
-    first space, None where a shard has none.
+    first space, None if a shard lacks them.
     """
 
     kind: ClassVar[str] = "gather"
@@ -506,7 +507,7 @@ class Gather(ShardWork):
 def gather(
     runner: Runner, parts: Sequence[Shards], rows: np.ndarray, texts: bool = False, vectors: bool = True
 ) -> PassResult:
-    """What `Gather` gives of these rows, each once."""
+    """The result of `Gather` for these rows without repetition."""
     key = keep(runner.store, RowList(np.unique(np.asarray(rows, dtype=np.int64))))
     return runner.run(Gather(key, texts, vectors), parts, "gather rows")
 
@@ -515,15 +516,15 @@ def gather(
 
 
 def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
-    """The ids to look for while shards are read; none where ids are row numbers."""
+    """The ids to look for while shards are read; () if ids are row numbers."""
     return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
 
 
 def chosen_anchors(
     space: ShardedSpace, survey: PassResult, anchors: int | Sequence[str], random_state: int = 0
 ) -> np.ndarray:
-    """Row numbers of anchors: of ids, in their order, or of that many random rows, the choice of
-    `select_anchors` by "random" of all rows in memory.
+    """Row numbers of anchors: of these ids, in order, or of that many random rows. The random rows are those
+    of `select_anchors` with "random" on all rows in memory.
     """
     dropped = survey.arrays["dropped"]
     if isinstance(anchors, int):
@@ -565,7 +566,7 @@ def chosen_anchors(
 
 # A sample as a space in memory.
 
-MOST_ROWS = 1_000_000  # that four panes draw
+MOST_ROWS = 1_000_000  # that four panes can draw
 SAMPLE = 200_000
 _SERIES = re.compile(r"step|epoch|iter|checkpoint|ckpt|layer", re.IGNORECASE)
 
@@ -578,20 +579,20 @@ def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
 
 
 def sample_job(context: Context, *, place: str, n_rows: int) -> None:
-    """Draw the sample, and keep it under the context's key."""
+    """Draw the sample, and store it under the context's key."""
     stamp, space = folder_stamp(place), ShardedSpace.open(place)
     drawn = sample_shards(space, n_rows, Runner(context.store, report=context.report))
     put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
 
 
-sample_job.on_cpu = True  # it waits for no GPU
+sample_job.on_cpu = True  # does not wait for a GPU
 
 
 def too_large(place: str) -> ShardedSpace | None:
-    """The space of a folder that the app opens as a sample: more rows than panes draw, or at an address; or
-    None.
+    """The space of a folder that the app opens as a sample, because it has more rows than panes draw or is at
+    an address; else None.
 
-    A folder of separate spaces, such as checkpoints, shows in its names, or in equal ids.
+    Names or equal ids reveal a folder of separate spaces, such as checkpoints.
     """
     if not is_sharded(place):
         return None
@@ -607,10 +608,11 @@ def too_large(place: str) -> ShardedSpace | None:
 def sample_shards(
     space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = (), random_state: int = 0
 ) -> LatentSpace:
-    """`n_rows` rows that have a direction, or all, with ids and labels, in the order of the shards.
+    """A sample of `n_rows` rows that have a direction, or of all, with ids and labels, in the order of the
+    shards.
 
-    Drawn by a hash of ids: the same for spaces with the same ids, however the shards are cut. Rows with the
-    ids `also`, such as seed pairs, are taken in any case.
+    Rows are drawn by a hash of their ids: the same ones for spaces with the same ids, however the shards are
+    cut. Rows with the ids `also`, such as seed pairs, are always included.
     """
     if n_rows < 1:
         raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
@@ -624,15 +626,15 @@ def sample_shards(
     return LatentSpace(vectors, texts["ids"], name=space.name, labels=texts["labels"])
 
 
-_ROWS = 8192  # at once: relative rows are wider than their sources
+_ROWS = 8192  # rows per block: relative rows are wider than their sources
 MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
 _MOST_MUTUAL = 20_000_000  # rows; the chance level of "mutual" permutes all row numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Plans:
-    """What a pass sums up. Rows are counted without those `dropped` (m,), ascending; `labels_of` is the space
-    whose labels give the classes, −1 for none.
+    """The plans of one pass. Row numbers do not count the `dropped` rows (m,), ascending; `labels_of` is the
+    space whose labels give the classes, −1 for none.
     """
 
     each: tuple[Plan, ...]
@@ -669,8 +671,8 @@ class BlockWork(ShardWork):
 
 @dataclass(frozen=True)
 class ShardedScores:
-    """Scores by representation and metric; `n` rows that have a direction in both spaces, `n_zero` that are
-    left out, and the row numbers of the anchors (k,).
+    """Scores by representation and metric. `n` rows have a direction in both spaces, `n_zero` are left out;
+    anchors (k,) are row numbers.
     """
 
     scores: dict[str, dict[str, Score]]
@@ -679,7 +681,8 @@ class ShardedScores:
     anchors: np.ndarray
 
     def report(self, passes: dict[str, Any], source: ShardedSpace, target: ShardedSpace) -> Report:
-        """Every score with its chance level; `passes` are facts on how they were made."""
+        """A report of every score with its chance level; `passes` are facts about the passes over the
+        rows."""
         names = distinct_names((source, target))
         sentence = f"{names[0]} and {names[1]}, {counted(len(self.anchors), 'anchor')}"
         sentence += f", {counted(len(source.shards), 'shard')} each."
@@ -702,7 +705,7 @@ def compare_shards(
 ) -> ShardedScores:
     """The scores of `score_forms` for all representations; anchors are ids, or a number of random rows, or 0.
 
-    The numbers are those of both spaces in memory, but for rounding. Class agreement needs at most 100,000
+    The numbers equal those of both spaces in memory, up to rounding. Class agreement needs at most 100,000
     classes; metrics that read rows are left out.
     """
     need_one_of("convention", convention, CONVENTIONS)
@@ -742,7 +745,7 @@ def compare_shards(
 class ShardedPair(RowPair):
     """A pair whose rows are read by shard, without those that are zero in a space, as in a `Match`.
 
-    Its classes are left out where most rows have no label or there are too many of them.
+    Classes are ignored if most rows have no label, or if there are too many classes.
     """
 
     def __init__(
@@ -777,7 +780,7 @@ class ShardedPair(RowPair):
         return self._vectors[side][np.searchsorted(self._rows, rows)]
 
     def gather(self, rows: np.ndarray) -> None:
-        """Read those of the rows that are not in memory yet, of both spaces, in one pass."""
+        """Read those of the rows that are not yet in memory, from both spaces, in one pass."""
         missing = np.setdiff1d(rows, self._rows)
         if not len(missing):
             return
@@ -788,7 +791,7 @@ class ShardedPair(RowPair):
             self._vectors[side] = np.concatenate([self._vectors[side], arrays[f"vectors_{side}"]])[order]
 
     def gather_listed(self, pairs: Sequence[AlignedPair]) -> None:
-        """Of the listed rows the last neighbours, for notes, and the classes."""
+        """Read the last neighbours of the listed rows, for notes, and the classes."""
         plans = [pair.searched.plan for pair in pairs]
         tops = [
             top.rows for pair in pairs for name, top in pair.searched.tops.items() if "/longest/" not in name
@@ -826,7 +829,7 @@ class ShardedPair(RowPair):
         return SeveralSums.from_arrays(plans, arrays).each
 
 
-# Maps of rows before they are written: kept in the store, fitted once in each worker.
+# Maps of rows before they are written: stored once, and fitted once in each worker.
 
 RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
 
@@ -848,7 +851,7 @@ class ProjectionMap:
 
 @dataclass(frozen=True, eq=False)
 class AdapterMap:
-    """An adapter's steps of one side: class names and arrays."""
+    """The steps of an adapter on one side: class names and arrays."""
 
     steps: tuple[tuple[str, dict[str, np.ndarray]], ...]
 
@@ -862,17 +865,17 @@ class AdapterMap:
 
 _MAPS = {kind.__name__: kind for kind in (ProjectionMap, AdapterMap)}
 
-# The folder of mapped shards: one file each, whole or not there.
+# The folder of mapped shards: one file per shard, either complete or missing.
 
 FORMATS = ("npy", "parquet")
-MARK = "_relscope.json"  # which work writes into the folder; a name with _ is no shard
+MARK = "_relscope.json"  # the work's mark in the folder; names with _ are no shards
 _MAPPED_ROWS = 16384  # at once
 
 
 @dataclass(frozen=True)
 class WriteRows(ShardWork):
-    """Writes every row through a map, with id and label, into the folder `goal`. Facts: files, names by
-    shard; rows, width.
+    """Write every row through a map, with id and label, into the folder `goal`. Facts: files, names by shard;
+    rows, width.
     """
 
     kind: ClassVar[str] = "write rows"
@@ -914,7 +917,7 @@ class WriteRows(ShardWork):
 def _write_npy(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int) -> list[str]:
     stem = url.rsplit(".", 1)[0]
     urls = {what: f"{stem}.{what}.txt" for what in ("ids", "labels") if getattr(shard, what)}
-    with ExitStack() as open_files:  # the vectors are closed last, so that their file is there once all are
+    with ExitStack() as open_files:  # the vectors are closed last, so their file appears only when all do
         stream = open_files.enter_context(replacing(url))
         texts = {what: open_files.enter_context(replacing(text)) for what, text in urls.items()}
         header = {"descr": "<f4", "fortran_order": False, "shape": (shard.n, width)}
@@ -946,13 +949,14 @@ def _write_parquet(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: 
 
 
 def _written_to(goal: str) -> str:
-    """Where the shards of a folder are until it has all: beside it, and at an address in it."""
+    """The place of a folder's shards until it is complete: a folder beside it; at an address, one within
+    it."""
     path = filesystem(goal)[1].rstrip("/")
     return goal if is_address(goal) or os.path.exists(beside(path, MARK)) else f"{path}.partial"
 
 
 def _need_folder(goal: str, key: str) -> None:
-    """Make the folder to write to, or check that the same work began it."""
+    """Make the folder to write to, or check that the same work started it."""
     written_to = _written_to(goal)
     for place in dict.fromkeys((goal, written_to)):
         if _begun_by(place) == key:
@@ -980,7 +984,8 @@ def _begun_by(place: str) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """A written folder: rows, numbers per row, and the row numbers of the anchors (k,) in the source."""
+    """A written folder: number of rows, numbers per row, and row numbers of the anchors (k,) in the
+    source."""
 
     n: int
     width: int
@@ -996,8 +1001,8 @@ def write_mapped(
     title: str,
     anchors: Sequence[int] = (),
 ) -> Written:
-    """Write all rows through a map into a folder, a relative one from where this process is, not from where
-    the workers are. A stopped run resumes by shard.
+    """Write all rows through a map into a folder. A relative path starts at this process's folder, not at a
+    worker's. A stopped run resumes by shard.
     """
     goal = goal if is_address(goal) else filesystem(goal)[1]
     form = form or source.shards[0].written
@@ -1052,8 +1057,8 @@ def adapt_shards(
     side: str = "queries",
     form: str = "",
 ) -> Written:
-    """Write all rows through an adapter; `side` is their model: "queries" of the new one, "corpus" of the
-    old.
+    """Write all rows through an adapter; `side` is their model: "queries" for the new one, "corpus" for the
+    old one.
     """
     need_one_of("side", side, SIDES)
     need_width(adapter, side, source.width, source.name)

@@ -1,4 +1,5 @@
-"""Folders of shards as spaces: files of one format, here or where fsspec opens them, read in blocks."""
+"""Folders of shards as spaces: files of one format, on this machine or where fsspec can open them, read in
+blocks."""
 
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ from relcore.runs.digest import digest_of
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import id_column, vector_column
 
-BLOCK_BYTES = 32 * 2**20  # of one space; two are read side by side
+BLOCK_BYTES = 32 * 2**20  # of one space; two are read together
 
 
 @dataclass(frozen=True, eq=False)
 class ShardBlock:
-    """Consecutive rows of a shard: vectors (m, width) float32, and ids and labels where they are read;
-    `first` is counted from the shard's first row.
+    """Consecutive rows of a shard: vectors (m, width) float32, and ids and labels if they are read; `first`
+    counts from the shard's first row.
     """
 
     first: int
@@ -48,8 +49,8 @@ class ShardBlock:
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of a sharded space. A subclass per format has `read`, which gives the `blocks`, and `header`,
-    which reads the header of the file at an address, with files of some names beside it.
+    """One file of a sharded space. Each format has a subclass with `read`, which yields the `blocks`, and
+    `header`, which reads the header of the file at an address; some names of files beside it are given.
 
     Attributes
     ----------
@@ -58,9 +59,9 @@ class Shard:
     start : int
         Number of its first row in the whole space. Rows without ids have these numbers as ids.
     stamp : str
-        From size and time: changes when the file is written again.
+        Made of size and time, so it changes when the file is written again.
     ids, labels : str
-        A column, or the address of a file beside it; "" where it keeps none.
+        A column, or the address of a file beside it; "" if there is none.
     vectors : str
         The column of vectors, of a table.
     """
@@ -74,10 +75,10 @@ class Shard:
     ids: str = ""
     labels: str = ""
     vectors: str = ""
-    written: ClassVar[str] = "npy"  # the format in which rows that are made of its rows are written
+    written: ClassVar[str] = "npy"  # format of rows that are computed from its rows
 
     def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
-        """All rows in their order, in blocks of this many rows; default: 32 MB."""
+        """All rows in order, in blocks of `rows` rows; default: 32 MB."""
         n = 0
         self.need_unchanged()
         for block in self.read(rows or rows_at_once(self.width), labels):
@@ -91,16 +92,16 @@ class Shard:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The addresses of all that is read of it."""
+        """The addresses of all files that are read for it."""
         return (self.url,)
 
     def stamped(self) -> Self:
-        """The shard with the stamp of its files as they are now."""
+        """The shard with the present stamp of its files."""
         return replace(self, stamp=digest_of([_stamp_of(url) for url in self.files]))
 
     def need_unchanged(self) -> None:
-        """Raise a SpaceError where the shard was written again since it was opened: results are kept under
-        its stamp.
+        """Raise a SpaceError if the shard was written again since it was opened, because results are stored
+        under its stamp.
         """
         if self.stamped() != self:
             raise SpaceError(
@@ -111,7 +112,8 @@ class Shard:
     def holding(
         self, rows: np.ndarray, labels: bool = False
     ) -> Iterator[tuple[ShardBlock, np.ndarray, np.ndarray]]:
-        """Blocks, which of these rows (counted from the shard's first) each holds, and where."""
+        """Blocks that contain some of these rows (counted from the shard's first row), which of the rows, and
+        their positions in the block."""
         for block in self.blocks(labels=labels) if len(rows) else ():
             which = np.flatnonzero((rows >= block.first) & (rows < block.first + len(block.vectors)))
             yield block, which, rows[which] - block.first
@@ -130,7 +132,7 @@ class Shard:
 
 
 def rows_at_once(*widths: int) -> int:
-    """The rows of a block, such that no space's block takes more than 32 MB."""
+    """The number of rows such that a block of each space takes at most 32 MB."""
     return max(1, BLOCK_BYTES // (4 * max(widths)))
 
 
@@ -155,12 +157,12 @@ def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
     return block.vectors
 
 
-# Files of shards, here or at an fsspec address.
+# Files of shards, on this machine or at an fsspec address.
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
 _READABLE = "a file that can be read", "check the address"
-_MOST_SECONDS = 600  # of an answer
-_MOST_LISTING = 1 << 24  # bytes of an answer to a request that asks for no range
+_MOST_SECONDS = 600  # limit of time for an answer
+_MOST_LISTING = 1 << 24  # bytes of an answer to a request without a range
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
 
@@ -169,7 +171,7 @@ def filesystem(place: str) -> tuple[Any, str]:
     with extra():
         from fsspec.core import url_to_fs
         from fsspec.implementations.local import LocalFileSystem
-    if not is_address(place):  # not by `url_to_fs`, for which "a::b" is a chain that begins with "a"
+    if not is_address(place):  # `url_to_fs` would take "a::b" for a chain that begins with "a"
         return LocalFileSystem(), os.path.abspath(access.allowed(place))
     access.need_own_machine(place)
     with _told(place, "an address that fsspec opens", "install what it names, or check the address"):
@@ -177,7 +179,7 @@ def filesystem(place: str) -> tuple[Any, str]:
 
 
 def _bounded() -> dict[str, Any]:
-    """Settings of fsspec's HTTP, which would itself take any number of bytes, unpack and wait for them."""
+    """Settings for fsspec's HTTP, which by itself limits neither bytes, unpacking nor waiting."""
     from aiohttp import ClientResponse, ClientTimeout
 
     class Bounded(ClientResponse):
@@ -205,7 +207,7 @@ def _bounded() -> dict[str, Any]:
 
 @contextmanager
 def _told(place: str, expected: str, remedy: str, errors: type[Exception] = Exception) -> Iterator[None]:
-    """Whatever a file system raises, as one sentence with the place."""
+    """A context that turns any error of a file system into one sentence with the place."""
     try:
         yield
     except SpaceError:
@@ -227,7 +229,7 @@ def opened(url: str) -> Iterator[BinaryIO]:
 
 
 def listed(place: str) -> dict[str, dict[str, Any]]:
-    """The files of a folder by name, with what the file system says of each, without hidden ones."""
+    """The files of a folder, except hidden ones, by name, with what the file system reports on each."""
     files, path = filesystem(place)
     with _told(place, "a folder of shards", "check the spelling"):
         files.invalidate_cache()
@@ -254,7 +256,7 @@ def _stamp_of(url: str) -> list[str]:
     files, path = filesystem(url)
     with _told(url, *_READABLE):
         if not is_address(url):
-            about = os.stat(path)  # of a link the file that it leads to
+            about = os.stat(path)  # for a link: the file that it leads to
             return [str(about.st_size), str(about.st_mtime_ns)]
         files.invalidate_cache()
         facts = files.info(path)
@@ -267,9 +269,9 @@ def beside(place: str, name: str) -> str:
 
 @contextmanager
 def replacing(url: str) -> Iterator[BinaryIO]:
-    """A file that appears under its name once it is whole, and not at all after an error.
+    """A file that appears under its name only once it is complete, and never after an error.
 
-    A local file is written beside and renamed; object stores show an object once it is closed.
+    A local file is written under another name and renamed; object stores show an object once it is closed.
     """
     files, path = filesystem(url)
     if is_address(url):
@@ -287,12 +289,12 @@ def replacing(url: str) -> Iterator[BinaryIO]:
 
 # .npy files; ids and labels in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside each, one per line.
 
-_READ_ALONE = 64  # a larger share than one row of this many is read with all others
+_READ_ALONE = 64  # one row in 64: a larger share is read with all other rows
 
 
 @dataclass(frozen=True)
 class NpyShard(Shard):
-    """Reads with a buffer of one block; a few rows by number are read alone."""
+    """Reads with a buffer of one block; a few rows by number are read singly."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -369,7 +371,7 @@ def _lines(url: str) -> Iterator[str]:
 
 # .parquet, .arrow and .feather files: one column of vectors, and columns of ids and labels.
 
-_MOST_GROUP = 1 << 29  # a row group or a batch is unpacked as a whole
+_MOST_GROUP = 1 << 29  # bytes of a row group or batch, which is unpacked as a whole
 _MAGIC = b"ARROW1"  # at both ends of the file form
 
 
@@ -447,7 +449,7 @@ class _Arrow:
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._begin = 8 if stream.read(6) == _MAGIC else 0
-        if self._begin:  # the stream within would lose the batches behind a cut
+        if self._begin:  # within it, the stream would lose the batches after a cut
             stream.seek(-len(_MAGIC), 2)
             if stream.read() != _MAGIC:
                 raise ValueError("the end of the file before its last batch")
@@ -480,7 +482,7 @@ def _table(url: str) -> Iterator[_Parquet | _Arrow]:
         try:
             if name.lower().endswith(ARROW_SUFFIXES):
                 yield _Arrow(stream)
-            else:  # without `pre_buffer=False` it holds every row group that was read
+            else:  # without `pre_buffer=False` it keeps every row group in memory
                 with parquet.ParquetFile(stream, pre_buffer=False) as file:
                     yield _Parquet(file)
         except SpaceError:
@@ -495,7 +497,7 @@ def _table(url: str) -> Iterator[_Parquet | _Arrow]:
 # The space of a folder.
 
 _NUMBERS = re.compile(r"(\d+)")
-_AT_ONCE = 16  # headers that are read at a time
+_AT_ONCE = 16  # headers that are read at once
 
 
 @dataclass(frozen=True)
@@ -526,7 +528,7 @@ class ShardedSpace:
                 f" {', '.join(sorted(set(kinds.values())))}; keep one of them in this folder"
             )
         stems = {name.rsplit(".", 1)[0].lower(): name for name in sorted(kinds)}
-        if alike := sorted(kinds.keys() - stems.values()):  # their ids, and their results, would be one file
+        if alike := sorted(kinds.keys() - stems.values()):  # both would have the same ids and results file
             pair = quote([alike[0], stems[alike[0].rsplit(".", 1)[0].lower()]])
             raise SpaceError(f"expected shards whose names differ, not only in case, got {pair}; rename one")
 
@@ -535,7 +537,7 @@ class ShardedSpace:
             header = kind.header(url, files.keys())
             return kind(name, url, **header).stamped()
 
-        # by name, too: "part-01" and "part-1" in one order on all machines
+        # Also sort by name, so that "part-01" and "part-1" have one order on all machines.
         names = sorted(kinds, key=lambda name: (_natural(name), name))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             shards = _numbered(place, list(pool.map(shard, names)))
@@ -561,7 +563,7 @@ class ShardedSpace:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the shards' stamps: no shard is read."""
+        """Digest of the shards' stamps; no shard is read."""
         return digest_of(
             "sharded", [(shard.name, shard.n, shard.width, shard.stamp) for shard in self.shards]
         )
@@ -591,15 +593,15 @@ class ShardedSpace:
 
 
 def is_sharded(place: str) -> bool:
-    """Whether a path or an address names a folder of two shards or more of one format and one width."""
-    if not is_address(place):  # without fsspec, an extra: two files of one format
+    """Whether a path or an address names a folder of at least two shards of one format and one width."""
+    if not is_address(place):  # without the extra fsspec, two files of one format suffice
         try:
             kinds = Counter(path.suffix.lower() for path in access.allowed(place).iterdir())
         except OSError:
             return False
         if not any(kinds[kind] > 1 for kind in SHARDS):
             return False
-    filesystem(place)  # says what to install, where fsspec is missing
+    filesystem(place)  # its error says what to install if fsspec is missing
     try:
         return len(ShardedSpace.open(place).shards) > 1
     except SpaceError:
@@ -637,8 +639,8 @@ def _natural(name: str) -> list[tuple[int, str, int]]:
 
 
 def paired(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]]:
-    """The parts of a pass over two spaces: shard i of both has the same rows in the same order. Ids are
-    compared while the shards are read.
+    """The parts of a pass over two spaces: shard i of both must have the same rows in the same order. Their
+    ids are compared while the shards are read.
     """
     for first, second in zip_longest(source.shards, target.shards):
         if first is None or second is None or first.n != second.n:

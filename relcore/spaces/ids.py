@@ -1,4 +1,5 @@
-"""The columns of a space, checked: ids, labels and counts; and row numbers as ids, made when used."""
+"""The checked columns of a space: ids, labels and counts; and row numbers as ids, which are created when
+used."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ class RowNumbers(Sequence[str]):
         return np.where(rows < self.n, rows, -1)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """The ids of these rows, or where a mask (n,) is true, as Python strings."""
+        """The ids, as Python strings, of these rows or of those where a mask (n,) is true."""
         return np.array(list(map(str, np.arange(self.n)[rows].tolist())), dtype=object)
 
 
@@ -52,7 +53,8 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
     Raises
     ------
     SpaceError
-        Another number than expected; bytes, fractions, missing ones, of which str() would make "b'a'", "nan".
+        A wrong number of items; bytes, fractions or missing ones, which str() would turn into "b'a'" or
+        "nan".
     """
     if len(items) != expected:
         raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
@@ -68,7 +70,7 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
 
 
 class MarkedIds(np.ndarray):
-    """Ids (n,) of rows that are not all scored; what it means to be among the `marks`, subclasses say."""
+    """Ids (n,) of rows that are not all scored; each subclass defines what `marks` mean."""
 
     marks: frozenset[str] = frozenset()
 
@@ -82,15 +84,15 @@ class MarkedIds(np.ndarray):
         return marked
 
     def like(self, ids: Sequence[str]) -> Self:
-        """The ids (n,), marked as these are."""
+        """These ids (n,) with the same marks as `self`."""
         marked = np.array(ids, dtype=object).view(type(self))
         marked.__array_finalize__(self)
         return marked
 
 
 class GuessedIds(MarkedIds):
-    """Of rows whose partners an algorithm chose: only the marked ones, which a user confirmed, are scored.
-    `unlinked` counts the rows that got no partner, and are not among them."""
+    """Ids of rows whose partners an algorithm chose: only marked ones, which a user confirmed, are scored.
+    `unlinked` is the number of rows without a partner, which are not included."""
 
     unlinked: int = 0
 
@@ -100,11 +102,12 @@ class GuessedIds(MarkedIds):
 
 
 class AuditedIds(MarkedIds):
-    """Of rows of which an audit found the marked ones paired wrongly: only the others are scored."""
+    """Ids of rows of which an audit found the marked ones to be paired wrongly: only the others are
+    scored."""
 
 
 def without_scores(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
-    """The ids, of which those `removed` are no longer scored."""
+    """The ids, marked so that those in `removed` are no longer scored."""
     if isinstance(ids, GuessedIds):
         fewer = ids.copy()
         fewer.marks = ids.marks.difference(removed)
@@ -114,7 +117,8 @@ def without_scores(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
 
 
 def scored_rows(ids: Sequence[str]) -> np.ndarray:
-    """Which rows (n,) may be scored: of guessed pairs the confirmed, of audited ones those not removed."""
+    """Which rows (n,) may be scored: of guessed pairs the confirmed ones, of audited pairs those not
+    removed."""
     if not isinstance(ids, MarkedIds):
         return np.ones(len(ids), dtype=bool)
     return pd.Index(ids).isin(ids.marks) == isinstance(ids, GuessedIds)
@@ -135,7 +139,7 @@ def need_distinct_ids(index: pd.Index, name: str) -> None:
 
 
 def checked_counts(counts: Sequence[int], name: str) -> np.ndarray:
-    """Counts (n,) as int64, read-only; a SpaceError where some are negative, fractions or beyond int64."""
+    """Counts (n,) as int64, read-only; a SpaceError if some are negative, fractions or beyond int64."""
     given = np.asarray(counts)
     kind = given.dtype.kind
     whole = kind in "iu" or (kind == "f" and np.array_equal(given, np.floor(given)))
@@ -157,7 +161,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-# The digest of a space's content, block by block: equal content, equal digest, in memory or on disk.
+# The digest of a space's content, block by block: equal content has an equal digest, in memory and on disk.
 
 Columns = Sequence[Sequence[str] | np.ndarray | None]
 _BLOCK = 1 << 16
@@ -174,13 +178,14 @@ def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], colu
 
 
 def digest_of_columns(columns: Columns) -> str:
-    """Hexadecimal digest of ids, labels and counts; of row numbers by their number, which no id is."""
+    """Hexadecimal digest of ids, labels and counts; for row numbers, their count replaces the ids."""
     short = ([column.n] if isinstance(column, RowNumbers) else column for column in columns)
     return hashlib.blake2b(b"".join(as_json(*short)), digest_size=16).hexdigest()
 
 
 def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
-    """What `json.dumps` makes of the list of these columns, null for a missing one, in pieces."""
+    """The pieces of the text that `json.dumps` returns for the list of these columns, with null for a missing
+    one."""
     for place, column in enumerate(columns):
         yield b", " if place else b"["
         if column is None:

@@ -17,12 +17,12 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of
 
 
 def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
-    """Both sides as spaces; rows without ids are paired by row, so they take the ids of the other side.
+    """Both sides as spaces; if one has no ids, rows are paired by row, so it takes the ids of the other.
 
     Raises
     ------
     SpaceError
-        Numbers of rows that differ where one side has no ids; what `matrix` refuses.
+        Different numbers of rows if one side has no ids; whatever `matrix` refuses.
     """
     sides = [as_space(source, "source"), as_space(target, "target")]
     named = [ids_of(source) is not None, ids_of(target) is not None]
@@ -39,8 +39,8 @@ def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
 
 @dataclass(frozen=True)
 class Match:
-    """Two spaces over the same ids in the same order, further spaces over the same ids, and the number of
-    rows left out: of one space only, those that got no link included, or zero."""
+    """Two spaces with the same ids in the same order, and further spaces with these ids. Also the numbers of
+    rows left out: rows of only one space, including those without a link, and zero rows."""
 
     source: LatentSpace
     target: LatentSpace
@@ -59,7 +59,7 @@ class Match:
         return self.source.ids
 
     def pair(self, number: int = 1) -> Match:
-        """The source and another of the spaces, by default the target, over the ids that all spaces share."""
+        """The source and another space, by default the target, over the ids that all spaces share."""
         return replace(self, target=self.spaces[number], others=())
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class Match:
 
 def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
     """Pair two spaces by id, in the source's order; rows that are zero in either are left out and counted.
-    With `others` only the rows stay that these share, too.
+    With `others`, only rows that these also have remain.
 
     Arrays and tables without ids are paired by row, see `as_pair`.
 
@@ -77,7 +77,7 @@ def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
     NoCommonId
         No shared id; a SpaceError.
     SpaceError
-        None left after zero vectors are taken out; different numbers of rows where one side has no ids.
+        No row left after zero vectors are removed; different numbers of rows if one side has no ids.
 
     Examples
     --------
@@ -98,7 +98,8 @@ def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
 
 
 def _joined(matched: Match, pair: Match) -> Match:
-    """The rows of a match that a pair of the same source has, too; its target is one more of the others."""
+    """The rows of a match that are also in a pair with the same source; the pair's target becomes a further
+    space."""
     in_pair = pair.source.index.get_indexer(matched.source.index)
     rows = np.flatnonzero(in_pair >= 0)
     if not len(rows):
@@ -148,7 +149,7 @@ def _paired(source: MatrixLike, target: MatrixLike) -> Match:
 
 
 def marked(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
-    """Spaces over the same ids; where those of one are guessed or audited, those of all are."""
+    """Spaces with the same ids; if those of one are guessed or audited, all get these marks."""
     named = [space.ids for space in spaces if space._row_numbers is None]
     guessed = [ids.marks for ids in named if isinstance(ids, GuessedIds)]
     audited = [ids.marks for ids in named if isinstance(ids, AuditedIds)]
@@ -172,7 +173,7 @@ def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
 
 
 def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
-    """The ids that every space has, in the first one's order; empty where there are none."""
+    """The ids that every space has, in the order of the first space; empty if there are none."""
     ids = spaces[0].index
     for space in spaces[1:]:
         ids = ids[ids.isin(space.index)]
@@ -195,7 +196,7 @@ def known_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
 
 
 def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
-    """The rows of `known_ids`, where not all rows may be scored; else the spaces themselves.
+    """The rows of `known_ids`, if not all rows may be scored; else the spaces themselves.
 
     Raises
     ------
@@ -211,7 +212,7 @@ def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
 
 
 def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
-    """The labels of spaces over the same rows, (n,), of those that have any; None where none has.
+    """The labels (n,) of spaces with the same rows, from those that have labels; None if none has.
 
     Raises
     ------
@@ -232,7 +233,7 @@ def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
 
 
 def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Names without the words at the end that all share, such as the dataset's name, and these words."""
+    """Names without the final words that all of them share, such as the dataset's name; and these words."""
     words = [name.split(" ") for name in names]
     n = 0
     while n + 1 < min(map(len, words)) and len({tuple(name[-n - 1 :]) for name in words}) == 1:

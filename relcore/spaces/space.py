@@ -1,4 +1,4 @@
-"""LatentSpace: rows of an encoder with their ids, in memory or on disk; what functions take as rows."""
+"""LatentSpace: rows of an encoder with their ids, in memory or on disk; and what functions accept as rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from relcore.spaces.ids import (
 
 
 def n_equal_rows(vectors: np.ndarray) -> int:
-    """How many rows (n, d) float32 have the bytes, by a hash of 64 bits, of another row."""
+    """The number of rows (n, d) float32 that have the same bytes as another row, by a hash of 64 bits."""
     return int(row_hashes(vectors).duplicated(keep=False).sum())
 
 
@@ -56,25 +56,25 @@ class LatentSpace:
     ----------
     vectors : matrix (n, d) in any form of `matrix`
         Kept as float32, read-only; copied unless it is a read-only float32 array already. A read-only memory
-        map of float16 or float32 (``numpy.load(path, mmap_mode="r")``), or `MappedRows`, stays on disk:
-        `vectors` then is a float32 map, or `MappedRows`, of which slices, rows and masks are float32. Its
-        file must not be written again while it is in use.
+        map of float16 or float32 (``numpy.load(path, mmap_mode="r")``), or `MappedRows`, stays on disk.
+        `vectors` is then a float32 map, or `MappedRows` whose slices, rows and masks are float32. Its file
+        must not be rewritten while it is in use.
     ids : n distinct strings
-        What pairs this space with another; see `match`. `RowNumbers` are made when they are used.
+        Ids pair this space with another one; see `match`. `RowNumbers` are created when used.
     name : str
         Its display name: ``"word2vec-novels"``.
     labels : n strings, optional
-        One category per row, for colours and class-balanced anchors; ``""`` where a row has none.
+        One category per row, for colours and class-balanced anchors; ``""`` for a row without one.
     payload : n items, optional
         The item of each row (a sentence, the path of a picture).
     counts : n non-negative integers, optional
-        How often each row occurs in its corpus; "most frequent" anchors go by it, or by row order where it is
-        absent.
+        How often each row occurs in its corpus; "most frequent" anchors use it, or row order if there are no
+        counts.
 
     Attributes
     ----------
     note : str
-        What `load_space` warned of: rows left out, or joined to metadata by their order.
+        Warnings of `load_space`: rows that were left out, or joined to metadata by order.
 
     Raises
     ------
@@ -114,7 +114,7 @@ class LatentSpace:
         given = matrix(vectors, name, None) if stored is None else stored
         if stored is None:
             kept = np.ascontiguousarray(given, dtype=np.float32)
-            shared = np.may_share_memory(kept, given)  # the caller's array stays the caller's to change
+            shared = np.may_share_memory(kept, given)  # the caller may still change its own array
             self._vectors = (
                 kept.copy() if shared and (kept.flags.writeable or kept.base is not None) else kept
             )
@@ -132,7 +132,7 @@ class LatentSpace:
         for what, column in (("payload", self.payload), ("counts", self.counts)):
             if column is not None and len(column) != n:
                 raise SpaceError(f"{name}: expected {n} {what}, one per row, got {len(column)}")
-        # A finite sum proves finite rows at a fraction of the cost of a look at every value.
+        # A finite sum proves that all rows are finite, at a fraction of the cost of checking every value.
         known = self._vectors if stored is None else stored.lengths
         if not np.isfinite(np.sum(known, dtype=np.float64)):
             bad = np.flatnonzero(~np.isfinite(known.reshape(n, -1)).all(axis=1))
@@ -149,8 +149,8 @@ class LatentSpace:
 
     @property
     def vectors(self) -> np.ndarray:
-        """The vectors (n, d), float32 and read-only; of a file that is mapped, once it is known to be as it
-        was.
+        """The vectors (n, d), float32 and read-only; for a mapped file, after a check that it has not
+        changed.
 
         Raises
         ------
@@ -182,14 +182,12 @@ class LatentSpace:
 
     @cached_property
     def zero_rows(self) -> np.ndarray:
-        """Row numbers of zero vectors: they have no direction, so no cosine."""
+        """Row numbers of zero vectors, which have no direction and so no cosine."""
         return read_only(np.flatnonzero(self.norms == 0))
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of vectors, ids, labels and counts: equal content, equal digest, whatever the
-        name.
-        """
+        """Hexadecimal digest of vectors, ids, labels and counts; the name does not matter."""
         ids = self._row_numbers or self.ids
         marks = [sorted(ids.marks)] if isinstance(ids, MarkedIds) else []
         marks += [[]] * isinstance(ids, AuditedIds)
@@ -213,7 +211,7 @@ class LatentSpace:
         Raises
         ------
         SpaceError
-            Ids that the space lacks, naming the first three.
+            Ids that the space lacks; the error names the first three.
         """
         ids = pd.Index(list(ids), dtype=object)
         rows = self.index.get_indexer(ids) if self._row_numbers is None else self._row_numbers.rows(ids)
@@ -226,7 +224,7 @@ class LatentSpace:
 
     @cached_property
     def _by_folded_id(self) -> dict[str, str]:
-        """Each id by itself without regard to case; "" where several ids differ in case only."""
+        """Each id by its case-folded form; "" if several ids differ only in case."""
         folded: dict[str, str] = {}
         for identifier in self.ids:
             key = identifier.casefold()
@@ -234,7 +232,8 @@ class LatentSpace:
         return folded
 
     def as_written(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """The ids as they are written here: "Paris" becomes "paris" if just this id is equal but for case.
+        """The ids as written in this space: "Paris" becomes "paris" if that is the only id that differs only
+        in case.
 
         Examples
         --------
@@ -264,7 +263,7 @@ class LatentSpace:
         )
 
 
-# What a public function takes as rows (n, d): one coercion for all of them.
+# The rows (n, d) that public functions accept, with one conversion for all of them.
 
 
 class HasShape(Protocol):
@@ -281,20 +280,21 @@ class Sparse(Protocol):
 
 
 MatrixLike: TypeAlias = LatentSpace | HasShape | Sparse | Sequence[Sequence[float] | np.ndarray]
-_MOST_DENSE = 8 << 30  # bytes that a sparse matrix may take once it is dense
+_MOST_DENSE = 8 << 30  # bytes of the dense form of a sparse matrix
 
 
 def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: bool = False) -> np.ndarray:
-    """A `LatentSpace`, array, DataFrame, tensor of any device, sparse matrix or list of rows as a matrix of
-    real numbers (n, d) with rows and columns; not whether they are finite, see `need_finite`.
+    """A matrix (n, d) of real numbers from a `LatentSpace`, array, DataFrame, tensor on any device, sparse
+    matrix or list of rows. Whether numbers are finite is not checked, see `need_finite`.
 
-    Without a `dtype` real numbers stay of their own type. Matrices that lie in files (`MappedRows`), or are
-    made when they are used (`DerivedRows`), are read as a whole, unless the caller takes them `by_block`.
+    Without a `dtype`, real numbers keep their type. Matrices in files (`MappedRows`), or computed on use
+    (`DerivedRows`), are read as a whole unless the caller accepts them `by_block`.
 
     Raises
     ------
     SpaceError
-        Another shape, complex numbers, what is no number, a sparse matrix that is too large when dense.
+        Another shape, complex numbers, items that are no numbers, or a sparse matrix whose dense form is too
+        large.
     """
     if isinstance(X, LatentSpace):
         X = X.vectors
@@ -302,7 +302,7 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
         if by_block:
             return cast(np.ndarray, X)
         X = X[:] if isinstance(X, DerivedRows) else X
-    if hasattr(X, "detach"):  # a tensor, perhaps on a GPU, sparse, or of a type that NumPy lacks
+    if hasattr(X, "detach"):  # a tensor: perhaps on a GPU, sparse, or of a type that NumPy lacks
         X = X.detach().cpu().to_dense()
         X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
     if hasattr(X, "tocsr"):
@@ -349,7 +349,8 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
 
 
 def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
-    """The ids of rows that have some: of a `LatentSpace`, and the index of a DataFrame that is of texts."""
+    """The ids of rows, if they have some: those of a `LatentSpace`, or the index of a DataFrame if it holds
+    texts."""
     if isinstance(X, LatentSpace):
         return X._row_numbers or X.ids
     index = X.index if isinstance(X, pd.DataFrame) else None
@@ -357,8 +358,8 @@ def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
 
 
 def need_paired(X: Any, Y: Any) -> None:
-    """Raise a SpaceError where both sides have ids and these are not the same in the same order: a function
-    that takes rows in pairs would take others.
+    """Raise a SpaceError if both sides have ids that are not equal in order: a function that pairs by row
+    would pair wrong rows.
     """
     first, second = ids_of(X), ids_of(Y)
     if first is None or second is None or len(first) != len(second):
@@ -372,7 +373,8 @@ def need_paired(X: Any, Y: Any) -> None:
 
 
 def as_space(X: Any, name: str = "space") -> LatentSpace:
-    """What `matrix` takes as a space; rows without ids are "0", "1", …; a space as it is."""
+    """Anything that `matrix` accepts as a space; rows without ids are "0", "1", …; a space is returned
+    unchanged."""
     if isinstance(X, LatentSpace):
         return X
     rows, ids = matrix(X, name, None, by_block=True), ids_of(X)

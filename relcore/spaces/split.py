@@ -24,11 +24,10 @@ _QUERY_KEYS: MadeOnce[dict[int, np.ndarray]] = MadeOnce(lambda ids: {})
 
 
 def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarray:
-    """A number in [0, 1) for each id, (n,) float64: uniform over ids, and the same for an id wherever it
-    stands.
+    """A number in [0, 1) for each id, (n,) float64: uniform over ids, and the same for an id at any position.
 
-    It depends on the id, the stream and the random state alone, so one more or one less row in one of two
-    spaces changes no other row. Two streams are independent.
+    It depends only on the id, the stream and the random state, so adding or removing a row changes no other
+    row. Two streams are independent.
     """
     key = hashlib.blake2b(
         f"{stream}/{random_state}".encode(), digest_size=8
@@ -40,8 +39,9 @@ def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarr
 def smallest_keys(
     n: int, m: int, stream: str, random_state: int = 0, without: np.ndarray | None = None
 ) -> np.ndarray:
-    """The m of the numbers 0 … n − 1, but those in `without`, that have the smallest `row_keys` as ids,
-    ascending by number; all where there are fewer. Block by block, so that the memory does not depend on n.
+    """The m numbers of 0 … n − 1, except those in `without`, whose `row_keys` as ids are smallest, in
+    ascending order; all numbers if there are fewer. Works block by block, so that the memory does not depend
+    on n.
     """
     keys, smallest = np.empty(0), np.empty(0, dtype=np.int64)
     for start in range(0, n if m > 0 else 0, _DRAWN_AT_ONCE):
@@ -54,7 +54,7 @@ def smallest_keys(
 
 
 def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
-    """Which rows (n,) may be tested on: no anchors, and none that is not to be scored."""
+    """Which rows (n,) may be tested on: neither anchors, nor rows that must not be scored."""
     testable = scored_rows(ids)
     testable[anchors] = False
     if len(anchors) < len(ids) and not testable.any() and isinstance(ids, GuessedIds):
@@ -72,9 +72,9 @@ class Split:
     anchors : array (k,)
         In the order of the anchors; any map between two spaces is fitted on them.
     train : array (m,)
-        Ascending; rows that may be learned from in addition, such as their labels.
+        Ascending; further rows that may be learned from, for example their labels.
     test : array (t,)
-        Ascending; what is scored.
+        Ascending; the rows that are scored.
     random_state : int
 
     Examples
@@ -111,7 +111,7 @@ class Split:
 
     @property
     def known(self) -> np.ndarray:
-        """Anchors and training rows together, ascending: what a head may be trained on, as the papers do."""
+        """Anchors and training rows together, ascending: a head may be trained on these, as in the papers."""
         return np.sort(np.concatenate([self.anchors, self.train]))
 
     @property
@@ -120,7 +120,7 @@ class Split:
         return np.delete(np.arange(self.n), self.test)
 
     def queries(self, n_queries: int | None = None) -> np.ndarray:
-        """The queries, ascending: all test rows, or `n_queries` of them at random, drawn by their own stream.
+        """The queries, ascending: all test rows, or `n_queries` random ones, drawn by a stream of their own.
 
         One more test row replaces at most one query.
 
@@ -137,14 +137,14 @@ class Split:
         return np.sort(self.test[np.argpartition(keys, n_queries - 1)[:n_queries]])
 
     def _query_keys(self) -> np.ndarray:
-        """(t,). Where most rows are test rows the keys of all are kept with the ids: every step of a page
-        asks for them.
+        """The keys of the test rows, (t,). If most rows are test rows, the keys of all rows are cached with
+        the ids, because every step of a page asks for them.
         """
         if 2 * len(self.test) < self.n:
             return row_keys(self.ids[self.test], "queries", self.random_state)
         kept = _QUERY_KEYS(self.ids)
         if self.random_state not in kept:
-            kept.clear()  # of one random state: a study of many would fill the memory
+            kept.clear()  # only one random state: a study of many would fill the memory
             kept[self.random_state] = row_keys(self.ids, "queries", self.random_state)
         return kept[self.random_state][self.test]
 
@@ -152,13 +152,13 @@ class Split:
     def held_out(
         cls, ids: Sequence[str] | np.ndarray, anchors: Sequence[int] | np.ndarray = (), random_state: int = 0
     ) -> Split:
-        """Every row that is not an anchor is a test row: for scores of methods that were fitted on the
-        anchors only.
+        """The split in which every row but the anchors is a test row, for scores of methods that were fitted
+        only on the anchors.
 
         Raises
         ------
         SpaceError
-            No row is left, or a row is an anchor twice.
+            No row is left, or a row occurs twice among the anchors.
         """
         anchors = np.asarray(anchors, dtype=np.int64)
         test, others = np.flatnonzero(_testable(ids, anchors)), " or suspects" * isinstance(ids, AuditedIds)
@@ -181,8 +181,8 @@ class Split:
         labels: Sequence[str] | np.ndarray | None = None,
         random_state: int = 0,
     ) -> Split:
-        """Test rows by their ids' keys, so the same in every space and every dataset; anchors are taken out
-        of them.
+        """A split whose test rows are drawn by the keys of their ids, so that they are the same in every
+        space and dataset; anchors are removed from them.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class Split:
         test_ids : ids, optional
             Test on these instead; unknown ids are ignored.
         labels : n labels, optional
-            One row of each class that has no anchor always stays in the training part.
+            One row of each class without an anchor always stays in the training part.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Split:
         drawn &= testable
         rest = np.flatnonzero(testable)
         if not (len(test_ids) or drawn.any()) and len(rest) > 1:
-            drawn[rest[np.argmin(keys[rest])]] = True  # of few rows the one whose turn would come first
+            drawn[rest[np.argmin(keys[rest])]] = True  # of few rows, the one that would be drawn first
         if labels is not None and not len(test_ids):
             labels = np.asarray(labels)
             for label in set(labels[drawn]) - set(labels[~drawn]):

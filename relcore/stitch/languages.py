@@ -53,9 +53,9 @@ class RetrievalResult:
     ids : array (m,)
         Ids of the queries in the first space.
     scores : method → metric → Score
-        A method that needs equal widths is left out if they differ.
+        A method that needs equal widths is missing if they differ.
     found : method → array (m, k)
-        For each query the numbers of the nearest candidates of the second space, nearest first.
+        For each query, the numbers of its nearest candidates in the second space, nearest first.
     """
 
     spec: RetrievalSpec
@@ -122,7 +122,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
     Raises
     ------
     SpaceError
-        Too few pairs for the number of anchors and neighbours.
+        Too few pairs for the numbers of anchors and neighbours.
     """
     n = len(pair)
     if n < spec.n_anchors + spec.k + 1:

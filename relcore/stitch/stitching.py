@@ -183,7 +183,7 @@ class StitchResult(Reported):
         """The score of the same answers after permuting the labels of the test rows: the exact mean over all
         permutations, stitched pairs and states; NaN if no pair can be stitched.
 
-        The weighted F1 of answers in all classes is above that of one class alone.
+        The weighted F1 of answers in all classes is higher than that of a single class.
         """
         scores = [
             _score_of(_permuted(self._confusion(run.truth, answers)), metric)
@@ -370,7 +370,7 @@ def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split
     first = shared.spaces[0]
     anchors = first.rows(shared_anchors(spec.anchors, *shared.spaces) if spec.anchors else ())
     if spec.test_ids:
-        first.rows(spec.test_ids)  # refuses those that are unknown
+        first.rows(spec.test_ids)  # raises an error for unknown ids
     split = Split.draw(
         shared.ids,
         anchors=anchors,
@@ -614,7 +614,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
         most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
         scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
         title = "steps of error more than not stitched" if metric == "mae" else f"{title} lost to stitching"
-    elif metric == "mae":  # from the worst there is, palest, to 0
+    elif metric == "mae":  # from the worst value, palest, to 0
         worst = max(float(np.nanmax(panel.values)) for panel in panels)
         scale = max(worst, result.chance("mae"), 0.1), 0.0
     notes, n = "; ".join(f"{panel.title}: {panel.note}" for panel in panels), len(result.encoders)

@@ -168,7 +168,7 @@ class VectorIndex(ABC):
     name: str
     n: int
     width: int
-    stamp: FileStamp | None = None  # of a file, which must not change while it is open
+    stamp: FileStamp | None = None  # None if it is no file; a file must not change while it is open
 
     @classmethod
     def open(cls, place: StorePlace) -> VectorIndex:
@@ -522,7 +522,7 @@ class StagedRows:
             state = parse(path.read_bytes(), str(path))
             if state["key"] != self._key:
                 return
-            self.writing, self.before = state["writing"], state["before"]  # also if the rows are missing
+            self.writing, self.before = state["writing"], state["before"]  # even if the rows are missing
             held = [(self.folder / name).stat().st_size for name in (_VECTORS, _ROWS)]
             if all(size <= there for size, there in zip(state["sizes"], held, strict=True)):
                 self.done, self.width, self._sizes = state["done"], state["width"], state["sizes"]

@@ -581,8 +581,8 @@ class StudyRuns:
         )
 
     def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float | None:
-        """Expected seconds until the missing runs are done, None before a run was timed; a running one that
-        takes longer than expected raises the estimate of the others, too."""
+        """Expected seconds until the missing runs are done; None before a run was timed. A running one that
+        takes longer than expected also raises the estimate of the others."""
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
         expected = self.expected(queue.store, queue.n_workers, own=here)
         if not expected.n:

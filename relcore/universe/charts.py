@@ -107,7 +107,7 @@ def map_of_spaces(universe: Universe) -> Diagram:
     values, vectors = np.linalg.eigh(-around / 2)
     places = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0))
     largest = places[np.abs(places).argmax(axis=0), [0, 1]]
-    places = places * np.where(largest < 0, -1, 1)  # a map and its mirror image are equally right
+    places = places * np.where(largest < 0, -1, 1)  # a map and its mirror image are equally valid
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
     similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
     hover = tuple(

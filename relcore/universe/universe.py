@@ -83,7 +83,7 @@ class FittedMember:
     correction : array (D, D) float32, or (0, 0) for none
         Moves the places of this space towards the others'.
     added : bool
-        Whether the space was added after the fit, which left the others as they were.
+        Whether the space was added after the fit, which left the others unchanged.
     """
 
     name: str
@@ -131,8 +131,8 @@ class Universe(Reported):
     ridge : float
         Strength of the penalty of the corrections; 0 without any.
     gain : float
-        Gain of the mean `top1` by a correction on held-out rows, a little optimistic, because a correction
-        without a gain is left out. NaN if none was requested.
+        Gain of the mean `top1` by a correction on held-out rows. It is a little optimistic, because a
+        correction without a gain is left out. NaN if none was requested.
 
     Examples
     --------
