@@ -164,25 +164,27 @@ def _models(workspace: Workspace) -> None:
     with menu("Add model", f"models.add-{len(workspace.models)}", **look) as is_open:
         if not is_open:
             return
-        for number, spec in enumerate(spec for spec in workspace.spaces if spec not in workspace.models):
-            shared = compute.shared_rows(*workspace.models, spec)
-            offered = isinstance(shared, int) and shared >= compute.LEAST_HELD_OUT
-            step = f"add {labels[spec]}"
-            st.button(
-                plain_name(labels[spec]),
-                key=f"models.choose-{number}",
-                on_click=session.edit,
-                args=(step,),
-                kwargs={"others": (*workspace.others, spec)},
-                disabled=not offered,
-                width="stretch",
-            )
-            st.caption(
-                f"{counted(shared, 'row')} in all models" if isinstance(shared, int) else plain(shared)
-            )
-        st.caption("A model must have rows with the same ids as the pair. Open or encode more in Data.")
-        if st.button("Data", key="models.data", icon=":material/database:", width="stretch"):
+        others = [spec for spec in workspace.spaces if spec not in workspace.models]
+        shared = {spec: compute.shared_rows(*workspace.models, spec) for spec in others}
+        fits = {spec: n for spec, n in shared.items() if isinstance(n, int) and n >= compute.LEAST_HELD_OUT}
+        for number, (spec, n) in enumerate(fits.items()):
+            given = {"args": (f"add {labels[spec]}",), "kwargs": {"others": (*workspace.others, spec)}}
+            key = f"models.choose-{number}"
+            name = plain_name(labels[spec])
+            st.button(name, key=key, on_click=session.edit, width="stretch", **given)
+            st.caption(f"{counted(n, 'row')} in all models")
+        if not fits:
+            st.caption("No other model in this session has these rows. A third model needs the same ids.")
+        if st.button("Load or encode a model", key="models.data", icon=":material/database:"):
             go(DATA)
+        if left := [spec for spec in others if spec not in fits]:
+            with st.expander(f"{len(left)} cannot be added"):
+                for spec in left:
+                    why = str(shared[spec]).partition(";")[0]
+                    why = f"only {why} in all models" if why.isdigit() else why
+                    st.caption(f"**{plain_name(labels[spec])}**: {plain(why)}")
+                if st.button("Pair rows without ids", key="models.link", icon=":material/hub:"):
+                    go(CONNECT, "Link")
 
 
 def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[SpaceSpec] = ()) -> Match | None:

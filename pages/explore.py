@@ -45,22 +45,26 @@ def say_what_was_found() -> None:
 quickly = compute.is_scored_quickly(pair)
 with toolbar.panes_first(above, scored_quickly=quickly):
     drawing = panes.draw(models, workspace)
-    picture, side = st.columns([3.3, 1], gap="medium")
+    with st.container(key="explore-body"):
+        picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
         height = 460 if len(drawing.scene.panes) <= len(models.spaces) else 720
         panes.show(models, drawing, "explore", height=height, single=found_by_one_model(pair))
     if quickly:
         # Send the panes first and nothing else: the browser draws in the order of arrival.
         say_what_was_found()
-with picture, st.container(horizontal=True, vertical_alignment="center", key="effect"):
-    if not quickly:
-        say_what_was_found()
-    if models.others:
-        st.caption(f"{' and '.join(map(plain, model_names(models)[:2]))}:", width="content")
-    effect.draw(workspace, pair)
-    choosers.map_chooser(workspace)
-    choosers.view_choosers(workspace, pair)
-    panes.export_bar(models, drawing, "explore")
+with picture:
+    with st.container(horizontal=True, vertical_alignment="center", key="view-row"):
+        choosers.map_chooser(workspace)
+        choosers.color_chooser(workspace, pair)
+        choosers.view_choosers(workspace, pair)
+        panes.export_bar(models, drawing, "explore")
+    with st.container(horizontal=True, vertical_alignment="center", key="effect"):
+        if not quickly:
+            say_what_was_found()
+        if models.others:
+            st.caption(f"{' and '.join(map(plain, model_names(models)[:2]))}:", width="content")
+        effect.draw(workspace, pair)
 with side:
     inspector(pair)
 

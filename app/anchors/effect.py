@@ -57,7 +57,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
         if change:
             help_ += f". On rows that are anchors neither before nor after: {change.describe()}"
         if metric == first:
-            help_ += f". {_ABOUT}"
+            help_ += f". Representation: {form}. {_ABOUT}"
         lost = (step or "").startswith(MINUS)  # Streamlit reads a hyphen only
         colour = ("inverse" if lost else "normal") if metric == first else "off"
         look = {
@@ -66,9 +66,8 @@ def draw(workspace: Workspace, pair: Match) -> None:
             "delta_arrow": "down" if lost else "auto",
             "help": help_,
         }
-        title = METRICS[metric].title
-        title = f"Main: {title}, {form}" if metric == first else title
-        st.metric(title, short(score), width="content", **look)
+        chance = f" · chance {short(score.null.mean)}" if score.null else ""
+        st.metric(f"{METRICS[metric].title}{chance}", short(score), width="content", **look)
     if moved:
         st.caption(f"Arrows: compared with {_named(session.history().with_other_anchors)}", width="content")
 

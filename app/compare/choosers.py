@@ -36,12 +36,14 @@ _HELP = (
 def color_chooser(workspace: Workspace, pair: Match) -> None:
     bound(
         st.selectbox,
-        "Colour by",
+        "Colour",
         "view.color_by",
         workspace.view.color_by,
         lambda value: session.edit_spec(f"colour by {color_name(value)}", "view", color_by=value),
         options=colors_of(workspace, pair),
-        format_func=color_name,
+        format_func=lambda value: f"Colour: {color_name(value)}",
+        label_visibility="collapsed",
+        width=190,
         help=_HELP,
     )
 
@@ -133,9 +135,9 @@ def map_chooser(workspace: Workspace) -> None:
         f"{reduction.method} {reduction.n_components}",
         choose,
         options=[f"{method} {dimensions}" for dimensions in (2, 3) for method in methods],
-        format_func=_map_name,
+        format_func=lambda name: f"Map: {_map_name(name)}",
         label_visibility="collapsed",
-        width=125,
+        width=165,
         help="PCA is computed at once. UMAP and t-SNE run in the background; the maps show PCA until then.",
     )
 
@@ -168,7 +170,6 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
     with menu("View", "view-choosers", icon=":material/tune:") as is_open:
         if not is_open:
             return
-        color_chooser(workspace, pair)
         if workspace.view.color_by == "pivots" or not workspace.view.everything:
             _pivot_chooser(workspace, pair)
         bound(

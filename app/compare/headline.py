@@ -97,9 +97,9 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
         return f"Link paired {rows}; {n} are scored, none of them an anchor."
     if _in_order(workspace):
         return f"Paired by row order: {rows}."
-    verb = "know" if is_words else "describe"
-    every = f"All {len(models.spaces)}" if models.others else "Both"
-    return f"{every} models {verb} the same {rows}."
+    if not models.others:
+        return ""  # the toolbar says so
+    return f"All {len(models.spaces)} models {'know' if is_words else 'describe'} the same {rows}."
 
 
 def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:

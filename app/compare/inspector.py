@@ -200,10 +200,11 @@ def items_html(pair: Match, ids: list[str], items: Items) -> str:
 
 
 def found_html(pair: Match, found: Found, items: Items | None) -> str:
-    """The rows found by a search, best first, with their similarity in both spaces."""
+    """The rows found by a search, by their mean similarity, with that in either space."""
     ranking = found.ranking
     names, _ = short_names(distinct_names((pair.source, pair.target)))
     ids = pair.ids[ranking.rows].tolist()
+    order = np.argsort(-ranking.similarities.mean(axis=1), kind="stable").tolist()
     shown = _named(pair, ids, items) if items is not None else {}
 
     def entry(place: int, identifier: str) -> str:
@@ -217,10 +218,10 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
             f"{mark}<span>{numbers}</span></button></li>"
         )
 
-    entries = "".join(entry(place, identifier) for place, identifier in enumerate(ids))
+    entries = "".join(entry(place, ids[place]) for place in order)
     kind = "relscope-neighbours relscope-found"
     kind += " relscope-texts" if items is not None and items.has_texts else ""
-    heads = f"<h3>Cosine in {plain_html(names[0])} · {plain_html(names[1])}</h3>"
+    heads = f"<h3>Cosine in {plain_html(names[0])} · in {plain_html(names[1])}, by their mean</h3>"
     return f'<div class="{kind}" data-pair="{found.pair}"><div>{heads}<ol>{entries}</ol></div></div>'
 
 
@@ -232,9 +233,8 @@ def _found(pair: Match, found: Found, items: Items | None) -> None:
     n = int(found.ranking.found[:, 0].sum())
     by = "; ".join(f"{plain(name)}: by {plain(one)}" for name, one in zip(names, how, strict=True))
     st.caption(
-        f"The {n} nearest rows of each model, ranked by both; cosines are of centred rows."
-        " “Only”, and a dashed ring on the maps: the other model has"
-        f" this row farther away. {by}."
+        f"The {n} nearest rows of each model, by cosine after centring. “Only”, and a dashed ring:"
+        f" in the other model this row is farther away. {by}."
     )
 
 
@@ -249,7 +249,8 @@ def _many(
     pinned, anchors = set(session.workspace().pinned), session.workspace().anchors
     there = anchors_among(pair, rows, anchors)
     n_anchors, n_removable = len(there), sum(identifier not in pinned for identifier in there)
-    st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
+    if n_anchors:
+        st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
     new, only = n_offered(len(chosen) - n_anchors, len(set(anchors))), n_offered(len(chosen))
     for label, key, help_text, disabled, call, given in (
         (
@@ -272,12 +273,14 @@ def _many(
             f"Remove {counted(n_removable, 'anchor')}",
             "remove",
             None,
-            not n_removable,
+            False,
             session.remove_anchors,
             (chosen,),
         ),
         ("Clear selection", "clear", None, False, session.select, ((),)),
     ):
+        if key == "remove" and not n_removable:
+            continue
         st.button(
             label,
             on_click=call,

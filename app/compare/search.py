@@ -10,7 +10,7 @@ from heapq import nsmallest
 import numpy as np
 import streamlit as st
 
-from app import compute, session
+from app import compute, messages, session
 from app.components.rows import SearchAnswer, row_search
 from app.encode.ready import encoders
 from app.items import Items, cut, items_of
@@ -117,9 +117,13 @@ def search_box(pair: Match, key: str) -> None:
             st.session_state[_WAITING] = query  # a long callback would be lost at the next click
 
     picked = row_search(key, f"Search {counted(len(pair), 'row')}, or ask", find, pick)
-    _ask_with_a_file(f"{key}.file")
     if query := st.session_state.pop(_WAITING, ""):
-        session.guarded(_search, pair, workspace, query.strip(), rows)
+        try:
+            _search(pair, workspace, query.strip(), rows)
+        except SpaceError as error:  # said at the box, not above the page
+            messages.warning(error)
+            picked = query = ""
+    _ask_with_a_file(f"{key}.file")
     if picked or query:
         st.rerun()  # the whole page shows the selection
 

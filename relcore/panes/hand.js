@@ -78,8 +78,11 @@ class Hand {
     Object.assign(this, { owner, held: null, saved: new Map(), serial: 0, dropped: 0, channel: null });
     this.strip = element("span", "ls-live", { "aria-hidden": "true" });
     this.spoken = element("span", "ls-spoken", { role: "status", "aria-live": "polite" });
-    this.fewer = element("button", "ls-chip ls-fewer", { type: "button", hidden: "", "aria-label": "Begin with few anchors" });
-    this.fewer.addEventListener("click", () => this.owner.report({ kind: "spread" }));
+    this.fewer = element("button", "ls-chip ls-fewer", { type: "button", hidden: "" });
+    this.fewer.addEventListener("click", () => {
+      this.fewer.hidden = true;
+      this.owner.report({ kind: "spread" });
+    });
     this.key = (event) => this.probe(event);
     for (const kind of ["keydown", "keyup"]) document.addEventListener(kind, this.key);
   }
@@ -97,15 +100,16 @@ class Hand {
     this.spoken.textContent = why;
   }
 
-  /* The anchor whose star is at a place of a pane and can be dragged, or -1. */
+  /* The anchor whose star is at a place of a pane and can be dragged, or -1: among many stars a drag draws what the tool draws. */
   starAt(pane, x, y) {
-    return this.live && !pane.solid ? this.starUnder(pane, x, y) : -1;
+    const { live, owner } = this;
+    return live && !pane.solid && !(live.many && DRAWING.has(owner.tool)) ? this.starUnder(pane, x, y) : -1;
   }
 
   starUnder(pane, x, y) {
     const { stars } = pane;
     if (!stars.shown || !pane.flags) return -1;
-    const reach = this.live?.many ? stars.reach : Math.max(REACH, stars.reach);
+    const reach = this.live?.many || DRAWING.has(this.owner.tool) ? stars.reach : Math.max(REACH, stars.reach);
     let [best, nearest] = [-1, reach * reach];
     for (const row of stars.rows) {
       const [px, py] = pane.pixel(row);
@@ -136,11 +140,8 @@ class Hand {
   take(pane, row, kind = MOVE) {
     this.ready();
     this.held = { pane, row, to: row, kind };
+    this.fewer.hidden = true;
     this.owner.root.classList.add("ls-moving");
-    const { many, spread } = this.live;
-    this.fewer.hidden = !many;
-    this.fewer.textContent = `One of ${many} anchors moves the maps by little: begin with the ${spread} most spread`;
-    this.fewer.setAttribute("aria-label", this.fewer.textContent);
   }
 
   /* The anchor is at another row; not at one that is an anchor already. */
@@ -327,6 +328,9 @@ class Hand {
     this.spoken.textContent = `Anchor ${number} moved from “${from}” to “${to}”.${share}`;
     for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
     this.let();
+    const { many, spread } = this.live ?? {};
+    this.fewer.hidden = !many;
+    this.fewer.textContent = `One of ${many} anchors hardly changes the maps. Use ${spread} anchors instead`;
     this.released = true; // the places of these panes are those of the channel until Python has answered
     owner.report({ kind: "anchor", row: held.row, to: held.to });
   }
@@ -370,7 +374,7 @@ class Hand {
     this.saved.clear();
     this.released = false;
     this.strip.textContent = "";
-    this.fewer.hidden = true;
+    this.fewer.hidden ||= !this.live?.many;
   }
 
   // By keyboard.

@@ -178,14 +178,30 @@ def test_without_the_channel_the_star_moves_and_the_maps_follow_the_release(watc
     watched.locator(".st-key-history-undo button:enabled").filter(visible=True).first.wait_for()
 
 
-def test_of_many_anchors_the_panes_offer_to_begin_with_few(watched, app):
+def test_of_many_anchors_the_panes_offer_few_after_one_was_moved(watched, app):
     opened(watched, app, 300)
+    watched.locator(ROOT).focus()
+    watched.keyboard.press("p")
     held(watched)
-    watched.get_by_role("button", name="One of 300 anchors").wait_for()
-    watched.keyboard.press("Escape")
+    offer = watched.get_by_role("button", name="One of 300 anchors")
+    heard(watched, "drawn")
+    assert offer.count() == 0
     watched.mouse.up()
-    watched.get_by_role("button", name="One of 300 anchors").click()
+    offer.click()
     watched.wait_for_selector(f"{ROOT}[data-anchors='8']")
+    assert offer.count() == 0
+
+
+def test_a_lasso_that_begins_on_one_of_many_stars_selects_rows(watched, app):
+    opened(watched, app, 300)
+    x, y = star(watched, 0, 1)
+    watched.mouse.move(x, y)
+    watched.mouse.down()
+    for across, down in ((60, 0), (60, 60), (0, 60), (0, 0)):
+        watched.mouse.move(x + across, y + down, steps=4)
+    watched.mouse.up()
+    watched.wait_for_selector(f"{ROOT}.ls-brushed")
+    assert watched.evaluate("heard") == []
 
 
 def test_in_the_story_eight_anchors_move_by_keys_that_turn_no_step(watched, app):
