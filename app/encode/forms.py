@@ -35,13 +35,14 @@ _LONGEST = 220  # characters of a sentence that is shown
 _KEEP = {"persist_state": "session"}
 _KINDS = {"images": "pictures", "texts": "texts", "graph": "graph"}
 _MOST_CLASSES = 12
+_FEW, _MOST_COMPARED = 100, 100_000  # items: scores of fewer are uncertain; of more none are compared
 _ALLOWED = "relscope.network-allowed"  # datasets for which this session may ask the network
 
 
 @dataclass(frozen=True)
 class Preview:
     """A dataset before anything is computed; `items` are (label, PNG or sentence), `sizes` their (width,
-    height).
+    height); `n_again` texts repeat an earlier one.
     """
 
     name: str
@@ -51,6 +52,17 @@ class Preview:
     classes: tuple[str, ...]
     items: tuple[tuple[str, bytes | str], ...]
     sizes: tuple[tuple[int, int], ...] = ()
+    n_again: int = 0
+
+    @property
+    def remarks(self) -> str:
+        """What makes the scores of these items uncertain; "" if nothing does."""
+        what, told = _KINDS[self.kind], []
+        if self.n < _FEW:
+            told.append(f"{self.n:,} {what} are few: scores are uncertain below {_FEW}.")
+        if self.n_again:
+            told.append(f"{self.n_again:,} of them repeat an earlier one, so no model can tell them apart.")
+        return " ".join(told)
 
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
@@ -89,7 +101,9 @@ def preview(spec: DatasetSpec) -> Preview:
     sizes = tuple(sorted({image.size for image in shown})) if images else ()
     shown = [png_thumbnail(item, 80) if images else cut(" ".join(item.split()), _LONGEST) for item in shown]
     items = tuple(zip((labels[row] for row in rows), shown, strict=True))
-    return Preview(dataset.name, dataset.kind, dataset.digest, n, classes, items, sizes)
+    texts = dataset.items(0, n) if dataset.kind == "texts" and n <= _MOST_COMPARED else []
+    again = len(texts) - len(set(texts))
+    return Preview(dataset.name, dataset.kind, dataset.digest, n, classes, items, sizes, again)
 
 
 def choose_dataset(kind: sources.Kind) -> tuple[DatasetSpec, Preview] | None:
@@ -203,7 +217,7 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
                 [one for one in columns.labels if one],
                 columns.ids,
                 "ids",
-                "Table and row",
+                "Rows of the table",
                 **look,
             )
             spec = datasets.with_options(replace(spec, column=column, label_column=label), id_column=ids)
@@ -229,6 +243,8 @@ def show_preview(preview: Preview) -> None:
         width, height = preview.sizes[0]
         facts.append(f"{width} × {height} pixels" if len(preview.sizes) == 1 else "of several sizes")
     st.markdown(" · ".join(facts))
+    if preview.remarks:
+        messages.warning(preview.remarks)
     items = [(plain_html(label), item) for label, item in preview.items]
     if preview.kind == "images":
         figures = (
@@ -288,6 +304,13 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
     return list(dict.fromkeys(encoders))
 
 
+def title_of(encoder: Encoder) -> str:
+    """The name of an encoder's form, with the encoder's own where that tells more."""
+    kinds = {kind: name for name, kind in ENCODERS.loaded()}
+    form = ENCODERS[kinds[type(encoder)]].title if type(encoder) in kinds else encoder.title
+    return encoder.title if encoder.title.startswith(form) else f"{form} ({encoder.title})"
+
+
 def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
     """The encoders that a form begins with; [] if the user must name a model."""
     settings = settings_of(kind).values()
@@ -308,7 +331,7 @@ def _seconds(encoders: Sequence[Encoder], preview: Preview) -> float | None:
 def _cost(encoders: Sequence[Encoder], seconds: float | None) -> str:
     """The cost of encoding in words; "" if an encoder has no estimate."""
     if not encoders:
-        return "name a model"
+        return "by name"
     return "" if seconds is None else cost_in_words(seconds)
 
 

@@ -10,9 +10,10 @@ import streamlit as st
 
 from app import exports, messages, session
 from app.encode import forms, jobs
-from app.jobs import cost_in_words, follow, learned, queue, together
+from app.jobs import cost_in_words, follow, learned, queue
 from app.places import EXPLORE, go
 from app.plain_text import plain_name
+from app.spaces import sources
 from app.widgets import choose_pair, space_name
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
@@ -62,6 +63,7 @@ def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
 
 def _start(*given: Any) -> None:
     st.session_state[_COMPARE] = True
+    sources.forget()
     jobs.submit(*given)
 
 
@@ -83,16 +85,23 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             args=(_start, dataset, preview.digest, preview.name, encoders, expected),
         )
         known = [cost.likely for cost in missing if cost]
-        in_all = f"{cost_in_words(together(known)).capitalize()} in all." if len(known) > 1 else ""
+        # the sum of the times that are shown, though jobs may run beside each other
+        whole = sum(max(1, round(seconds)) for seconds in known)
+        in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
         st.caption(f"{in_all}{learned(missing)}" if encoders else "Choose one encoder or more.")
     under_way = [job.arguments["encoder"] for job in jobs.awaited()]
     lines = [
-        f"- {plain_name(encoder.title)}{f', {len(encoder.outputs)} spaces' * (len(encoder.outputs) > 1)}: "
+        f"- {plain_name(forms.title_of(encoder))}{_spaces(encoder)}: "
         + ("already in the store" if cost == 0 else cost_in_words(cost and cost.likely))
         for encoder, cost in costs.items()
         if encoder not in under_way
     ]
     st.caption("\n".join(lines))
+
+
+def _spaces(encoder: Encoder) -> str:
+    n = len(encoder.outputs)
+    return f", {n} spaces" if n > 1 else ""
 
 
 def _cost(encoder: Encoder, preview: forms.Preview) -> Expected | float | None:

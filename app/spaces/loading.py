@@ -271,7 +271,7 @@ def draw_vectors() -> None:
     with head:  # beside their message
         for message in failed.values():
             messages.error(message)
-        offered = st.session_state.get(_OFFERED)
+        offered = _offered(paths)
         if offered:
             _offer(offered)
     with more.popover("More", icon=":material/tune:"):
@@ -284,29 +284,36 @@ def draw_vectors() -> None:
     with body:
         options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
         described = _describe_all(paths, options, limit)
-    ready = [to_load[0] for to_load in described if to_load]
-    left_out = len(described) - len(ready)
-    size = f": {described[0][1]}" if len(described) == 1 and ready and described[0][1] else ""
-    name = plain_name(Path(ready[0].name).name) if len(ready) == 1 else counted(len(ready), "file")
+    ready = [to_load[0] for to_load in described.values() if to_load]
+    left_out = [plain_name(path.name) for path, to_load in described.items() if not to_load]
+    names = [plain_name(Path(spec.name).name) for spec in ready]
+    sizes = [to_load[1] for to_load in described.values() if to_load]
+    size = f": {sizes[0]}" if len(described) == 1 and ready and sizes[0] else ""
     with head.container(horizontal=True, vertical_alignment="center"):
         pair = len(ready) > 1 and st.button(
-            "Load and compare",
+            f"Load and compare {names[0]} and {names[1]}",
             key="spaces.load-compare",
             type="secondary" if offered else "primary",
             icon=":material/join_inner:",
-            help="Makes the first two source and target, with anchors from their shared rows.",
+            help="Makes them source and target, with anchors from their shared rows.",
         )
-        only = st.button(
-            f"Load {name}{size}" if ready else "Load",
+        only = ready and st.button(
+            f"Load {names[0]}{size}" if len(ready) == 1 else f"Only load {counted(len(ready), 'file')}",
             key="spaces.load-file",
             type="secondary" if len(ready) > 1 else "primary",
             icon=":material/upload:",
-            disabled=not ready,
         )
-        if left_out and ready:
-            st.caption(f"{counted(left_out, 'file')} below cannot be loaded yet.")
+        if left_out and len(described) > 1:
+            more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
+            st.caption(f":material/error: Not loaded, see below: {', '.join(left_out[:_MOST_NAMED])}{more}.")
     if pair or only:
         load(ready, compare=pair)
+
+
+def _offered(paths: Sequence[Path]) -> Sequence[SpaceSpec]:
+    """The spaces whose pairing is asked about, while their files are at hand."""
+    offered = st.session_state.get(_OFFERED, ())
+    return offered if {Path(spec.name) for spec in offered} <= set(paths) else ()
 
 
 def row_limit(key: str, usual: int) -> int:
@@ -314,11 +321,11 @@ def row_limit(key: str, usual: int) -> int:
     return int(st.number_input("Maximum number of rows", 1000, 10_000_000, usual, 10_000, **look))
 
 
-def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list[ToLoad | None]:
+def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> dict[Path, ToLoad | None]:
     """What to load from each file; None, with a message, for one that cannot be read or is unclear."""
     proposed = tables_of(paths)
     tables = [path for path in paths if len(paths) > 1 and items.is_metadata(path)]
-    described: list[ToLoad | None] = []
+    described: dict[Path, ToLoad | None] = {}
     known: dict[Path, Read | None] = {}
     for path in sorted(paths, key=tables.__contains__):
         if path in known:
@@ -328,9 +335,9 @@ def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list
                 st.markdown(f"**{plain_name(path.name)}**")
             try:
                 if path not in tables:
-                    described.append(describe(path, options, limit, tables, proposed.get(path), known))
+                    described[path] = describe(path, options, limit, tables, proposed.get(path), known)
                 elif any(read_about(reading.column_roles, path).places("dimension")):
-                    described.append(describe(path, options, limit))
+                    described[path] = describe(path, options, limit)
                 else:
                     n = counted(read_about(items.metadata_columns, path).n, "row")
                     messages.warning(
@@ -339,7 +346,7 @@ def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> list
                     )
             except SpaceError as error:
                 messages.error(error)
-                described.append(None)
+                described[path] = None
     return described
 
 
@@ -373,6 +380,7 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
             session.announce(" ".join(news))
         _compare(specs)
         go(EXPLORE)
+    sources.forget()
     present, names = session.workspace(), _names(specs)
     known = tuple(dict.fromkeys((*present.spaces, *specs)))
     own = [spec for spec in known if spec not in BUNDLED]
@@ -393,6 +401,7 @@ def _names(specs: Sequence[SpaceSpec]) -> str:
 def _compare(specs: Sequence[SpaceSpec]) -> None:
     """Load spaces as one step, the first two as source and target."""
     st.session_state.pop(_OFFERED, None)
+    sources.forget()
     spaces = tuple(dict.fromkeys((*session.workspace().spaces, *specs)))
     session.edit(f"load and compare {_names(specs)}", spaces=spaces, source=specs[0], target=specs[1])
 

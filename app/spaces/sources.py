@@ -10,6 +10,7 @@ from typing import Literal
 import streamlit as st
 
 from app import compute, messages, session, sharing
+from app.plain_text import plain_name
 from app.sharing import keep_upload
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
@@ -44,15 +45,46 @@ HOLDS = {
 _VERBS = {"Vectors": "Load as vectors", "Texts": "Encode as texts", "Pictures": "Encode as pictures"}
 
 
+_UPLOAD = "spaces.upload"
+_DROPPED, _EARLIER = "relscope.dropped", "relscope.dropped-earlier"  # not loaded yet; before Data was left
+
+
+def forget() -> None:
+    """Let files that were dropped leave with the page: they are loaded."""
+    st.session_state[_DROPPED] = st.session_state[_EARLIER] = ()
+
+
+def _drop() -> None:
+    st.session_state[_DROPPED] = None  # known once they are kept
+
+
+def _dropped_earlier() -> tuple[Path, ...]:
+    """The files that were dropped before the page was left, each with a button that removes it."""
+    kept = st.session_state
+    if _UPLOAD not in kept:  # the widget begins anew
+        kept[_EARLIER] = tuple(dict.fromkeys((*kept.get(_EARLIER, ()), *(kept.get(_DROPPED) or ()))))
+        kept[_DROPPED] = ()
+    earlier = tuple(path for path in kept.get(_EARLIER, ()) if path.exists())
+    with st.container(horizontal=True, gap="small"):
+        for path in earlier:
+            others = tuple(one for one in earlier if one != path)
+            look = {"icon": ":material/close:", "key": f"data.drop-{digest_of(str(path))[:12]}"}
+            name = plain_name(path.name)
+            st.button(f"Remove {name}", on_click=kept.__setitem__, args=(_EARLIER, others), **look)
+    return earlier
+
+
 def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
     """The files that were dropped or named, and the name of a hub's dataset. All kinds share the widgets, so
-    dropped files stay when the kind changes."""
+    dropped files stay when the kind changes, and when another page was visited."""
     told, formats, example = HOLDS[kind]
     st.caption(told)
+    earlier = _dropped_earlier()
     dropped = st.file_uploader(
         "Drop files here",
         accept_multiple_files=True,
-        key="spaces.upload",
+        key=_UPLOAD,
+        on_change=_drop,
         help=formats,
         label_visibility="collapsed",
     )
@@ -65,7 +97,10 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
     ).strip()
     if access.shared():
         st.caption(sharing.paths())
-    paths = [keep_upload(file, session.uploads_folder()) for file in dropped]
+    now = [keep_upload(file, session.uploads_folder()) for file in dropped]
+    if st.session_state.get(_DROPPED) is None:
+        st.session_state[_DROPPED] = tuple(now)
+    paths = [*earlier, *now]
     if typed:
         try:
             place = access.allowed(typed)

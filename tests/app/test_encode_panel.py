@@ -107,7 +107,7 @@ def test_a_table_keeps_its_column_of_ids(tab, tmp_path):
     session.change("text_input", "data.path", str(tmp_path / "docs.csv"))
     assert not session.errors
     (box,) = (one for one in session.selectbox if one.label == "Ids from")
-    assert (box.value, box.options) == ("doc_id", ["Table and row", "text", "doc_id"])
+    assert (box.value, box.options) == ("doc_id", ["Rows of the table", "text", "doc_id"])
 
 
 def test_minilm_is_chosen_at_first_for_texts_of_the_user_with_its_price(tab, tmp_path):

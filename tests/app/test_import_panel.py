@@ -63,8 +63,20 @@ def test_vectors_their_metadata_and_a_second_space_are_compared_by_one_click(spa
 def test_a_file_that_cannot_be_read_says_so_before_the_click_and_is_not_loaded(spaces):
     upload(spaces, a__npy=npy(), b__csv=table("row"), cut__npy=npy()[:40])
     assert [one for one in spaces.errors if "cut.npy: expected a .npy file that can be read" in one]
-    assert spaces.at.button(key="spaces.load-file").label == "Load 2 files"
-    assert "1 file below cannot be loaded yet." in spaces.captions
+    assert spaces.at.button(key="spaces.load-compare").label == "Load and compare a.npy and b.csv"
+    assert "Not loaded, see below: cut.npy." in spaces.captions
+
+
+def test_dropped_files_and_the_question_of_their_pairs_stay_while_another_page_is_visited(spaces):
+    upload(spaces, c__npy=npy(1, N), d__npy=npy(2, N))
+    spaces.click("spaces.load-compare").open("explore")
+    keys = [button.key or "" for button in spaces.open("data").at.button]
+    assert "unpaired.link" in keys
+    assert sum(key.startswith("data.drop-") for key in keys) == 2
+    spaces.click(next(key for key in keys if key.startswith("data.drop-")))
+    assert "unpaired.link" not in [button.key for button in spaces.at.button]  # one file is left
+    spaces.click("spaces.load-file").open("explore")
+    assert "Remove" not in " ".join(button.label for button in spaces.open("data").at.button)
 
 
 def explore(session):
