@@ -29,7 +29,7 @@ from relcore.catalog.catalog import (
     with_unscored,
 )
 from relcore.catalog.row_tables import TableColumns
-from relcore.compare import columns, facets, scene
+from relcore.compare import columns, scene
 from relcore.compare.columns import neighbour_agreement
 from relcore.encoders.dataset import dataset_place
 from relcore.figures.scene import Facet, passing
@@ -441,12 +441,12 @@ def _facets_key(pair: Match, workspace: Workspace) -> tuple:
 @cached(6, "Reading the columns …", key=_facets_key)
 def all_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
     """The columns that the rows of the pair can be filtered by."""
-    return facets.facets_of(pair, facets.filter_columns(pair, table_columns(workspace)), cells(workspace))
+    return columns.facets_of(pair, columns.filter_columns(pair, table_columns(workspace)), cells(workspace))
 
 
 def workspace_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
     """`all_facets`, and a facet for rows that the filter keeps by their ids."""
-    return (*all_facets(pair, workspace), *facets.selected_facet(pair, workspace.look.filter))
+    return (*all_facets(pair, workspace), *columns.selected_facet(pair, workspace.look.filter))
 
 
 def _filtered_key(pair: Match, workspace: Workspace) -> tuple:

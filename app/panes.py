@@ -19,7 +19,7 @@ from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
 from relcore.compare.atlas import atlas_table
-from relcore.compare.facets import of_rows
+from relcore.compare.columns import of_rows
 from relcore.compare.live import N_SPREAD, SPREAD, page_units
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
 from relcore.figures.scene import SELECTED_ROWS, Facet, Scene, StarLook

@@ -18,7 +18,7 @@ from relcore.base.access import AccessContext, set_asker
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
-from relcore.compare.facets import filter_columns
+from relcore.compare.columns import filter_columns
 from relcore.figures.scene import SELECTED_ROWS, Condition, column_title
 from relcore.maps.views import ViewSpec, default_view
 from relcore.runs.digest import StoreError

@@ -43,8 +43,7 @@ from relcore.base.rows import unit_rows
 from relcore.encoders.bundled import wikipedia_dataset
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.encoder import Encoder, TrainedEncoder
-from relcore.encoders.onnx_texts import OnnxText
-from relcore.encoders.sentences import PooledWords, TfidfSvd
+from relcore.encoders.sentences import OnnxText, PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.migrate.adapters import adapt
 from relcore.migrate.compression import CheaperIndex, Codes

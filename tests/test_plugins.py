@@ -17,13 +17,13 @@ import pytest
 
 from relcore.base import names, plugins
 from relcore.base.errors import SpaceError
+from relcore.catalog import naming
 from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_space
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
 from relcore.catalog.task import task_job
 from relcore.cli import main
 from relcore.commands import encode as encode_command
 from relcore.compare.scoring import AllPairs
-from relcore.encoders import naming
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import encoder_class, encoder_from_json

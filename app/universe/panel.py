@@ -43,8 +43,8 @@ from relcore.invert.inversion import (
     TranslationTable,
 )
 from relcore.invert.inversion import METRICS as TRANSLATION_SCORES
-from relcore.represent.methods import MethodSettings
-from relcore.scores.pair_scores import PairScores
+from relcore.represent.representations import MethodSettings
+from relcore.scores.score import PairScores
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 from relcore.universe.charts import CHARTS, UniverseChart, charts_of

@@ -17,11 +17,11 @@ from measure_trained import Row, main
 
 from relcore.base.rows import mean_row
 from relcore.catalog.encoding import encode
-from relcore.encoders.onnx_texts import OnnxText
+from relcore.encoders.sentences import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.linking.spec import BootstrapSpec, held_out_split
 from relcore.represent.heads import fit_heads
-from relcore.represent.methods import FittedSpace, MethodSettings, representation
+from relcore.represent.representations import FittedSpace, MethodSettings, representation
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split

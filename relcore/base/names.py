@@ -46,7 +46,7 @@ class Method(Named):
     ----------
     heads : "absolute" or the method's own name
         What heads are trained on. "absolute": the rows of their own space; `where` is then a function
-        ``(source, target, settings, random_state)`` of two `represent.methods.FittedSpace` that returns a
+        ``(source, target, settings, random_state)`` of two `FittedSpace` that returns a
         translation of source rows (m, d) to rows of the target, or None. Any other value: the representation
         that `where`, a function ``(space, settings)``, computes from one space; a head then takes the
         representation of any space.
@@ -200,19 +200,21 @@ HEADS = {
 }
 
 _METHODS = {
-    "absolute": Method("absolute", ".represent.methods:unchanged"),
-    "relative": Method("relative", ".represent.methods:relative", heads="relative"),
-    "whitened": Method("relative, whitened", ".represent.methods:whitened", heads="whitened"),
-    "product": Method("product of similarities, side by side", ".represent.methods:product", heads="product"),
-    "average": Method(
-        "product of similarities, averaged", ".represent.methods:averaged_product", heads="average"
+    "absolute": Method("absolute", ".represent.representations:unchanged"),
+    "relative": Method("relative", ".represent.representations:relative", heads="relative"),
+    "whitened": Method("relative, whitened", ".represent.representations:whitened", heads="whitened"),
+    "product": Method(
+        "product of similarities, side by side", ".represent.representations:product", heads="product"
     ),
-    "irp-pruned": Method("inverse, pruned", ".represent.methods:pruned_inverse"),
-    "irp-ridge": Method("inverse, ridge", ".represent.methods:ridge_inverse"),
-    "irp-whitened": Method("inverse, whitened", ".represent.methods:whitened_inverse"),
-    "procrustes": Method("Procrustes", ".represent.methods:procrustes", knows="both"),
-    "least-squares": Method("least squares", ".represent.methods:least_squares", knows="both"),
-    "affine": Method("affine", ".represent.methods:affine", knows="both"),
+    "average": Method(
+        "product of similarities, averaged", ".represent.representations:averaged_product", heads="average"
+    ),
+    "irp-pruned": Method("inverse, pruned", ".represent.representations:pruned_inverse"),
+    "irp-ridge": Method("inverse, ridge", ".represent.representations:ridge_inverse"),
+    "irp-whitened": Method("inverse, whitened", ".represent.representations:whitened_inverse"),
+    "procrustes": Method("Procrustes", ".represent.representations:procrustes", knows="both"),
+    "least-squares": Method("least squares", ".represent.representations:least_squares", knows="both"),
+    "affine": Method("affine", ".represent.representations:affine", knows="both"),
 }
 METHODS = Family("methods", Method, _METHODS, knows="both")
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
@@ -467,7 +469,7 @@ _ENCODERS = {
     "pretrained-text": Named(
         "Pretrained model", ".encoders.transformers:PretrainedText", "or its folder or hub name"
     ),
-    "onnx-text": Named("ONNX model", ".encoders.onnx_texts:OnnxText", "or onnx, of a folder"),
+    "onnx-text": Named("ONNX model", ".encoders.sentences:OnnxText", "or onnx, of a folder"),
     "graph": Named(
         "Graph networks, trained here",
         ".encoders.graphs:GraphEncoder",

@@ -13,12 +13,12 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
 from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
+from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named
 from relcore.commands.arguments import CommandOptions, Results, Scheduler, described, flag
 from relcore.commands.running import follow, queue
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Encoder
-from relcore.encoders.naming import DATASET_HELP, dataset_named, encoder_named
 from relcore.files.saving import need_suffix, write_space
 from relcore.runs.store import Store
 

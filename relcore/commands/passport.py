@@ -166,9 +166,9 @@ def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
     """The vectors of a dataset's pictures, with digests of their pixels as ids; of equal pictures only the
     first."""
     from relcore.catalog.encoding import encode
+    from relcore.catalog.naming import encoder_named
     from relcore.commands.encode import dataset_spec
     from relcore.encoders.datasets import load_dataset
-    from relcore.encoders.naming import encoder_named
 
     empty = dict.fromkeys(("split", "column", "label_column", "config"), "")
     dataset = load_dataset(

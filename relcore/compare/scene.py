@@ -14,11 +14,18 @@ from relcore.base.numbers import counted
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, encode_again, load
-from relcore.catalog.recipe import ComparisonRecipe, load_models, load_pair
 from relcore.catalog.row_tables import row_texts
-from relcore.catalog.task import Recipe, load_all, recipe_of
-from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters, telling_ids
-from relcore.compare.facets import kept_rows, of_rows
+from relcore.catalog.task import ComparisonRecipe, Recipe, load_all, load_models, load_pair, recipe_of
+from relcore.compare.columns import (
+    Cells,
+    cells_of,
+    colored,
+    kept_rows,
+    named_clusters,
+    needs_clusters,
+    of_rows,
+    telling_ids,
+)
 from relcore.compare.live import page_units
 from relcore.compare.scoring import (
     SETTINGS,
@@ -54,8 +61,7 @@ from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.represent.similarity import mean_of
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms, score_table
-from relcore.scores.pair_scores import PairScores
-from relcore.scores.score import Score
+from relcore.scores.score import PairScores, Score
 from relcore.spaces.matching import Match, distinct_names
 from relcore.spaces.space import LatentSpace
 

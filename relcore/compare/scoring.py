@@ -31,10 +31,8 @@ from relcore.scores.comparison import (
 )
 from relcore.scores.measures import FEATURE_ROWS
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
-from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
-from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
-from relcore.scores.pair_scores import PairScores, best_by_chance
-from relcore.scores.score import ChanceLevel, Score
+from relcore.scores.score import PAIR_PERMUTATIONS, ChanceLevel, PairScores, Score, best_by_chance
+from relcore.scores.score import SAMPLED_ROWS as BEST_ROWS
 from relcore.spaces.matching import distinct_names, known_rows, marked, match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
@@ -135,7 +133,7 @@ class AllPairs(Task[PairScores]):
     """
 
     kind, version = "all-pairs", 2
-    result = "relcore.scores.pair_scores:PairScores"
+    result = "relcore.scores.score:PairScores"
 
     metric: str = "cka"
     anchors: tuple[str, ...] = ()
@@ -165,7 +163,7 @@ class AllPairs(Task[PairScores]):
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         sampled = min(max(map(len, spaces)), BEST_ROWS)
         width = len(self.anchors) or sampled
-        by_chance = BEST_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
+        by_chance = PAIR_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
         n, total = max(map(len, spaces)), sum(space.dimension for space in spaces)
         products = n * total**2
         if "k" in METRICS[self.metric].needs:

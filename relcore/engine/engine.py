@@ -14,6 +14,7 @@ from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_dev
 
 _IN_CACHE = 2**17  # numbers, half a megabyte
 _CONDITIONED = 1e-8  # squared inverse condition number below which eigenvalues lose too many digits
+_SAFE_CHOLESKY = 1e-6  # inverse condition number
 _FEW = 2**14  # numbers of a matrix that is solved on the CPU
 
 
@@ -66,6 +67,13 @@ class Engine:
             return right.T @ (torch.where(real, 1 / values, 0)[:, None] * (left.T @ B))
 
         return self._solved(lambda A, B: np.linalg.lstsq(A, B, rcond=None)[0], by_torch, A, B)
+
+    def solve_definite(self, A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
+        """X (n, k) with A X = B for a symmetric positive definite A (n, n), by Cholesky; None if A is nearly
+        singular.
+        """
+        solved, inverse_condition = self._solved(_cholesky_on_cpu, _cholesky_by_torch, A, B)
+        return solved if inverse_condition > _SAFE_CHOLESKY else None
 
     def product(self, A: np.ndarray, B: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         """The product A B, (n, k), (k, d) → (n, d)."""
@@ -261,6 +269,21 @@ def _shrunk(xp: Any, A: Array, ridge: float, power: float) -> tuple[Array, Array
     powers = (values.clip(0) + ridge) ** power
     # f(A Aᵀ) A = A f(AᵀA), so the smaller matrix is enough.
     return (vectors * powers @ (vectors.T @ A) if wide else A @ (vectors * powers) @ vectors.T), values
+
+
+def _cholesky_on_cpu(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, float]:
+    from scipy.linalg import lapack
+
+    factor, failed = lapack.dpotrf(A)
+    if failed:
+        return B, 0.0
+    return lapack.dpotrs(factor, B)[0], lapack.dpocon(factor, np.linalg.norm(A, 1))[0]
+
+
+def _cholesky_by_torch(torch: Any, A: Array, B: Array) -> tuple[Array, Array]:
+    factor, failed = torch.linalg.cholesky_ex(A)
+    solved = torch.cholesky_solve(B, factor)
+    return solved, torch.where(failed == 0, 1 / torch.linalg.cond(A, 1), 0.0)
 
 
 def thin_svd(product: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -23,8 +23,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import ComparisonRecipe, load_pair
-from relcore.catalog.task import Recipe, Task, load_all
+from relcore.catalog.task import ComparisonRecipe, Recipe, Task, load_all, load_pair
 from relcore.engine.nearest import nearest
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
@@ -34,7 +33,7 @@ from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
 from relcore.represent.anchors import shared_anchors
 from relcore.represent.heads import fit_heads
-from relcore.represent.methods import FittedSpace, MethodSettings, fit_translation
+from relcore.represent.representations import FittedSpace, MethodSettings, fit_translation
 from relcore.represent.translation import (
     InverseRelativeProjection,
     LeastSquares,

@@ -16,7 +16,7 @@ from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import full_precision
 from relcore.engine.engine import Engine
-from relcore.engine.matching import best_both_ways, best_without, crowding
+from relcore.engine.nearest import best_both_ways, best_without, crowding
 from relcore.linking.clusters import (
     ENOUGH,
     FEWEST,

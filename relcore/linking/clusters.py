@@ -11,7 +11,7 @@ import numpy as np
 
 from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.engine import Engine
-from relcore.engine.matching import mean_of_nearest
+from relcore.engine.nearest import mean_of_nearest
 
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
 CLUSTERED_ROWS = 5000  # largest sample of rows, drawn for each clustering

@@ -20,7 +20,7 @@ from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.catalog.task import Task
-from relcore.encoders.onnx_texts import OnnxText
+from relcore.encoders.sentences import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.files.formats import readable
 from relcore.migrate.adapters import CardScore, card_of, export
@@ -58,8 +58,7 @@ from relcore.migrate.price import DEPTHS, UNKNOWN, Cost, Price, Rate, price_of
 from relcore.runs.entries import BundledResults
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
-from relcore.scores.groups import lowest_groups
-from relcore.scores.score import Interval
+from relcore.scores.score import Interval, lowest_groups
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import TEST_FRACTION

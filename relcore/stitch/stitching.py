@@ -23,7 +23,13 @@ from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import Head, fit_heads
-from relcore.represent.methods import FittedSpace, MethodSettings, Rows, fit_translation, representation
+from relcore.represent.representations import (
+    FittedSpace,
+    MethodSettings,
+    Rows,
+    fit_translation,
+    representation,
+)
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.matching import agreed_labels, distinct_names, marked, shared_ids, short_names

@@ -19,7 +19,7 @@ from relcore.engine.engine import thin_svd
 from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel, MovingPoints
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.maps.views import default_view, make_view, sample_view
-from relcore.scores.pair_scores import average_linkage, distances
+from relcore.scores.score import average_linkage, distances
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import Universe, UniverseSpec, consistency

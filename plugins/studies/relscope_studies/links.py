@@ -414,7 +414,7 @@ def _row_by_row(name: str, store: Store, report: Progress) -> list[LatentSpace]:
     from relcore.encoders.transformers import MiniLM
 
     if name == "models":
-        from relcore.encoders.onnx_texts import OnnxText
+        from relcore.encoders.sentences import OnnxText
 
         both = MiniLM(), OnnxText()
         return [space for one in both for space in encode(dataset_of("sentences"), one, store, report)]

@@ -11,7 +11,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.records import from_json, to_json
-from relcore.compare.facets import facets_of, filter_columns, kept_rows, of_rows
+from relcore.compare.columns import facets_of, filter_columns, kept_rows, of_rows
 from relcore.compare.scene import MapLook, dressed
 from relcore.figures.scene import BINS, Condition, Pane, Scene, passing
 from relcore.spaces.matching import match

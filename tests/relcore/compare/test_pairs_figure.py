@@ -4,8 +4,7 @@ import pytest
 
 from relcore.compare.scoring import pair_matrices
 from relcore.figures.export import chart_exportable
-from relcore.scores.pair_scores import PairScores
-from relcore.scores.score import ChanceLevel, Score
+from relcore.scores.score import ChanceLevel, PairScores, Score
 
 
 def score(value, null=(0.1, 0.08, 0.12), **circumstances):

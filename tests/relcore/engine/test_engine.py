@@ -65,6 +65,9 @@ def test_solvers_are_numpys(device):
     np.testing.assert_allclose(engine.eigh(A.T @ A)[0], np.linalg.eigvalsh(A.T @ A), atol=1e-12)
     left, values, right = engine.svd(A)
     np.testing.assert_allclose(left * values @ right, A, atol=1e-12)
+    assert engine.solve_definite(A.T @ A, Y[:12]) is None  # singular
+    definite = A.T @ A + np.eye(12)
+    np.testing.assert_allclose(definite @ engine.solve_definite(definite, Y[:12]), Y[:12], atol=1e-12)
     turn = np.linalg.qr(rng.normal(size=(12, 12)))[0]
     np.testing.assert_allclose(engine.rotation(X.T @ (X @ turn))[0], turn, atol=1e-6)
 

@@ -7,7 +7,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
-from relcore.engine import matching
+from relcore.engine import nearest
 from relcore.linking.bootstrap import match_csls
 
 
@@ -25,7 +25,7 @@ def dense(X, Y, k):
 
 @pytest.mark.parametrize(("n", "m", "k"), [(257, 90, 10), (61, 803, 3)])
 def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
-    monkeypatch.setattr(matching, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
+    monkeypatch.setattr(nearest, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
     X, Y = spaces(n, m)
     scores, found = dense(X, Y, k), match_csls(X, Y, k)
     np.testing.assert_array_equal(found.partner, scores.argmax(axis=1))
@@ -43,7 +43,7 @@ def test_equal_rows_are_paired_once():
 
 
 def test_memory_stays_at_a_block(monkeypatch):
-    monkeypatch.setattr(matching, "BLOCK_BYTES", 2**20)
+    monkeypatch.setattr(nearest, "BLOCK_BYTES", 2**20)
     X, Y = spaces(6000, 6000)
     tracemalloc.start()
     match_csls(X, Y)

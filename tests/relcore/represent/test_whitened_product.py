@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import ortho_group
 
-from relcore.represent.methods import FittedSpace, MethodSettings, representation
+from relcore.represent.representations import FittedSpace, MethodSettings, representation
 
 
 @pytest.fixture

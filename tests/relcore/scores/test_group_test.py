@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.scores.groups import lowest_groups
-from relcore.scores.score import Z95
+from relcore.scores.score import Z95, lowest_groups
 
 
 def test_z_is_that_of_a_sample_without_replacement():

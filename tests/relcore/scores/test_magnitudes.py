@@ -7,8 +7,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, METHODS, SIMILARITIES
 from relcore.base.rows import unit_rows
 from relcore.files.reading import load_space
-from relcore.represent.methods import MethodSettings
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.represent.representations import REPRESENTATIONS, MethodSettings, ProjectionSpec, represent
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import InverseRelativeProjection, recovered
 from relcore.scores.comparison import held_out, score_notes, score_pair

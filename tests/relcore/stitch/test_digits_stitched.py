@@ -6,7 +6,7 @@ from relcore.base.names import METHODS
 from relcore.catalog.encoding import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SmallVision, held_out_rows
-from relcore.represent.methods import MethodSettings
+from relcore.represent.representations import MethodSettings
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
