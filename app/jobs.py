@@ -37,7 +37,6 @@ from relcore.maps.views import View
 from relcore.represent.representations import ProjectionSpec
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import Job, JobQueue, JobStatus, in_words
-from relcore.runs.progress import Expected, expect
 from relcore.runs.store import Store
 from relcore.scores.score import Score
 from relcore.spaces.matching import Match
@@ -168,10 +167,10 @@ def reduction(
         blocks = pane_blocks(*settings) if sampled else ([matrix] for matrix in pane_matrices(*settings))
         for matrix, *of_space in zip(inputs, blocks, shapes, strict=True):
             put_blocks(store, matrix, *of_space)
-        likely = expect(store, f"reduction/{spec.method}", reduction_seconds(shapes, fitting))
+        seconds = reduction_seconds(shapes, fitting)
         title = f"{REDUCTIONS[spec.method].title} map{f', {pane}' * (pane != 'absolute')}"
         work = reduce_on_gpu_job if spec.method == "umap-gpu" else reduce_job
-        job = queue().submit(key, work, title=title, expected=likely, spec=fitting, inputs=inputs)
+        job = queue().submit(key, work, title=title, expected=seconds, spec=fitting, inputs=inputs)
     if job.status().state != "done":
         return job
     arrays = job.result().arrays
@@ -270,11 +269,6 @@ def asked_again(job: Job) -> bool:
 
 def cost_in_words(seconds: float | None) -> str:
     return "time unknown, depends on the model" if seconds is None else f"about {in_words(seconds)}"
-
-
-def learned(costs: Iterable[Expected | None]) -> str:
-    """A sentence for a caption if one of these estimates uses times of earlier jobs; else ""."""
-    return " The estimate comes from the last jobs here." if any(cost and cost.n for cost in costs) else ""
 
 
 def together(durations: Sequence[float]) -> float:

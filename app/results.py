@@ -11,14 +11,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, messages
-from app.jobs import asked_again, cost_in_words, follow, learned, queue
+from app.jobs import asked_again, cost_in_words, follow, queue
 from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.catalog.task import Task, inputs_of, task_job
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import Entry, FinishedGroup
 from relcore.runs.jobs import Job
-from relcore.runs.progress import expect
 from relcore.spaces.space import LatentSpace
 
 AT_ONCE_SECONDS = 1.0
@@ -50,8 +49,8 @@ def computed(
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key, store = task.key(spaces), queue().store
     made, here = store.bundled_group(key), key in _keys(_HERE)
-    likely = expect(store, task.kind, slower * task.seconds(spaces))
-    cost = cost_in_words(likely.likely)
+    seconds = slower * task.seconds(spaces)
+    cost = cost_in_words(seconds)
     if made and not here and (result := _read(key, False, task, lambda: store.get(key))) is not None:
         with details or nullcontext():
             _offer_here(made, key, cost)
@@ -64,17 +63,14 @@ def computed(
             return _read(key, True, task, job.result)
         follow([job], below, dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
         return None
-    if job is None and likely.likely < slower * AT_ONCE_SECONDS:
+    if job is None and seconds < slower * AT_ONCE_SECONDS:
         with st.spinner(f"{plain(task.title)} …"):
             return task.compute(store, spaces, partial(messages.warning, icon=":material/save:"))
-    by_itself = likely.likely <= slower * unasked_seconds
+    by_itself = seconds <= slower * unasked_seconds
     if job is None and not by_itself and not here and key not in _keys(_ASKED):
         look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
         st.button(f"{label} · {cost}", on_click=_keys(_ASKED).add, args=(key,), **look)
-        st.caption(
-            "This runs as a background job: you can continue to work, and the result is saved."
-            f"{learned([likely])}"
-        )
+        st.caption("This runs as a background job: you can continue to work, and the result is saved.")
         return None
     latest = f"{_LATEST}.{task.kind}"
     before = alone and st.session_state.get(latest)
@@ -83,7 +79,7 @@ def computed(
     st.session_state[latest] = key
     inputs = inputs_of(store, specs, spaces) if specs else [put_space(store, space) for space in spaces]
     title = task.title if alone else f"{task.title}: {spaces[0].name}"
-    settings = {"title": title, "expected": likely, "here": here}
+    settings = {"title": title, "expected": seconds, "here": here}
     job = queue().submit(key, task_job, **settings, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)

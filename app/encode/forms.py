@@ -14,7 +14,7 @@ import streamlit as st
 from app import messages, sharing
 from app.compute import cached
 from app.items import cut
-from app.jobs import cost_in_words, queue
+from app.jobs import cost_in_words
 from app.plain_text import plain, plain_html
 from app.spaces import sources
 from app.widgets import setting_widget
@@ -28,7 +28,6 @@ from relcore.encoders.encoder import Encoder
 from relcore.encoders.images import png_thumbnail
 from relcore.files.reading import natural
 from relcore.runs.digest import digest_of
-from relcore.runs.progress import Expected, expect
 
 PICTURES, SENTENCES = 12, 6
 _LONGEST = 220  # characters of a sentence that is shown
@@ -325,7 +324,7 @@ def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
 
 def _seconds(encoders: Sequence[Encoder], preview: Preview) -> float | None:
     costs = [expected(encoder, preview) for encoder in encoders]
-    return sum(cost.likely for cost in costs) if costs and None not in costs else None
+    return sum(costs) if costs and None not in costs else None
 
 
 def _cost(encoders: Sequence[Encoder], seconds: float | None) -> str:
@@ -367,9 +366,7 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     return setting_widget(setting, key, start, **own)
 
 
-def expected(encoder: Encoder, preview: Preview) -> Expected | None:
-    """The encoder's measured time, at the pace of its last runs on this machine; None if unknown."""
+def expected(encoder: Encoder, preview: Preview) -> float | None:
+    """Expected seconds; None if unknown."""
     pixels = max((width * height for width, height in preview.sizes), default=64)
-    known = encoder.seconds(preview.n, pixels)
-    kind = f"encode/{type(encoder).__name__}/{getattr(encoder, 'architecture', '')}".rstrip("/")
-    return None if known is None else expect(queue().store, kind, known)
+    return encoder.seconds(preview.n, pixels)

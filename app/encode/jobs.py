@@ -15,7 +15,6 @@ from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodi
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.runs.jobs import Job
-from relcore.runs.progress import Expected
 
 _JOINED = "relscope.encodings-joined"
 
@@ -25,7 +24,7 @@ def submit(
     digest: str,
     name: str,
     encoders: Iterable[Encoder],
-    expected: Mapping[Encoder, Expected] | None = None,
+    expected: Mapping[Encoder, float] | None = None,
     here: bool = False,
 ) -> None:
     """Submit one job per encoder. Stored encodings are added at once, unless `here` is set and they came with

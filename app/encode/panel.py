@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import exports, messages, session
 from app.encode import forms, jobs
-from app.jobs import cost_in_words, follow, learned, queue
+from app.jobs import cost_in_words, follow, queue
 from app.places import EXPLORE, go
 from app.plain_text import plain_name
 from app.spaces import sources
@@ -23,7 +23,6 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
 from relcore.figures.export import training_exportable
 from relcore.runs.jobs import Job
-from relcore.runs.progress import Expected
 
 _COMPARE = "relscope.compare-when-encoded"
 _ROOT = Path(__file__).resolve().parents[2]
@@ -84,15 +83,15 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             on_click=session.guarded,
             args=(_start, dataset, preview.digest, preview.name, encoders, expected),
         )
-        known = [cost.likely for cost in missing if cost]
+        known = [cost for cost in missing if cost]
         # the sum of the times that are shown, though jobs may run beside each other
         whole = sum(max(1, round(seconds)) for seconds in known)
         in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
-        st.caption(f"{in_all}{learned(missing)}" if encoders else "Choose one encoder or more.")
+        st.caption(in_all if encoders else "Choose one encoder or more.")
     under_way = [job.arguments["encoder"] for job in jobs.awaited()]
     lines = [
         f"- {plain_name(forms.title_of(encoder))}{_spaces(encoder)}: "
-        + ("already in the store" if cost == 0 else cost_in_words(cost and cost.likely))
+        + ("already in the store" if cost == 0 else cost_in_words(cost))
         for encoder, cost in costs.items()
         if encoder not in under_way
     ]
@@ -104,7 +103,7 @@ def _spaces(encoder: Encoder) -> str:
     return f", {n} spaces" if n > 1 else ""
 
 
-def _cost(encoder: Encoder, preview: forms.Preview) -> Expected | float | None:
+def _cost(encoder: Encoder, preview: forms.Preview) -> float | None:
     """The expected time; 0 if the store has the encoding, None if the time is unknown."""
     try:
         stored = stored_encodings(queue().store, preview.digest, encoder)

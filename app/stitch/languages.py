@@ -96,7 +96,7 @@ def _encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpe
     waiting = {key: side for key, side in missing.items() if key not in running}
     if waiting:
         costs = [forms.expected(encoder, preview) for *_, encoder, preview in missing.values()]
-        seconds = None if None in costs else jobs_.together([cost.likely for cost in costs])
+        seconds = None if None in costs else jobs_.together(costs)
         what = "both columns" if len(missing) > 1 else next(iter(missing.values()))[0]
         st.button(
             f"Encode {plain_name(what)} · {jobs_.cost_in_words(seconds)}",
@@ -105,7 +105,6 @@ def _encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpe
             icon=":material/play_arrow:",
             on_click=session.guarded,
             args=(_submit, waiting),
-            help=jobs_.learned(costs).strip() or None,
         )
     jobs_.follow(list(running.values()))
     return None

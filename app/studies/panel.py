@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.jobs import learned, queue
+from app.jobs import queue
 from app.page_settings import kept, segments
 from app.places import RESEARCH
 from app.plain_text import plain, plain_name
@@ -25,7 +25,6 @@ from relcore.base.report import delimited
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
-from relcore.runs.progress import Expected
 from relcore.studies.papers import PaperRow, rows_of_study
 from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of, study_report
 
@@ -148,13 +147,12 @@ def control(runs: StudyRuns) -> None:
     if missing:
         total = counted(len(runs), "run")
         label = f"Resume {missing:,} of {total}" if standing.done else f"Start {total}"
-        likely = runs.expected(store, n_workers)
         with st.container(horizontal=True, vertical_alignment="center"):
             start |= {"type": "primary", "key": "studies.start", "args": (runs.start, queue())}
-            st.button(f"{label}{_price(likely)}", **start)
+            st.button(f"{label}{_price(runs)}", **start)
             st.caption(
                 f"{'Stopped. ' * standing.stopped}{n_workers} at a time. Every finished run is saved, so you"
-                f" can leave this page, or stop and resume.{learned([likely])}"
+                f" can leave this page, or stop and resume."
             )
         return
     made, n_left = runs.bundled_group(store), len(runs.missing(store, own=True))  # with Relscope
@@ -170,7 +168,7 @@ def control(runs: StudyRuns) -> None:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
             verb = f"Resume {n_left:,} of {total} here" if n_here else "Run them here"
             st.button(
-                f"{verb}{_price(runs.expected(store, n_workers, own=True))}",
+                f"{verb}{_price(runs, own=True)}",
                 help="Computes them again on this machine, and shows these runs from then on.",
                 **start,
             )
@@ -239,9 +237,11 @@ def open_spec(spec: StudySpec) -> None:
             st.session_state[key], st.session_state[_GIVEN + key] = bool(value), value
 
 
-def _price(likely: Expected) -> str:
-    """The expected time, for a label; "" before a run of the study was timed on this machine."""
-    return f" · {_duration(likely.likely)}" if likely.n else ""
+def _price(runs: StudyRuns, own: bool = False) -> str:
+    """The expected time, for a label; "" before a run was timed."""
+    store, n_workers = queue().store, queue().n_workers
+    pace = runs.pace(store, own)
+    return f" · {_duration(pace * runs.expected(store, n_workers, own))}" if pace else ""
 
 
 def _duration(seconds: float) -> str:

@@ -25,7 +25,7 @@ from relcore.base.environment import GPU, chosen, resolve
 from relcore.base.libraries import extra
 from relcore.base.writing import temporary
 from relcore.runs.entries import Entry
-from relcore.runs.progress import Expected, TimeLeft, note_pace, run_in_worker
+from relcore.runs.progress import TimeLeft, run_in_worker
 from relcore.runs.store import Pins, Store
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -88,7 +88,7 @@ class Job:
     function: Callable | None = None
     arguments: dict[str, Any] = field(default_factory=dict, repr=False)
     priority: int = 0
-    expected: Expected | None = None
+    expected: float | None = None
     here: bool = False
 
     def __post_init__(self) -> None:
@@ -145,7 +145,7 @@ class Job:
                 state = "running" if self._status.state == "queued" else self._status.state
                 self._status = replace(self._status, state=state, message=message, done=0, total=0)
                 self._started = self._started or now
-                self._left = TimeLeft(self.expected.likely if self.expected else None, now)
+                self._left = TimeLeft(self.expected, now)
                 self._curve = {}  # the training starts again
             elif self._status.state == "running":
                 progress = {name: event[name] for name in ("done", "total", "message")}
@@ -257,7 +257,7 @@ class JobQueue:
         *,
         title: str,
         priority: int = 0,
-        expected: Expected | None = None,
+        expected: float | None = None,
         here: bool = False,
         **kwargs: Any,
     ) -> Job:
@@ -372,8 +372,6 @@ class JobQueue:
             job._end("failed", str(error) if explained else f"{type(error).__name__}: {error}")
         elif self.store.has(job.key, own=True):
             job._end("done")
-            if job.expected and job._tries == 1 and not job._losses:
-                note_pace(self.store, job.expected.kind, job.expected.seconds, job.status().seconds)
         else:
             elsewhere = f"the worker's result is not in {self.store.root}"
             job._end("failed", f"{elsewhere}: expected a folder that all workers share")

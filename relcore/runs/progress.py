@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-import statistics
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
-from math import exp, inf
+from contextlib import contextmanager, nullcontext
+from math import exp
 from typing import Any
 
 import numpy as np
 
 from relcore.base.environment import use_device
 from relcore.base.libraries import extra
-from relcore.base.writing import NotWritten, write
 from relcore.runs.digest import ENVIRONMENT, StoreError
 from relcore.runs.store import Store, in_use
 
@@ -142,60 +138,6 @@ class Stages:
     def _say(self, units: int, what: str) -> None:
         place = f" · stage {self._number + 1} of {len(self._names)}" if len(self._names) > 1 else ""
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
-
-
-# Pace: estimates are multiplied by the median of recent ratios of measured to estimated seconds.
-
-PACES = "pace.json"
-LAST = 9  # number of ratios kept per kind
-_KINDS = 200
-_LEAST_SECONDS = 1.0  # shorter work does not measure the pace
-_FURTHEST = 100.0
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The expected cost of a kind of work, such as ``"study/anchor-count"``.
-
-    `seconds` is computed by a formula; `pace` is the median of measured ÷ estimated seconds of the last `n`
-    runs here.
-    """
-
-    kind: str
-    seconds: float
-    pace: float = 1.0
-    n: int = 0
-
-    @property
-    def likely(self) -> float:
-        """Expected seconds, scaled by the pace of the last runs on this machine."""
-        return self.seconds * self.pace
-
-
-def expect(store: Store, kind: str, seconds: float) -> Expected:
-    """The estimate, with the pace of earlier runs of this kind in the store."""
-    known = _paces(store).get(kind, ())
-    return Expected(kind, seconds, statistics.median(known), len(known)) if known else Expected(kind, seconds)
-
-
-def note_pace(store: Store, kind: str, seconds: float, measured: float) -> None:
-    """Record measured ÷ estimated seconds of this kind, if the store is writable."""
-    if seconds <= 0 or max(seconds, measured) < _LEAST_SECONDS:
-        return
-    known = _paces(store)
-    ratio = round(min(max(measured / seconds, 1 / _FURTHEST), _FURTHEST), 4)
-    known[kind] = [*known.pop(kind, ()), ratio][-LAST:]  # pop: the least recently used kinds stay first
-    with suppress(NotWritten):
-        write(store.root / PACES, json.dumps(dict(list(known.items())[-_KINDS:])).encode())
-
-
-def _paces(store: Store) -> dict[str, Sequence[float]]:
-    with suppress(OSError, ValueError, TypeError, AttributeError):  # the file is missing or damaged
-        known = json.loads((store.root / PACES).read_text(encoding="utf-8"))
-        return {
-            kind: [ratio for ratio in map(float, ratios) if 0 < ratio < inf] for kind, ratios in known.items()
-        }
-    return {}
 
 
 _EVEN = 0.1  # share of work done at which progress and expected time have equal weight

@@ -35,7 +35,7 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.runs.digest import digest_of, plugins_in
 from relcore.runs.entries import Entry, FinishedGroup, bundled_results
 from relcore.runs.jobs import Job, JobQueue, JobStatus
-from relcore.runs.progress import Context, Expected, Progress, expect, note_pace
+from relcore.runs.progress import Context, Progress
 from relcore.runs.store import Store
 from relcore.scores.score import Z95
 from relcore.spaces.matching import Match, match
@@ -486,11 +486,6 @@ def _run(study: Study, settings: Settings, store: Store, report: Progress) -> No
     }
     seconds = round(time.perf_counter() - began, 3)
     store.put(run_key(study, settings), result.arrays, {**facts, "seconds": seconds, "finished": time.time()})
-    note_pace(store, _kind(study), study.seconds(settings), seconds)
-
-
-def _kind(study: Study) -> str:
-    return f"study/{study.kind}"
 
 
 @dataclass(frozen=True)
@@ -535,19 +530,19 @@ class StudyRuns:
         """The bundled group with results of these runs; None if all were computed here."""
         return next((made for key in self.keys if (made := store.bundled_group(key))), None)
 
-    def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> Expected:
-        """The expected time of the missing runs, by the pace of finished ones, or of earlier runs of the
-        study; with `own`, bundled results count as missing.
+    def pace(self, store: Store, own: bool = False) -> float | None:
+        """Measured ÷ estimated seconds of the finished runs; None before the first. With `own`, bundled
+        results do not count.
         """
-        missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
-        seconds = max(sum(missing) / n_workers, max(missing, default=0.0))
         done = [key for key in self.keys if not own or store.has(key, own=True)]
         known = [entry.metadata for entry in map(store.summary, done) if entry]
         expected = sum(self.study.seconds(facts["settings"]) for facts in known)
-        if not expected:
-            return expect(store, _kind(self.study), seconds)
-        slower = sum(facts["seconds"] for facts in known) / expected
-        return Expected(_kind(self.study), seconds, slower, len(known))
+        return sum(facts["seconds"] for facts in known) / expected if expected else None
+
+    def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
+        """Estimated seconds of the missing runs, before the pace; `own` leaves out bundled results."""
+        missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
+        return max(sum(missing) / n_workers, max(missing, default=0.0))
 
     def start(self, queue: JobQueue, here: bool = False) -> None:
         """Submit or resume the missing runs; with `here`, also those whose results are bundled."""
@@ -584,13 +579,13 @@ class StudyRuns:
         """Expected seconds until the missing runs are done; None before a run was timed. A running one that
         takes longer than expected also raises the estimate of the others."""
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
-        expected = self.expected(queue.store, queue.n_workers, own=here)
-        if not expected.n:
+        if (pace := self.pace(queue.store, own=here)) is None:
             return None
         lasted = [(status.seconds, planned[job.key]) for job, status in running if planned[job.key] > 0]
-        pace = max([expected.pace, *(seconds / plan for seconds, plan in lasted)])
+        pace = max([pace, *(seconds / plan for seconds, plan in lasted)])
         begun = sum(min(seconds, plan * pace) for seconds, plan in lasted)
-        return max(0.0, expected.seconds * pace - begun / queue.n_workers)
+        expected = self.expected(queue.store, queue.n_workers, own=here)
+        return max(0.0, expected * pace - begun / queue.n_workers)
 
     def wait(self, queue: JobQueue, pause: float = 0.2, report: Progress | None = None) -> StudyProgress:
         while True:

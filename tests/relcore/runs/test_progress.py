@@ -1,12 +1,8 @@
-"""The time left of known sequences of (done, total, time), and estimates that follow what took how long here."""
-
-import json
+"""The time left of known sequences of (done, total, time)."""
 
 import pytest
 
-from relcore.runs import progress
-from relcore.runs.progress import TimeLeft, expect, note_pace
-from relcore.runs.store import Store
+from relcore.runs.progress import TimeLeft
 
 
 def told(reports, expected=None, every=0.5, until=None):
@@ -48,47 +44,3 @@ def test_no_job_is_at_zero_seconds_for_long():
     at_zero = [now for now, left in stalled.items() if left is not None and left < 1]
     assert len(at_zero) <= 1
     assert told([(1, 40, 40)], until=60)[30.0] is None, "all is counted, yet the job has not ended"
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
-def test_an_estimate_follows_the_last_run_of_its_kind_and_no_other(store):
-    note_pace(store, "stitch", 30.0, 420.0)
-    found = expect(store, "stitch", 10.0)
-    assert (found.likely, found.n) == (pytest.approx(140.0), 1)
-    assert expect(store, "all-pairs", 10.0).likely == 10.0
-
-
-def test_the_median_passes_over_one_odd_run_and_follows_five(store):
-    for measured in (10.0, 11.0, 900.0):
-        note_pace(store, "stitch", 10.0, measured)
-    assert expect(store, "stitch", 10.0).likely == pytest.approx(11.0)
-    for _ in range(progress.LAST // 2 + 1):
-        note_pace(store, "stitch", 10.0, 40.0)
-    assert expect(store, "stitch", 10.0).likely == pytest.approx(40.0)
-
-
-def test_the_file_is_bounded_and_holds_ratios_alone(store):
-    for number in range(260):
-        note_pace(store, f"kind/{number}", 10.0, 20.0)
-    for _ in range(30):
-        note_pace(store, "kind/259", 10.0, 20.0)
-    known = json.loads((store.root / progress.PACES).read_text())
-    assert len(known) == 200
-    assert "kind/59" not in known, "the kinds unused for the longest time go first"
-    assert known["kind/259"] == [2.0] * progress.LAST
-    note_pace(store, "kind/60", 10.0, 1e9)
-    assert expect(store, "kind/60", 1.0).pace == pytest.approx((2.0 + 100.0) / 2), (
-        "one ratio counts a hundred times at most"
-    )
-
-
-@pytest.mark.parametrize("text", ["{", '{"stitch": ["x"]}'])
-def test_a_damaged_file_counts_as_none(store, text):
-    (store.root / progress.PACES).write_text(text)
-    assert expect(store, "stitch", 5.0).likely == 5.0
-    note_pace(store, "stitch", 5.0, 10.0)
-    assert expect(store, "stitch", 5.0).likely == 10.0

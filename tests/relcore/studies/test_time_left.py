@@ -5,13 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from relcore.runs.jobs import JobStatus
-from relcore.runs.progress import note_pace
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns
 
 
 @pytest.mark.parametrize(
-    ("lasted", "left"), [(0.0, 40.0), (5.0, 35.0), (10.0, 30.0), (20.0, 60.0), (40.0, 120.0)]
+    ("lasted", "left"), [(0.0, 30.0), (5.0, 25.0), (10.0, 20.0), (20.0, 40.0), (40.0, 80.0)]
 )
 def test_the_time_left_falls_and_grows_where_a_run_lasts_longer(tmp_path, lasted, left):
     study = SimpleNamespace(
@@ -23,6 +22,6 @@ def test_the_time_left_falls_and_grows_where_a_run_lasts_longer(tmp_path, lasted
     runs = StudyRuns(study, SimpleNamespace(settings={}))
     queue = SimpleNamespace(store=Store(tmp_path), n_workers=1)
     assert runs._left(queue, True, []) is None, "no run was timed"
-    note_pace(queue.store, "study/a-study", 10.0, 10.0)
+    queue.store.put(runs.keys[3], {}, {"settings": {"n": 3}, "seconds": 10.0})
     running = [(SimpleNamespace(key=runs.keys[0]), JobStatus("running", seconds=lasted))]
     assert runs._left(queue, True, running) == pytest.approx(left)
