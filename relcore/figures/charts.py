@@ -17,6 +17,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, in_cell
 from relcore.figures.style import Theme, cell_color
 
+GREY = -1  # the colour of a line that is none of those compared
+
 # Lines with bands, or points with names.
 
 
@@ -33,7 +35,7 @@ class Line:
     labels : m strings, optional
         Hover text of each point.
     color : int, optional
-        Index of its colour in the palette; by default the line's index.
+        Index of its colour in the palette, or `GREY`; by default the line's index.
 
     Examples
     --------
@@ -130,7 +132,7 @@ class Lines:
         """The colour of each line."""
         places = [place if line.color is None else line.color for place, line in enumerate(self.lines)]
         palette = theme.category_colors(1 + max(places))
-        return [palette[place] for place in places]
+        return [theme.neutral if place == GREY else palette[place] for place in places]
 
     @property
     def counts(self) -> bool:
@@ -453,20 +455,20 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
     return printed.replace("", "–")
 
 
-def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """The table with the position of each bar in a column ``x`` (metrics at 0, 1, …), and the width of a
-    bar."""
-    forms, metrics = table.form.unique().tolist(), table.metric.unique().tolist()
-    width = 0.8 / len(forms)
-    order = table.form.map(forms.index) - (len(forms) - 1) / 2
-    return table.assign(x=table.metric.map(metrics.index) + width * order), width
-
-
-def score_range(table: pd.DataFrame) -> tuple[float, float]:
-    """The lowest and the highest score to show, with room above for the label."""
-    values = table.filter(["score", "null_low", "null_high", "low", "high"]).to_numpy(dtype=float)
-    low, high = min(0.0, np.nanmin(values)), max(1.0, np.nanmax(values))
-    return (low * 1.1, high + 0.08 * (high - low))
+def score_points(table: pd.DataFrame) -> Lines:
+    """A chart of scores with their intervals, side by side for each metric, before the bands of chance."""
+    forms, metrics = table.form.unique().tolist(), tuple(map(str, table.metric.unique()))
+    side = (table.form.map(forms.index) - (len(forms) - 1) / 2) * 0.8 / len(forms)
+    table = table.assign(x=table.metric.map(metrics.index) + side)
+    known = table.dropna(subset=["null_low", "null_high"])
+    bands = known.null_low, known.null_high
+    lines = [Line("chance level, 95 % band", known.x, sum(bands) / 2, *bands, known.metric.tolist(), GREY)]
+    for number, form in enumerate(forms):
+        part = table[table.form == form]
+        ends = (part.low, part.high) if {"low", "high"} <= {*part} else ()
+        lines.append(Line(str(form), part.x, part.score, *ends, labels=part.metric.tolist(), color=number))
+    title = "score (1 = identical)"
+    return Lines(tuple(lines), "metric", title, kind="points", x_names=metrics)
 
 
 def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:

@@ -38,6 +38,7 @@ from relcore.figures.charts import (
     histogram_lines,
     histogram_table,
     printed_scores,
+    score_points,
     spectrum_lines,
     spectrum_table,
     training_lines,
@@ -335,8 +336,8 @@ def chart_exportable(
 def scores_exportable(
     scores: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores"
 ) -> Exportable:
-    renderers, latex = drawn("score_bars_figure", scores), partial(printed_scores, scores)
-    return Exportable(name, *renderers, lambda: scores, recipe, latex)
+    latex = partial(printed_scores, scores)
+    return chart_exportable(score_points(scores), recipe, name, latex, lambda: scores)
 
 
 def histogram_exportable(

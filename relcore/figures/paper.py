@@ -15,7 +15,6 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -25,12 +24,12 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap,
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation
 
-from relcore.base.numbers import general, in_cell
+from relcore.base.numbers import general
 from relcore.base.text import harmless
 from relcore.figures.charts import (
     Diagram,
@@ -39,8 +38,6 @@ from relcore.figures.charts import (
     MatrixPanel,
     MovingPoints,
     name_of,
-    score_places,
-    score_range,
     thinned,
 )
 from relcore.figures.scene import (
@@ -174,44 +171,7 @@ def _height(artist: Artist) -> float:
     return artist.get_window_extent().height / artist.get_figure().dpi
 
 
-# Bars, distributions, spectra, training.
-
-
-def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
-    """Bars of scores, grouped by metric and coloured by representation, with the chance level in grey
-    behind."""
-    with settings(style):
-        table, room = score_places(table)
-        theme, metrics = style.theme, table.metric.unique()
-        figure, axes = _chart(style, "", "score (1 = identical)")
-        null = table.dropna(subset=["null_low", "null_high"])
-        grey = {"facecolor": theme.null, "edgecolor": theme.muted, "lw": 0.4}
-        axes.bar(null.x, null.null_high - null.null_low, room, bottom=null.null_low, **grey)
-        small = {"fontsize": style.font_size - (2 if style.width > COLUMN else 3), "color": theme.text}
-        small |= {"ha": "center", "va": "bottom", "xytext": (0, 1), "textcoords": "offset points"}
-        handles, forms = [], table.form.unique()
-        for form, color in zip(forms, theme.category_colors(len(forms)), strict=True):
-            part = table[table.form == form]
-            axes.bar(part.x, part.score, room * 0.72, color=color, lw=0)
-            if {"low", "high"} <= set(table.columns):
-                errors = [part.score - part.low, part.high - part.score]
-                axes.errorbar(part.x, part.score, errors, fmt="none", ecolor=theme.text, elinewidth=0.7)
-            tops = part.filter(["score", "null_high", "high"]).max(axis=1)
-            for x, top, score in zip(part.x, tops, part.score, strict=True):
-                axes.annotate(in_cell(score), (x, top), **small)
-            handles.append(Patch(color=color, lw=0, label=str(form)))
-        if len(null):
-            handles.append(Patch(**grey, label="chance level, 95 % band"))
-        letters = style.width / len(metrics) / (0.6 * style.font_size * POINT)  # room for a metric's name
-        names = [name if len(name) < letters else name.replace(", ", "\n") for name in map(str, metrics)]
-        axes.set_xticks(range(len(names)), names)
-        axes.margins(x=0.02)
-        axes.set_ylim(*score_range(table))
-        axes.tick_params(axis="x", length=0)
-        axes.grid(visible=False, axis="x")
-        axes.axhline(0, color=theme.border, lw=0.6)
-        axes.spines["bottom"].set_visible(False)
-        return _fit_around(figure, axes, handles, style)
+# Lines, distributions, spectra, training.
 
 
 def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:

@@ -12,10 +12,9 @@ from textwrap import wrap
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
-from relcore.base.numbers import band, general, in_cell, short
+from relcore.base.numbers import band, general, short
 from relcore.base.text import visible
 from relcore.figures.charts import (
     Diagram,
@@ -25,8 +24,6 @@ from relcore.figures.charts import (
     MatrixPanel,
     MovingPoints,
     name_of,
-    score_places,
-    score_range,
     thinned,
 )
 from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Theme, ramp_of, text_on
@@ -91,56 +88,6 @@ def _translucent(color: str, alpha: float) -> str:
 
 def _titled(text: object) -> dict[str, dict[str, str]]:
     return {"title": {"text": plain_text(text)}}
-
-
-def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT) -> go.Figure:
-    """Bars of scores, grouped by metric and coloured by representation, with the chance level in grey
-    behind."""
-    table, width = score_places(table)
-    title = "Similarity of the two spaces"
-    alt = "; ".join(f"{row.metric}, {row.form}: {short(row.score)}" for row in table.itertuples())
-    alt = f"Bar chart. {title} {alt}."
-    look = {"showlegend": True, "margin": {"b": 96}, "legend": _ABOVE_EDGE, "xaxis": _titled("metric")}
-    figure = _new_figure(theme, alt, 380, **_titled(title), **look)
-    null = table.dropna(subset=["null_low", "null_high"])
-    if len(null):
-        name = "chance level, 95 % band"
-        figure.add_bar(
-            x=null.x,
-            base=null.null_low,
-            y=null.null_high - null.null_low,
-            width=width,
-            name=name,
-            marker={"color": theme.null, "line": {"color": theme.muted, "width": 1}},
-            legendrank=2000,
-            hovertext=[f"{name}: {band(row.null_low, row.null_high, 4)}" for row in null.itertuples()],
-            hovertemplate=_HOVER,
-        )
-    forms, metrics = table.form.unique(), table.metric.unique()
-    for form, color in zip(forms, theme.category_colors(len(forms)), strict=True):
-        part, interval, label = table[table.form == form], None, plain_text(form)
-        if {"low", "high"} <= set(table.columns):
-            ends = {"array": part.high - part.score, "arrayminus": part.score - part.low}
-            interval = ends | {"thickness": 1, "width": 3}
-        rows = zip(part.metric, part.score, strict=True)
-        figure.add_bar(
-            x=part.x,
-            y=part.score,
-            width=width * 0.72,
-            name=label,
-            marker={"color": color},
-            text=[in_cell(score) for score in part.score],
-            textposition="outside",
-            cliponaxis=False,
-            error_y=interval,
-            hovertext=[f"{plain_text(metric)}<br>{label}: {short(score, 4)}" for metric, score in rows],
-            hovertemplate=_HOVER,
-        )
-    figure.update_layout(barmode="overlay", uniformtext={"minsize": 9, "mode": "show"})
-    names = [plain_text(metric) for metric in metrics]
-    figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, showgrid=False)
-    figure.update_yaxes(**_titled("score (1 = identical)"), range=score_range(table))
-    return figure
 
 
 def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Figure:

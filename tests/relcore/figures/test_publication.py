@@ -9,7 +9,7 @@ import pytest
 from mpl_toolkits.mplot3d import proj3d
 
 from relcore.figures import paper
-from relcore.figures.charts import histogram_lines, spectrum_lines
+from relcore.figures.charts import histogram_lines, score_points, spectrum_lines
 from relcore.figures.paper import write
 from relcore.figures.scene import Pane, Scene, StarLook
 from relcore.figures.style import COLUMN, LIGHT, PAGE, Style
@@ -105,11 +105,12 @@ def test_names_of_spaces_are_whole_however_long(make_scene):
 
 
 def test_charts_draw_their_table(scores, named_values):
-    bars = paper.score_bars_figure(scores, Style(dpi=72))
-    heights = [patch.get_height() for patch in bars.axes[0].patches]
-    assert set(scores.score) <= set(heights)
-    names = [text.get_text() for text in bars.legends[0].get_texts()]
-    assert names == ["absolute", "relative", "chance level, 95 % band"]
+    points = paper.lines_figure(score_points(scores), Style(dpi=72))
+    chance, *drawn = [group.get_offsets() for group in points.axes[0].collections if len(group.get_offsets())]
+    assert set(scores.score) == {y for offsets in drawn for y in offsets[:, 1]}
+    assert sorted(chance[:, 0]) == sorted(x for offsets in drawn for x in offsets[:, 0])
+    names = [text.get_text() for text in points.legends[0].get_texts()]
+    assert names == ["chance level, 95 % band", "absolute", "relative"]
     spectrum = paper.lines_figure(spectrum_lines({"a": [8.0, 4.0, 0.0]}), Style(dpi=72))
     assert spectrum.axes[0].lines[0].get_ydata().tolist() == [1.0, 0.5]  # zero has no logarithm
     # minor ticks are made now, outside the figure's settings, and still wear the theme
