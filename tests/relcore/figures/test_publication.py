@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
 from mpl_toolkits.mplot3d import proj3d
 
 from relcore.figures import paper
@@ -106,7 +107,8 @@ def test_names_of_spaces_are_whole_however_long(make_scene):
 
 def test_charts_draw_their_table(scores, named_values):
     points = paper.lines_figure(score_points(scores), Style(dpi=72))
-    chance, *drawn = [group.get_offsets() for group in points.axes[0].collections if len(group.get_offsets())]
+    groups = [one for one in points.axes[0].collections if isinstance(one, PathCollection)]
+    chance, *drawn = [one.get_offsets() for one in groups]
     assert set(scores.score) == {y for offsets in drawn for y in offsets[:, 1]}
     assert sorted(chance[:, 0]) == sorted(x for offsets in drawn for x in offsets[:, 0])
     names = [text.get_text() for text in points.legends[0].get_texts()]
