@@ -253,9 +253,10 @@ def show(
     height: int,
     hears: Callable[[PaneEvent, Match, View], None] | None = None,
     single: Sequence[int] = (),
+    worded: bool = False,
 ) -> None:
     """Draw the panes; `hears` gets their events, by default it changes the workspace. `single` are row
-    numbers of the pair that get a dashed ring."""
+    numbers of the pair that get a dashed ring. With `worded` each star has its id."""
     scene, view = drawing.found
     with st.container(key="panes"):
         linked_scatter(
@@ -266,6 +267,7 @@ def show(
             old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
             sheet=drawing.sheet,
             live=live.offered(key, drawing.offer),
+            worded=worded,
             single=np.flatnonzero(np.isin(view.rows, single)).tolist() if len(single) else (),
             on_event=lambda event: (hears or _receive)(event, pair, view),
         )

@@ -41,6 +41,7 @@ def linked_scatter(
     sheet: Sheet | None = None,
     live: Mapping[str, Any] | None = None,
     single: Sequence[int] = (),
+    worded: bool = False,
 ) -> None:
     """Draw the scene, whose panes have two or three dimensions.
 
@@ -48,7 +49,7 @@ def linked_scatter(
     `selected` are row numbers; None leaves the browser its own selection. `height` is in pixels. `old` has a
     text for each pane: what its outdated map shows, "" if the map is up to date. `sheet` has a picture of
     each row. `live` says where the panes ask for maps while an anchor is dragged, see `app.live`. `single`
-    are selected rows that get a dashed ring.
+    are selected rows that get a dashed ring. With `worded` each star has its id beside its number.
 
     Raises a ValueError for coordinates that are not finite and rows that do not exist.
     """
@@ -69,6 +70,7 @@ def linked_scatter(
             "tool": "lasso",
             "live": live,
             "single": list(single),
+            "worded": worded,
             "filters": True,
         },
     )

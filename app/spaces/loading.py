@@ -290,12 +290,16 @@ def draw_vectors() -> None:
     sizes = [to_load[1] for to_load in described.values() if to_load]
     size = f": {sizes[0]}" if len(described) == 1 and ready and sizes[0] else ""
     with head.container(horizontal=True, vertical_alignment="center"):
-        pair = len(ready) > 1 and st.button(
-            f"Load and compare {names[0]} and {names[1]}",
-            key="spaces.load-compare",
-            type="secondary" if offered else "primary",
-            icon=":material/join_inner:",
-            help="Makes them source and target, with anchors from their shared rows.",
+        pair = (
+            len(ready) > 1
+            and not offered
+            and st.button(
+                f"Load and compare {names[0]} and {names[1]}",
+                key="spaces.load-compare",
+                type="primary",
+                icon=":material/join_inner:",
+                help="Makes them source and target, with anchors from their shared rows.",
+            )
         )
         only = ready and st.button(
             f"Load {names[0]}{size}" if len(ready) == 1 else f"Only load {counted(len(ready), 'file')}",

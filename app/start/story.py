@@ -213,7 +213,7 @@ def _example(key: str, icon: str, title: str, **does: Any) -> bool:
 
 def share_number(found: Score, meaning: str) -> str:
     """The share of rows that match as a large number, with its chance level and number of rows."""
-    measured = f"By chance {chance(found)}. Measured with {found.n_queries:,} of {found.n:,} words."
+    measured = f"By chance {chance(found)}. {found.n_queries:,} words were tried, drawn from {found.n:,}."
     return (
         f'<p class="relscope-number"><b>{percent(found.top1)}</b> <span>{linked_html(meaning)}</span></p>'
         f'<p class="relscope-chance">{linked_html(measured)}</p>'
@@ -312,7 +312,7 @@ def _dragged() -> None:
             for pane, model in zip(scene.panes, MODELS, strict=True)
         ]
         named = replace(drawing, found=(replace(scene, panes=tuple(titled)), rows))
-        panes.show(pair, named, "story.drag", 470, _hear)
+        panes.show(pair, named, "story.drag", 470, _hear, worded=True)
     with says:
         _say(
             "An <b>anchor</b> ★ is a word that both models know. Each map shows the words by their"
@@ -321,8 +321,7 @@ def _dragged() -> None:
             " by the arrow keys.",
         )
         found = score(pair, "relative", by)
-        stars = ", ".join(f"★{number} {word}" for number, word in enumerate(by, 1))
-        number = share_number(found, f"{_SAME}, by their similarities to {stars}.")
+        number = share_number(found, f"{_SAME}, by their similarities to the eight anchors.")
         st.html(number.replace("<b>", '<b class="relscope-live">', 1))
 
 
@@ -557,11 +556,12 @@ STEPS = (
 
 
 STYLE = Path(__file__).parents[2] / "assets" / "start.css"
-# Tighter spacing, so that each step fits a screen of 1440 × 900.
+# No bars and tighter spacing, so that each step fits a screen of 1366 × 850; on a larger one the type grows.
 LARGE = """<style>
-html { font-size: 1.2rem; }
-.st-key-toolbar { display: none; }
-[data-testid="stMainBlockContainer"] { padding-bottom: 1rem; }
+html { font-size: clamp(16px, min(2.1vh, 1.3vw), 34px); }
+.st-key-toolbar, .st-key-autosave, [data-testid="stHeader"] { display: none; }
+.st-key-story :is(.ls-toolbar, .ls-caption) { display: none; }
+[data-testid="stMainBlockContainer"] { padding-block: 0.6rem 1rem; }
 .st-key-story .stVerticalBlock { gap: 0.5rem; }
 .relscope-says { line-height: 1.4; margin-bottom: 0.4rem; }
 .relscope-number > b { font-size: 2.6rem; }

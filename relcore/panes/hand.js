@@ -192,7 +192,7 @@ class Hand {
     const { held, owner } = this;
     const rows = held.kind === PROBE ? [...owner.anchors, held.to] : Array.from(owner.anchors, (row) => (row === held.row ? held.to : row));
     for (const pane of owner.panes) {
-      pane.stars.set(Uint32Array.from(rows), owner.header, owner.stars.look, (row) => pane.coloring.colorOf(row));
+      owner.setStars(pane, Uint32Array.from(rows));
       pane.setRing(held.to);
       pane.redraw();
     }
@@ -342,7 +342,7 @@ class Hand {
     for (const [pane, { units, dense }] of this.saved) pane.back(units, dense);
     this.saved.clear();
     for (const pane of owner.panes) {
-      pane.stars.set(owner.anchors, owner.header, owner.stars.look, (row) => pane.coloring.colorOf(row));
+      owner.setStars(pane, owner.anchors);
       pane.setRing(-1);
       pane.redraw();
     }

@@ -142,7 +142,7 @@ class LinkedScatter {
       if (moved || recolored) pane.regroup = true;
       if (recolored || born || moved) pane.paint();
       if (!reanchored && pane.stars.look === this.stars.look) return;
-      pane.stars.set(this.anchors, header, this.stars.look, (row) => pane.coloring.colorOf(row));
+      this.setStars(pane, this.anchors, header);
       pane.redraw();
     });
     if (ended) this.hand.done();
@@ -256,6 +256,10 @@ class LinkedScatter {
     mark("linked_scatter:brushed", polygon);
     this.select(rows);
     this.tell("select", rowsAsBits(rows, this.header.n), "bits");
+  }
+
+  setStars(pane, rows, header = this.header) {
+    pane.stars.set(rows, header, this.stars.look, (row) => pane.coloring.colorOf(row), (row) => this.idOf(row));
   }
 
   starred(look, settled) {

@@ -198,7 +198,7 @@ def payload_of(
     settings : dict, optional
         ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``; ``filters``: whether Python sends facets on
         request; ``live``: where to ask for maps while an anchor is dragged; ``single``: selected rows with a
-        dashed ring.
+        dashed ring; ``worded``: whether a star has its id beside its number.
     """
     arrays, digests = _arrays_of(scene, version, selected, sheet)
     pairs = zip(scene.panes, old or [""] * len(scene.panes), strict=True)

@@ -5,7 +5,7 @@ const CORNERS = Array.from({ length: 10 }, (_, i) => {
   const [radius, angle] = [i % 2 ? 0.42 : 1, (Math.PI * (i - 2.5)) / 5];
   return [radius * Math.cos(angle), radius * Math.sin(angle)];
 });
-const [NUMBER_WIDTH, NUMBER_HEIGHT] = [14, 9]; // room for two digits, in pixels
+const [LETTER_WIDTH, NUMBER_HEIGHT] = [7, 9]; // in pixels
 // Without transforms: with one on each of 1,200 stars Chromium took 30 ms for the layers of each frame, wherever on the page it was.
 const star = (x, y, radius) => CORNERS.map(([a, b]) => `${(x + radius * a).toFixed(1)},${(y + radius * b).toFixed(1)}`).join(" ");
 
@@ -20,7 +20,7 @@ class Stars {
     this.root = element("g", "ls-stars", {}, this.shapes, this.numbers);
   }
 
-  set(rows, { starSize, starOpacity, numbered }, look, colorOf) {
+  set(rows, { starSize, starOpacity, numbered, worded }, look, colorOf, nameOf) {
     this.rows = rows;
     // Stars that are there are kept: one anchor more is one star more, not hundreds of new ones.
     const stars = this.shapes.children;
@@ -29,8 +29,10 @@ class Stars {
       this.shapes.append(element("g", "ls-star", {}, element("polygon", "ls-halo"), element("polygon", "ls-body")));
     }
     for (let i = 0; i < rows.length; i++) change(stars[i].lastChild, "fill", colorOf(rows[i]));
-    this.numbers.replaceChildren(...Array.from(numbered ? rows : [], (_, i) => element("text", "ls-number", {}, String(i + 1))));
+    const told = Array.from(numbered ? rows : [], (row, i) => (worded ? `${i + 1} ${shortened(nameOf(row))}` : String(i + 1)));
+    this.numbers.replaceChildren(...told.map((text) => element("text", "ls-number", {}, text)));
     this.numbered = numbered;
+    this.letters = worded ? Math.max(0, ...told.map((text) => text.length)) : 2;
     this.usual = { diameter: starSize, opacity: starOpacity };
     this.setLook(look);
   }
@@ -56,7 +58,7 @@ class Stars {
   /* Where names must not lie: on stars and their numbers. */
   boxes(visible, pixel, width) {
     if (!this.shown) return [];
-    const [side, high] = this.numbered ? [12, 6] : [0, 0];
+    const [side, high] = this.numbered ? [6 * this.letters, 6] : [0, 0];
     return Array.from(this.rows)
       .filter(visible)
       .map(pixel)
@@ -69,7 +71,7 @@ class Stars {
 
   /* Whether the number of a star here stands at its left, and below it. */
   turned(x, y, width) {
-    return [x + this.diameter * 0.55 + NUMBER_WIDTH > width, y - this.diameter * 0.28 < NUMBER_HEIGHT];
+    return [x + this.diameter * 0.55 + LETTER_WIDTH * this.letters > width, y - this.diameter * 0.28 < NUMBER_HEIGHT];
   }
 
   /* `pixel`: where a row is; null for one that is hidden. A number stands at the upper right of its star, at an edge of the pane on the other side. */
