@@ -1,1 +1,1 @@
-"""What all pages share. Only app/ and pages/ import Streamlit."""
+"""Code that all pages share. Only app/ and pages/ import Streamlit."""

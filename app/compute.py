@@ -58,8 +58,8 @@ _TOGETHER = ("relative", "whitened")  # in one pass
 def cached(
     most: int, spinner: str = "", key: Callable[..., tuple] | None = None
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """A decorator that keeps the last `most` results of a function for all sessions, keyed by the content of
-    its arguments.
+    """A decorator that caches the last `most` results of a function for all sessions, by the content of its
+    arguments.
 
     ``key(*arguments)`` is the key if the arguments themselves are not. It runs at each call, so its errors
     are never cached. A session waits for a result that another one is computing.
@@ -157,7 +157,7 @@ def digests(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
 
 
 def digest_or_blank(spec: SpaceSpec) -> str:
-    """The content digest of a space, "" where it cannot be read."""
+    """The content digest of a space; "" if it cannot be read."""
     try:
         return load_space(spec).digest
     except SpaceError:
@@ -185,7 +185,7 @@ def shared_rows(*specs: SpaceSpec) -> int | str:
 def represent(
     pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
 ) -> tuple[np.ndarray, ...]:
-    """Each space relative, whitened, or rotated onto each other; large results are not cached."""
+    """The spaces relative to anchors, whitened, or rotated onto each other; large results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
     return (representations.represent if large else _represent)(pair, pane, anchors, spec)
 
@@ -294,7 +294,7 @@ def live_scores(
 ) -> dict[str, Score]:
     """All scores of one representation, with a random sample of the held-out rows as queries.
 
-    Relative and whitened come from one pass, unless the page shows this one `alone`.
+    Relative and whitened are computed in one pass, unless the page shows this one `alone`.
     """
     k, anchors = scored_neighbours(pair, anchors, k, convention), needed_anchors(pane, anchors)
     spec = spec if pane in _TOGETHER else ProjectionSpec()  # the other representations do not use it

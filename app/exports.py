@@ -62,7 +62,7 @@ def download(label: str, data: Any, name: str, media: str, key: str, **look: Any
 
 def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None = None) -> None:
     """Draw the export menu of a figure; `atlas` returns its rows as a table for Embedding Atlas."""
-    shown = theme()  # the files are made in another thread, which does not know the page
+    shown = theme()  # files are made in another thread, which does not know the page
     look = {"icon": ":material/download:", "type": "tertiary"}
     with menu("Export", f"export-{key}", **look) as is_open:
         if is_open:

@@ -117,8 +117,8 @@ class _Column:
 class Items:
     """Texts and pictures by id, decoded on demand and cached.
 
-    There are two datasets where the spaces were made of two columns of one table. `problem` says why items
-    are missing.
+    There are two datasets if the spaces come from two columns of one table. `problem` says why items are
+    missing.
     """
 
     def __init__(self, datasets: Sequence[Dataset], problem: str = "") -> None:
@@ -126,7 +126,7 @@ class Items:
         self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
         self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
         self.has_texts, self.has_pictures = bool(self._texts), self._pictures is not None
-        # one more anchor is one more picture, not hundreds
+        # so one more anchor costs one picture, not hundreds
         self.picture = lru_cache(maxsize=4096)(self._picture)
 
     def texts(self, ids: Sequence[str]) -> list[str]:
@@ -179,7 +179,8 @@ class Items:
 
 
 def items_of(workspace: Workspace) -> Items | None:
-    """The dataset that the compared spaces encode, or columns of their files; None if there are none."""
+    """The dataset that the compared spaces encode, or columns of their files; None if they have no texts or
+    pictures."""
     ends = (workspace.source, workspace.target)
     named = (spec if spec.source == "file" or spec.rows_of != spec else spec.dataset for spec in ends)
     specs = tuple(dict.fromkeys(spec for spec in named if spec is not None and spec.source != "planetoid"))

@@ -43,7 +43,7 @@ from relcore.spaces.matching import Match
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
-# raise it when a stored result would come out differently
+# increase it when stored results would change
 RESULTS = 3
 
 
@@ -114,7 +114,7 @@ def need_access_to_all(arguments: Any, store: Store) -> None:
                 arguments = SpaceSpec.from_json(named)
     if isinstance(arguments, SpaceSpec):
         need_access(arguments, store)
-        if shared() and arguments.source == "encoding":  # the worker encodes again what the store has lost
+        if shared() and arguments.source == "encoding":  # the worker encodes again if the store lost it
             inner = arguments.dataset, arguments.encoder
     elif isinstance(arguments, DatasetSpec):
         dataset_place(arguments)

@@ -1,8 +1,8 @@
 """A WebSocket of the same server, on which the panes get new maps and scores while an anchor or a slider is
 dragged. The page does not run meanwhile.
 
-A run of the page offers what it shows under a random name, which the panes get. A connection needs this name
-and the cookie of the same browser; it passes the guard as every request does.
+A run of the page registers what it shows under a random name, and the panes get this name. A connection needs
+this name and the cookie of the same browser; it passes the guard as every request does.
 """
 
 from __future__ import annotations

@@ -71,4 +71,4 @@ except NoCommonId:
 except (SpaceError, JobQueueError, StoreError) as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step, or choose other spaces or settings.")
-saving.save()  # what the page itself changed
+saving.save()  # saves changes by the page itself

@@ -1,6 +1,6 @@
 """Settings of a page that are not steps of the history; a saved session restores them.
 
-What was saved is data from outside: a value is taken only if the widget offers it.
+Saved values are data from outside, so a value is used only if the widget offers it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def kept(widget: Callable, *given: Any, **named: Any) -> Any:
     call, settings = inspect.signature(widget).bind(*given, **named), _settings()
     key = call.arguments["key"]
     saved = settings.chosen.get(key)
-    begins = key not in st.session_state  # what the session itself has set comes first
+    begins = key not in st.session_state  # values set by the session have priority
     restored = begins and saved is not None and _fits(widget.__name__, call.arguments, saved)
     if restored:
         st.session_state[key] = saved

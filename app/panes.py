@@ -117,7 +117,7 @@ def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The present scene of the panes, its rows, its recipe, and its maps, some of which may wait for a job.
+    """The present scene of the panes, its rows, its recipe, and its maps; some maps may wait for a job.
 
     `found` is the scene with further rows: selected rows that the view lacks, such as those of a search, and
     the anchors if they are few.
@@ -133,7 +133,7 @@ class Drawing:
 
     @property
     def is_of_its_recipe(self) -> bool:
-        """Whether the recipe draws this scene; False while a new map stands beside an old one."""
+        """Whether the recipe draws this scene; False while new and old maps are shown together."""
         return not any(drawn.job for drawn in self.maps) or _all_by_pca(self.maps)
 
 

@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"(?<![\w&#])−?(?:\d[\d,]*)?\.\d+(?: %)?|(?<![\w&#.])\d+
 
 
 def plain(text: object, most: int = LONGEST) -> str:
-    """Markdown that shows these characters unchanged, on one line, cut to `most`.
+    """Markdown that shows exactly these characters on one line, cut to `most`.
 
     Streamlit finds icons, emoji, colours, web addresses and arrows even in escaped text, so a zero-width
     joiner splits them.
@@ -40,7 +40,7 @@ def plain_name(text: object) -> str:
 
 
 def plain_html(text: object, most: int = LONGEST) -> str:
-    """The text for a fragment or an attribute of HTML; line breaks stay."""
+    """The text for an HTML fragment or attribute; line breaks are kept."""
     lines = str(text)[:most].split("\n")
     return escape("\n".join(map(visible, lines)))
 

@@ -107,7 +107,7 @@ def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
 
 
 def _keys(name: str) -> set[str]:
-    """The keys of the results that this session asked for, or wants to compute on this machine."""
+    """The keys of the results that this session requested, or wants to compute on this machine."""
     return st.session_state.setdefault(name, set())
 
 

@@ -1,8 +1,8 @@
 """A session file for each browser tab, so that a session survives a reload and a restarted server.
 
 The tab that the address names is restored, else the browser's newest session, as a copy where another tab
-shows it. A link with other settings, or files given to `relscope app`, win; the saved session is then
-offered.
+shows it. A link with other settings, or files given to `relscope app`, have priority; the saved session is
+then offered.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ STEP = "step"  # of the story, in the address
 MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
 _STATE = "relscope.autosave"
 _OPENING = {"anchors_from": DEFAULT_ANCHORS, "inversion": OPENING_INVERSION, "panes": (OWN,)}
-_UNCHANGED = to_query(Workspace(**_OPENING))  # the address where nothing was done
+_UNCHANGED = to_query(Workspace(**_OPENING))  # the address of a session without changes
 _WITH_SETTINGS = "relscope.begins-with-settings"
 _BY_HAND = "by-hand"  # in a link: anchors that it does not hold
 _TABS = ("data.kind", "studies.kind", *(place.key for place in PLACES.values() if place.tabs))
 _TYPES = get_type_hints(Workspace)
-_Change = tuple[str, dict[str, Any]]  # the name of a step, and the settings that it left behind, as JSON
+_Change = tuple[str, dict[str, Any]]  # a step's name, and the settings after it, as JSON
 
 
 @dataclass(frozen=True)
 class TabState:
-    """The content of a tab's file beside the session file.
+    """The contents of a browser tab's file besides the session file.
 
-    Steps, the nearest first, hold the settings that differ from those of the step before; `address` may be
-    one step behind; `opened` are the files given to `relscope app`.
+    Steps are sorted from the nearest one; each holds the settings that differ from the step before. `address`
+    may be one step behind; `opened` are the files given to `relscope app`.
     """
 
     past: tuple[_Change, ...] = ()
@@ -82,7 +82,7 @@ class TabState:
 
 @dataclass(frozen=True)
 class SavedSession:
-    """A restored session; `digests` are those of its spaces when it was saved, "" if unknown."""
+    """A restored session; `digests` are those of its spaces at the time of saving, "" if unknown."""
 
     history: History
     selection: tuple[str, ...]
@@ -93,7 +93,7 @@ class SavedSession:
 def to_bytes(
     history: History, selection: tuple[str, ...], state: TabState, digests: dict[SpaceSpec, str]
 ) -> bytes:
-    """The session as JSON text, without the selection if the text would be too large to be read again."""
+    """The session as JSON text; without the selection if the text would be too large to read."""
     past, future = (_changes(history.present, steps) for steps in history.steps)
     tab = records.to_json(replace(state, past=past, future=future))
     return with_selection(session_json(history.present, digests) | {"tab": tab}, selection).encode()
@@ -135,7 +135,7 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
 
 
 def first_workspace() -> Workspace:
-    """The workspace of a session that restores nothing: the link's, or a new one."""
+    """The workspace of a session that restores nothing: from the link, or a new one."""
     # A link without "inverse" means the published method; a link without "panes" means four panes.
     query, new = _settings(), new_workspace()
     if query.get("anchors") == _BY_HAND:
@@ -148,8 +148,8 @@ def first_workspace() -> Workspace:
 
 
 def new_workspace() -> Workspace:
-    """The spaces given to `relscope app`, then the bundled ones; the first two are compared, if need be by
-    row order.
+    """The workspace of the spaces given to `relscope app` and the bundled ones; it compares the first two, by
+    row order if need be.
     """
     opened = [records.from_json(SpaceSpec, spec) for spec in parse(os.environ.get(OPENED, "[]"), OPENED)]
     if len(opened) > 1 and (paired := likely_by_rows(*opened[:2])):
@@ -161,8 +161,8 @@ def new_workspace() -> Workspace:
 
 
 # A file's name holds its tab and its owner, the session that writes it. A reloaded tab takes the file over by
-# renaming it. If the tab was duplicated, the session before no longer finds its file and takes another name:
-# no session overwrites what another one saved.
+# renaming it. If a tab was duplicated, the earlier session no longer finds its file and takes another name,
+# so no session overwrites another one's file.
 
 
 def saved_files(folder: Path) -> list[Path]:
@@ -179,7 +179,7 @@ def read_file(path: Path) -> SavedSession:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Replace the saved session, all or nothing, and forget the oldest tabs."""
+    """Replace the saved session atomically, and remove the oldest tabs."""
     for folder in (path.parent.parent, path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write(path, content, mode=0o600)
@@ -191,7 +191,7 @@ class _Tab:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rename()
-        self.snapshot: tuple | None = None  # what was saved last
+        self.snapshot: tuple | None = None  # the state saved last
         self.restored = self.failed = False
         self.tells = False  # that the session was restored
         self.offered: Path | None = None  # of a session that could be restored

@@ -42,7 +42,7 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
     - Anchors, pivots, named sets and their ids are distinct, in order; only anchors are pinned.
     - Other colours or other spaces show all classes; other spaces have no filter.
 
-    What depends on the rows of the spaces is settled by `settle` in the run that follows. Raises a SpaceError
+    `settle`, in the next run, settles everything that depends on the rows of the spaces. Raises a SpaceError
     for more than `MOST_ANCHORS` anchors.
     """
     anchors = _distinct(changed.anchors)
@@ -113,7 +113,7 @@ def become(step: str, changed: Workspace) -> None:
 
 
 def amend(changed: Workspace) -> None:
-    """Make this the workspace within the last step; undone steps stay."""
+    """Make this the workspace without a new step; undone steps are kept."""
     history().present = reduce(workspace(), changed)
 
 
@@ -126,7 +126,7 @@ def edit_spec(step: str, field: str, **changes: Any) -> None:
 
 
 def slide_spec(step: str, field: str, **changes: Any) -> None:
-    """As `edit_spec`; successive changes by the same step are one, such as those of a slider that moves."""
+    """As `edit_spec`, but successive changes of one name are one step, such as those of a moving slider."""
     present = workspace()
     changed = replace(present, **{field: replace(getattr(present, field), **changes)})
     if history().undo_step == step:
@@ -287,7 +287,7 @@ def await_jobs(keys: tuple[str, ...]) -> None:
 def settle() -> None:
     """Fit the present workspace to its models, within its step; other models that share no rows are removed.
     Does nothing if the pair cannot be compared."""
-    with suppress(SpaceError):  # the page says what is wrong, and another choice mends it
+    with suppress(SpaceError):  # the page shows the error, and another choice corrects it
         present = workspace()
         joined = _with_joined(present)
         fitted = fit_to_pair(joined, compute.matched(*joined.models))
@@ -315,8 +315,8 @@ def _with_joined(present: Workspace) -> Workspace:
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     """The workspace with only those pivots and anchors that both spaces have.
 
-    Hand-picked anchors stay where they are in both; anchors by strategy are all chosen again if one is
-    missing, as many as `usual_anchors` gives. Raises a SpaceError where the pair has no rows to choose from.
+    Hand-picked anchors that both have are kept. If an anchor chosen by strategy is missing, all are chosen
+    again, as many as `usual_anchors` gives. Raises a SpaceError where the pair has no rows to choose from.
     """
     index, labelled = pair.source.index, pair.source.labels is not None
     colors = compute.colors_of(workspace, pair)
@@ -348,8 +348,8 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
 
 
 def usual_anchors(pair: Match) -> int:
-    """The default number of anchors of a pair: 300 as in the papers, at most half of its rows, so that the
-    rest is held out."""
+    """The default number of anchors of a pair: 300 as in the papers, but at most half of its rows, so that
+    the rest is held out."""
     return min(USUAL_ANCHORS, max(1, len(pair) // 2))
 
 

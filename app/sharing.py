@@ -69,8 +69,8 @@ def make_folder(folder: Path) -> Path:
 
 
 # A browser's key: a secret cookie that no script can read and no other site can send. It names the browser's
-# saved sessions and uploads. The cookie's name tells stores apart: a browser sends all cookies of a host to
-# each of its ports.
+# saved sessions and uploads. The cookie's name depends on the store, because a browser sends all cookies of a
+# host to each of its ports.
 
 KEPT_DAYS = 7  # after the last use
 _KEY = re.compile(r"([0-9a-f]{64})([0-9a-f]{64})")
@@ -103,7 +103,7 @@ def signed(*parts: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two secrets are equal, in a time that does not depend on where they differ."""
+    """Whether two secrets are equal; the time does not depend on where they differ."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
@@ -193,7 +193,7 @@ def age(path: Path) -> float:
 
 def confine_if_reachable() -> None:
     """Treat the app as shared if the server listens on more than this machine's own address."""
-    # AppTest puts a stand-in there
+    # AppTest has a stand-in there
     server = st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
     if server and not own_address(st.config.get_option("server.address")):
         os.environ[ENVIRONMENT] = "1"
@@ -244,7 +244,8 @@ class Member:
         return st.runtime.get_instance().is_active_session(self._session)
 
     def uploads_folder(self) -> Path:
-        """The folder of the browser's uploads, which stays, or one that is removed when the session ends."""
+        """The folder of the browser's uploads, which is kept, or one that is removed when the session
+        ends."""
         if self._key:
             return make_folder(self._folder)
         if self._folder is None:

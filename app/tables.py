@@ -137,9 +137,9 @@ def bars(
     models: Sequence[str],
     row: int | None = None,
 ) -> str:
-    """A chart with a bar for each model under each name, as HTML; negative bars go to the left of the middle.
+    """A chart with a bar for each model under each name, as HTML; negative bars extend to the left.
 
-    `row` is the number of the row whose similarities to the anchors are drawn. The panes change such bars
+    `row` is the number of the row whose similarities to the anchors are drawn. The panes change these bars
     while an anchor is dragged.
     """
     shown = "".join(

@@ -150,7 +150,7 @@ def _moved() -> str:
 
 
 def _models(workspace: Workspace) -> None:
-    """Draw a button for each model beside the pair, which removes it, and the chooser of one more."""
+    """Draw a button for each further model, which removes it, and a chooser that adds one."""
     labels = space_labels(workspace.spaces)
     for number, spec in enumerate(workspace.others):
         look = {"icon": ":material/close:", "type": "tertiary"}

@@ -154,7 +154,7 @@ class History:
 
     @property
     def with_other_anchors(self) -> Workspace | None:
-        """The last workspace whose anchors are not the present ones."""
+        """The last workspace with other anchors than the present ones."""
         past = (earlier for _, earlier in reversed(self._past))
         return next((earlier for earlier in past if earlier.anchors != self.present.anchors), None)
 

@@ -17,7 +17,7 @@ if jobs.collect():
 workspace = session.workspace()
 try:
     pair, unpaired = compute.matched(workspace.source, workspace.target), False
-except SpaceError as error:  # reported where the space is listed
+except SpaceError as error:  # the list of spaces reports it
     pair, unpaired = None, isinstance(error, NoCommonId)
 if unpaired:
     loading.draw_unpaired(workspace)

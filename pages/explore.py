@@ -1,4 +1,4 @@
-"""Two spaces side by side, absolute and relative: panes, anchors and scores in sight of each other."""
+"""Two spaces side by side, absolute and relative, with panes, anchors and scores on one screen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ with st.container(key="headline"):  # its scores take a second, and the panes co
 with st.container(key="above-panes"):
     # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
     bar = st.container()
-    st.empty()  # a block with nothing in it takes no room before `above` is drawn
+    st.empty()  # an empty block takes no room before `above` is drawn
 
 
 def above() -> None:

@@ -1,4 +1,4 @@
-"""relscope on the command line: what the app does, without a screen. Each command is a module of
+"""relscope on the command line: the app's functions without a screen. Each command is a module of
 `relcore.commands`.
 """
 
@@ -89,7 +89,7 @@ def _told(error: Exception, options: argparse.Namespace | None) -> int:
 
         if (missing := explained(error)) is not error:
             return _fail(missing)
-    elif isinstance(error, BrokenPipeError):  # a reader such as `head` has read enough
+    elif isinstance(error, BrokenPipeError):  # a reader such as `head` stopped reading
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     elif isinstance(error, OSError):

@@ -115,7 +115,7 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
 @st.cache_data(max_entries=32, show_spinner=False)
 def _neighbours(key: str, ids_key: str, _pair: Match, _ids: tuple[str, ...]) -> tuple[list[str], list[str]]:
     rows = _pair.source.rows(_ids)
-    order = np.argsort(rows)  # queries come in the order of the rows
+    order = np.argsort(rows)  # queries are in row order
     found = centred_neighbours(_pair, rows[order], _SHOWN_NEIGHBOURS)
     back = np.argsort(order)
     return tuple([", ".join(_pair.ids[row] for row in lists[place]) for place in back] for lists in found)

@@ -1,4 +1,4 @@
-"""What the panes show: examples or all rows, which representations, and the reduction."""
+"""Choosers of what the panes show: examples or all rows, the representations, and the reduction."""
 
 from __future__ import annotations
 

@@ -28,14 +28,14 @@ from relcore.compare.differences import (
 from relcore.maps.views import View
 from relcore.spaces.matching import Match, distinct_names
 
-_LISTED = 200  # rows that changed most, and as many that changed least
+_LISTED = 200  # number of rows that changed most, and of rows that changed least
 _JOB_SECONDS = 60.0  # jobs up to this cost start without a click
 
 
 def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
-    if len(table) > 2 * _LISTED:  # those that changed most, then those that changed least
+    if len(table) > 2 * _LISTED:  # most changed rows first, then least changed ones
         table = pd.concat([table.head(_LISTED), table.tail(_LISTED)], ignore_index=True)
     shown, look = with_items(workspace, table)
     progress = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")

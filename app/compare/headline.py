@@ -66,7 +66,7 @@ def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
 
 
 def is_unmatched(workspace: Workspace, pair: Match) -> bool:
-    """Whether rows are paired by their order alone, and are no more alike than rows paired at random."""
+    """Whether rows are paired by order alone, and are no more similar than rows paired at random."""
     if not (_in_order(workspace) and compute.can_be_scored(pair, workspace.anchors)) or not workspace.anchors:
         return False
     found = scores_of(workspace, pair, "relative")

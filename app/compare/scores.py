@@ -66,7 +66,7 @@ def draw(workspace: Workspace, models: Match) -> None:
 
 
 def _each_model(workspace: Workspace, models: Match) -> None:
-    """Draw the scores of each model against the first, where there are more than two."""
+    """Draw the scores of each model against the first, if there are more than two."""
     if not models.others or not workspace.anchors or not compute.can_be_scored(models, workspace.anchors):
         return
     first, *_ = model_names(models)
@@ -75,7 +75,7 @@ def _each_model(workspace: Workspace, models: Match) -> None:
 
 
 def _filtered(workspace: Workspace, pair: Match) -> None:
-    """Draw the scores and chance levels of the rows in the filter, among each other."""
+    """Draw the scores and chance levels computed on only the rows in the filter."""
     anchors, conditions = workspace.anchors, "; ".join(map(str, workspace.look.filter))
     if not compute.can_be_scored(pair, anchors):
         messages.info(compute.too_few_held_out(pair, anchors), ":material/filter_alt:")

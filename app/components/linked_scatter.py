@@ -113,7 +113,7 @@ def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
 
 
 def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
-    """The arrays that the last payload lacked; none at the first payload, whose files load in parallel."""
+    """The arrays that the last payload lacked; [] for the first payload, whose files load in parallel."""
     about = {name: payload.header["arrays"][name] for name in served}
     digests = {digest for _, _, digest in about.values()}
     before, st.session_state[f"{key}:served"] = st.session_state.get(f"{key}:served", digests), digests

@@ -50,7 +50,7 @@ _mount_of_row_search = st.components.v2.component(
 
 @dataclass(frozen=True)
 class SearchAnswer:
-    """A search result: what the browser sends back for it, its first line, and its small print."""
+    """A search result: the value that the browser returns for it, its first line, and its small print."""
 
     id: str
     name: str

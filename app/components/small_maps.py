@@ -19,7 +19,7 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, eq=False)
 class SmallMap:
-    """Coordinates (n, 2) of a map whose edges are `reach` away from its `middle` (2,)."""
+    """Coordinates (n, 2) of a map, whose edges are at distance `reach` from its `middle` (2,)."""
 
     title: str
     xy: np.ndarray

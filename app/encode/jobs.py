@@ -122,6 +122,7 @@ def _specs_of(job: Job) -> list[SpaceSpec]:
 
 
 def own_specs(dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
-    """The specs of encodings whose keys this session found with its own data; it may open them now."""
+    """The specs of encodings that this session made of its own data, by their keys; it may open them from now
+    on."""
     session.member().found.update(keys.values())
     return encoding_specs(jobs.queue().store, dataset, encoder, keys)

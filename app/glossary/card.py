@@ -1,4 +1,4 @@
-"""The glossary card: it shows the entry of a clicked term beside it, without another run of the page."""
+"""The glossary card: shows a clicked term's entry beside it, without another run of the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The glossary: what every term means. `term` and `term_html` turn a word into a link to its entry."""
+"""The glossary: the meaning of every term. `term` and `term_html` turn a word into a link to its entry."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _CANNISTRACI = "Cannistraci et al. 2023, Bootstrapping parallel anchors"
 
 @dataclass(frozen=True)
 class Term:
-    """A term: its title, a pattern of its mentions, its meaning, a picture, and where it comes from."""
+    """A term: title, pattern of its mentions, meaning, picture, and source."""
 
     title: str
     words: str

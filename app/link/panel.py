@@ -57,7 +57,7 @@ _TOLD = {
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # links that are listed to be checked
 _FEWEST_ROWS = 10
-_FEWEST_ANCHORS = 10  # beside confirmed pairs
+_FEWEST_ANCHORS = 10  # besides confirmed pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         titles = {have: _HAVE[have] for have in haves}
-        numbered = is_numbered(source) and is_numbered(target)  # equal row numbers may mean nothing
+        numbered = is_numbered(source) and is_numbered(target)  # equal row numbers may be a coincidence
         usual = "shared" if "shared" in haves and not numbered else "none"
         have = segments("What do you have?", titles, f"bootstrap.have-{'-'.join(haves)}-{usual}", usual)
         chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
@@ -142,8 +142,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 
 
 def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None:
-    """The pairs that are typed or in a file; None if there are none yet, after the page has shown what to
-    do."""
+    """The pairs that are typed or in a file; None if there are none, after the page has shown what to do."""
     try:
         if start == "typed":
             ends = [

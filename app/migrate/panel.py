@@ -1,4 +1,4 @@
-"""The page Migrate: choosers, the verdict, and what can be done after it."""
+"""The page Migrate: choosers, the verdict, and the steps after it."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
 def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], ended: bool) -> None:
     answers = _saved_answers(setup, option)
     found = tally(asked, answers)
-    if (found.question is None) != ended:  # the verdict above the tab changes, too
+    if (found.question is None) != ended:  # then the verdict above the tab also changes
         st.rerun()
     if not asked:
         messages.info("Both find the same five rows for every query.", ":material/info:")

@@ -53,7 +53,7 @@ from relcore.studies.papers import (
 from relcore.studies.study import StudySpec, study_of
 
 _SIGNS = {YES: "✓", NO: "✗"}
-_WIDE = 8  # columns, for which half a page is too narrow
+_WIDE = 8  # columns; with more, half a page is too narrow
 
 
 def small_print(text: str, what: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Import and load what the first pages need while the server starts and the browser opens.
+"""Import and load the needs of the first pages while the server starts and the browser opens.
 
 One thread does it: two that enter packages with circular imports may see them half initialised.
 """

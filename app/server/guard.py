@@ -1,9 +1,9 @@
 """The guard before every route and the WebSocket: it admits only the app's own pages, in a browser with
 the token.
 
-As in Jupyter, each start has a new token, so that a link that is found later opens nothing. It is exchanged
-for cookies that outlive a restart, because a secret in the store signs them. If the app is shared, or the
-user chose the token, the cookies end with it.
+As in Jupyter, each start has a new token, so a link that is found later opens nothing. It is exchanged for
+cookies that outlive a restart, because a secret in the store signs them. If the app is shared, or the user
+chose the token, the cookies end with it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from relcore.base import access, environment
 _HEALTH = "/_stcore/health"  # asked by containers, which have no token, at whatever address they have
 _FETCHED_FIRST = "/_stcore/host-config"  # by a page's script, before it connects
 _TRIES, _SECONDS = 10, 60
-_UNGUESSED = 32  # characters: nobody finds so long a token by trying
+_UNGUESSED = 32  # characters: too long to be guessed
 _MOST_BYTES = 4096  # of a form
 _PAGE = Path(__file__).with_name("login.html").read_text(encoding="utf-8")
 _ASK = "This app asks for a token: open the link that the terminal in which it was started shows."
@@ -52,7 +52,7 @@ POLICY = (
 )
 
 
-# Streamlit's script that draws charts takes a second to load: pages that begin with one name it at once.
+# Streamlit's script for charts takes a second to load, so pages that begin with a chart name it at once.
 _CHARTS = [
     f"<./static/js/{script.name}>; rel=modulepreload".encode()
     for script in (Path(streamlit.__file__).parent / "static" / "static" / "js").glob("PlotlyChart.*.js")
@@ -122,7 +122,7 @@ def _of_this_account(scope: Scope) -> bool:
     tables = [table for name in ("tcp", "tcp6") if (table := Path(f"/proc/net/{name}")).exists()]
     if not tables:
         return True
-    if b"x-forwarded-for" in dict(scope["headers"]):  # `client` is then what somebody wrote there
+    if b"x-forwarded-for" in dict(scope["headers"]):  # then the sender may have forged `client`
         return False
     with suppress(OSError):
         client, server = (
@@ -214,7 +214,7 @@ class Guard:
 def _is_own(asked: HTTPConnection) -> bool:
     """Whether the request names this server, and is not from a page of another scheme, host or port."""
     host, origin = asked.headers.get("host"), asked.headers.get("origin")
-    # A proxy that others reach the app by may speak TLS without saying so.
+    # A proxy in front of the app may speak TLS without saying so.
     schemes = ("http", "https") if access.shared() else (asked.scope["scheme"].replace("ws", "http"),)
     return is_host_allowed(host) and origin in (None, *(f"{scheme}://{host}" for scheme in schemes))
 

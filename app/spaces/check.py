@@ -1,4 +1,4 @@
-"""Check: whether the rows of each opened file were made by one model; a line for each, a map and the ids."""
+"""Check: whether one model made the rows of each opened file; a line for each, a map and the ids."""
 
 from __future__ import annotations
 

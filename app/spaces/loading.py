@@ -41,8 +41,8 @@ from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")
 Options = tuple[tuple[str, str], ...]  # of a spec
-ToLoad = tuple[SpaceSpec, str]  # with its size, as far as it is known
-Read = tuple[Columns, Options]  # what a table is read as
+ToLoad = tuple[SpaceSpec, str]  # with its size, if known
+Read = tuple[Columns, Options]  # how a table is read
 _AUTOMATIC, _NONE = "Automatic", "None"
 _CHOOSERS = {
     "id_column": ("Ids", "Rows of two spaces are paired by their ids."),
@@ -224,7 +224,7 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
     named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
     choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
     for option in (option for option in chosen if option not in named and chosen[option] != _AUTOMATIC):
-        while taken := _taken(roles(choices), option):  # leave out what would get this role by itself
+        while taken := _taken(roles(choices), option):  # ignore columns that would get this role by default
             choices = replace(choices, ignore=(*choices.ignore, *taken))
     return choices
 
@@ -260,7 +260,7 @@ def draw_vectors() -> None:
         sources.offer_others("Vectors", paths)
         if all(reading.description_of(path).shape is None for path in paths):
             return  # others may be texts beside a few numbers, or vectors
-    head, body, more = st.container(), st.container(), st.container()  # the buttons stay above the fold
+    head, body, more = st.container(), st.container(), st.container()  # keeps the buttons above the fold
     failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
     told = " ".join(failed.values())
     asks = {
@@ -268,7 +268,7 @@ def draw_vectors() -> None:
         "spaces.first-duplicate": "ids must be distinct" in told,
     }
     titles = ("Leave out rows with NaN or infinite values", "Keep only the first of duplicate ids")
-    with head:  # beside their message
+    with head:  # next to their message
         for message in failed.values():
             messages.error(message)
         offered = _offered(paths)
@@ -326,7 +326,7 @@ def row_limit(key: str, usual: int) -> int:
 
 
 def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> dict[Path, ToLoad | None]:
-    """What to load from each file; None, with a message, for one that cannot be read or is unclear."""
+    """The spec to load from each file; None, with a message, for one that cannot be read or is unclear."""
     proposed = tables_of(paths)
     tables = [path for path in paths if len(paths) > 1 and items.is_metadata(path)]
     described: dict[Path, ToLoad | None] = {}
@@ -357,8 +357,8 @@ def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> dict
 def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     """Add the spaces that can be read, as one step; with `compare` the first two become source and target.
 
-    The faults of the others are shown beside them; nothing is loaded where fewer than two are to be
-    compared.
+    Errors of the others are shown beside them; nothing is loaded if fewer than two spaces to compare are
+    left.
     """
     failed: dict[SpaceSpec, str] = {}
     for spec in specs:
@@ -388,7 +388,7 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     present, names = session.workspace(), _names(specs)
     known = tuple(dict.fromkeys((*present.spaces, *specs)))
     own = [spec for spec in known if spec not in BUNDLED]
-    if len(own) > 1 and (present.source, present.target) == BUNDLED:  # nobody has chosen others
+    if len(own) > 1 and (present.source, present.target) == BUNDLED:  # the user has not chosen others
         session.edit(f"load {names}", spaces=known, source=own[0], target=own[1])
         session.announce(f"Loaded {names}. Explore compares them.")
     else:
@@ -432,7 +432,7 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
 
 
 def _agrees_in_order(spaces: Sequence[LatentSpace]) -> bool:
-    """Whether two spaces of equally many rows are alike in their order; a caption tells by which score."""
+    """Whether two spaces of equally many rows are similar in row order; a caption names the score."""
     score = linear_cka(*(space.vectors[:_COMPARED] for space in spaces))
     agrees = score > score.null.high
     told = "rows agree, so they may be in the same order" if agrees else "rows do not agree in this order"
@@ -449,7 +449,7 @@ def _link_button(likely: bool) -> bool:
 
 
 def draw_unpaired(workspace: Workspace) -> None:
-    """Show what the two spaces' ids look like, and offer methods to pair their rows."""
+    """Show examples of the two spaces' ids, and offer methods to pair their rows."""
     ends = workspace.source, workspace.target
     spaces, labels = list(map(compute.load_space, ends)), space_labels(workspace.spaces)
     titles = [plain_name(labels[spec]) for spec in ends]

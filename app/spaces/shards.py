@@ -1,4 +1,4 @@
-"""Folders of shards too large for the panes: a job draws a sample of their rows."""
+"""Folders of shards that are too large for the panes: a job draws a sample of their rows."""
 
 from __future__ import annotations
 

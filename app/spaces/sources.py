@@ -1,4 +1,4 @@
-"""Files and names that a user gives, and whether they hold vectors, texts or pictures."""
+"""The files and names that a user gives, and their kind: vectors, texts or pictures."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
 
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
 def kind_of(path: Path) -> Kind:
-    """What a file or folder most likely contains; "vectors" if unknown."""
+    """The most likely content of a file or folder; "vectors" if unknown."""
     path, suffix = access.allowed(path), path.suffix.lower()
     if path.is_dir():
         if reading.is_one_space(path):

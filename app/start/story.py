@@ -82,7 +82,7 @@ def draw_maps(
 ) -> None:
     """Both models in one representation, turned for display as in Explore; stars are anchors.
 
-    `second` names the target where it is not FastText.
+    `second` names the target if it is not FastText.
     """
     theme, names = exports.theme(), of.names
     palette = np.array([*theme.category_colors(len(of.drawn.category_names)), theme.neutral])
@@ -295,7 +295,7 @@ def ruler() -> None:
     {"drag": _dragged, "words": _word_by_anchors, "plane": _plane}[shown]()
 
 
-_DRAGGED = "story.dragged"  # the anchors, where one was moved
+_DRAGGED = "story.dragged"  # the anchors after one was moved
 
 
 def _dragged() -> None:
@@ -439,7 +439,7 @@ def how_many() -> None:
 
 
 def _tried(key: str, name: str, found: Score, names: Iterable[str]) -> dict[str, float | None]:
-    """The shares of the settings of this step that were tried; None for the others."""
+    """The share for each setting of this step that was tried; None for the others."""
     tried = st.session_state.setdefault(key, {})
     tried[name] = found.top1
     return {name: tried.get(name) for name in names}
@@ -500,7 +500,7 @@ def when_it_fails() -> None:
 
 
 def stitching() -> None:
-    from app.stitch import digits  # the first screen does without what it imports
+    from app.stitch import digits  # the first screen does not need its imports
 
     digits.draw()
 

@@ -135,7 +135,7 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
     tables = parallel_tables(sharing.open_folder())
     sources = {name: plain_name(name) for name in (_EVERYDAY, *tables, _MINE, _SPACES)}
     key = f"languages.source-{digest_of(list(tables))[:6]}"
-    if len(tables) > 1:  # too many for a row
+    if len(tables) > 1:  # too many for one row of choices
         source = kept(st.selectbox, "Pairs from", list(sources), key=key, width=320)
     else:
         source = segments("Pairs from", sources, key)

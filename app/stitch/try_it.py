@@ -119,7 +119,7 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None)
 def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     look = _look(dataset.digest, dataset)
     sources = {"test": "Test"} | ({"draw": "Draw"} if look.on_dark else {}) | {"upload": "Upload"}
-    if not shared():  # the camera is that of the browser's machine, which is this one
+    if not shared():  # the browser's camera belongs to this machine
         sources |= {"camera": "Camera"}
     source = segments("Picture", sources, "stitch.try-way")
     if source == "test":

@@ -50,7 +50,7 @@ def choose_study() -> Study | None:
     if st.session_state.get(_KIND, kinds[0]) not in kinds:  # one of another topic
         st.session_state[_KIND] = kinds[0]
 
-    def stay() -> None:  # where the search led
+    def stay() -> None:  # as the search chose
         st.session_state[_TOPIC] = studies[st.session_state[_KIND]].topic
 
     kind = kept(
@@ -91,7 +91,7 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
     look |= {"format_func": option.shown, "options": list(option.choices)}
     if option.is_tuple:
         look |= {"selection_mode": "multi", "default": option.default}
-        # Pills cannot demand a choice where several may be chosen.
+        # Pills cannot require a choice if they allow several.
         return kept(st.pills, option.label, **look) or option.default
     if len(option.choices) > 5:
         return kept(st.selectbox, option.label, index=look["options"].index(option.default), **look)
@@ -317,7 +317,7 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
             label_visibility="collapsed",
         )
         chart = chosen if chosen in charts else chart
-    figure = chart_exportable(charts[chart]).interactive(exports.theme())  # the conclusion stands above it
+    figure = chart_exportable(charts[chart]).interactive(exports.theme())  # its conclusion is shown above it
     exports.chart(figure, f"studies.figure-{chart}")
     return chart
 
@@ -334,7 +334,7 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
 
 
 def conclusion_of(spec: StudySpec) -> str:
-    """The conclusion from the runs that are finished, as Markdown; "" where there are too few."""
+    """The conclusion of the finished runs, as Markdown; "" if they are too few."""
     runs = StudyRuns(study_of(spec.kind), spec)
     table = _table(runs)
     return "" if table.empty else plain(runs.study.conclusion(spec.settings, table))

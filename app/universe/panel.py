@@ -345,7 +345,7 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
 
 
 def _file(workspace: Workspace) -> None:
-    """Open a universe file, with those of its spaces that are on this machine."""
+    """Open a universe file, with those of its spaces that are available here."""
     with st.container(horizontal=True, vertical_alignment="top", gap="medium"):
         file = st.file_uploader(f"A file that ends in {SUFFIX}", type=[SUFFIX[1:]], key="universe.upload")
         typed = kept(
@@ -389,7 +389,7 @@ def _here(universe: Universe, specs: Sequence[SpaceSpec]) -> dict[str, SpaceSpec
 def _show(
     workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
 ) -> None:
-    """Draw a universe; `by_name` are those of its spaces that are here, `recipe` draws its figures."""
+    """Draw a universe; `by_name` are its spaces that are available here, `recipe` draws its figures."""
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     report = universe.report()
     messages.lead(f"<b>{plain_html(report.sentence)}</b>")

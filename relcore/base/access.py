@@ -1,9 +1,9 @@
 """Access control: which files a path from a user may lead to.
 
 Usually these are all files that the account may read: app and command line serve the person who started
-them. With ``RELSCOPE_SHARE`` the app serves others too. Then a path, after its symbolic links are followed,
-must lead into ``RELSCOPE_DATA``, into the session's own uploads, or to a file that `relscope app` was given.
-A session never opens an upload of another one. Code that takes a path from a user calls `allowed`.
+them. With ``RELSCOPE_SHARE`` the app also serves other people. Then a path, after its symbolic links are
+followed, must lead into ``RELSCOPE_DATA``, into the session's own uploads, or to a file that `relscope app`
+was given. A session never opens an upload of another one. Code that takes a path from a user calls `allowed`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
 TOKEN, NO_TOKEN = "RELSCOPE_TOKEN", "RELSCOPE_NO_TOKEN"
 OPENED = "RELSCOPE_OPEN"  # JSON list of the specs given to `relscope app`, or of the folders given to mcp
-_LONGEST_NAME, _LONGEST_PATH = 255, 4095  # the limits of Linux; those of other systems are not lower
+_LONGEST_NAME, _LONGEST_PATH = 255, 4095  # limits of Linux; other systems allow at least as much
 _SHORTEST_TOKEN = 8
 _KINDS = {
     stat.S_ISFIFO: "a named pipe",
@@ -199,7 +199,7 @@ def resolved(path: Path) -> Path | None:
 
 
 def _given() -> list[Path]:
-    """The files given to `relscope app`, which are open to all sessions."""
+    """The files given to `relscope app`, which every session may open."""
     files = [spec for spec in _opened() if spec["source"] in ("file", "sample")]
     beside = [(spec.get("options") or {}).get("metadata") for spec in files]
     return [Path(path).resolve() for path in (*(spec["name"] for spec in files), *filter(None, beside))]

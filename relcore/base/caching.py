@@ -13,7 +13,7 @@ Made = TypeVar("Made")
 
 
 def is_constant(array: np.ndarray) -> bool:
-    """Whether an array cannot change: neither it nor an array of which it is a view is writeable."""
+    """Whether an array cannot change: it is not writeable, and neither is an array of which it is a view."""
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base

@@ -89,7 +89,7 @@ class use_device:
     """
 
     def __init__(self, name: str) -> None:
-        # The choice is the environment variable itself, so that processes started later have it, too.
+        # The choice is stored in the environment variable, so that processes started later use it, too.
         self._before = os.environ.get(DEVICE)
         os.environ[DEVICE] = _checked(name, "device")
 
@@ -159,8 +159,8 @@ def gpu_name(name: str = "cuda") -> str:
 @lru_cache(maxsize=1)
 def has_gpu() -> bool:
     """Whether torch can use a GPU here."""
-    # torch takes seconds to import, so it is imported only where the driver's library exists. Containers and
-    # WSL have that library, but no /proc/driver/nvidia. The answer does not depend on earlier imports.
+    # torch takes seconds to import, so it is imported only if the driver's library exists. Containers and WSL
+    # have that library, but no /proc/driver/nvidia. The answer does not depend on earlier imports.
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:

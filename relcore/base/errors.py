@@ -61,7 +61,7 @@ def need_distinct(setting: str, values: Any, allowed: Sequence[Any] | None = Non
 
 
 def need_whole(settings: Any, **least: int) -> None:
-    """Raise a SpaceError unless these attributes are whole numbers, each at least as large as given."""
+    """Raise a SpaceError unless these attributes are whole numbers that reach the given minimum."""
     for name, lowest in least.items():
         value = getattr(settings, name)
         if type(value) is not int or value < lowest:

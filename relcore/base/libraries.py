@@ -29,7 +29,7 @@ EXTRAS = {
     "torchdr": "gpu",
     "umap": "app",
 }
-OF_KIND = {"images": "vision", "texts": "text", "graph": "graph"}  # what the encoders of a kind need
+OF_KIND = {"images": "vision", "texts": "text", "graph": "graph"}  # extras that the encoders of a kind need
 
 
 @contextmanager

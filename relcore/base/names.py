@@ -20,7 +20,7 @@ from relcore.base.errors import SpaceError
 
 @dataclass(frozen=True)
 class Named:
-    """A choice: its title, and its code as ``"module:attribute"``, where a leading dot stands for `relcore`.
+    """A choice: its title, and its code as ``"module:attribute"``; a leading dot stands for `relcore`.
     `plugin` is the name and version of the package that added it, "" for Relscope's own."""
 
     title: str
@@ -45,10 +45,10 @@ class Method(Named):
     Attributes
     ----------
     heads : "absolute" or the method's own name
-        What heads are trained on. "absolute": the rows of their own space; `where` is then a function
-        ``(source, target, settings, random_state)`` of two `FittedSpace` that returns a
-        translation of source rows (m, d) to rows of the target, or None. Any other value: the representation
-        that `where`, a function ``(space, settings)``, computes from one space; a head then takes the
+        The rows on which heads are trained. "absolute": the rows of their own space; `where` is then a
+        function ``(source, target, settings, random_state)`` of two `FittedSpace` that returns a translation
+        of source rows (m, d) to rows of the target, or None. Any other value: the representation that
+        `where`, a function ``(space, settings)``, computes from one space; a head then takes the
         representation of any space.
     knows : "one" or "both"
         "one": each space is prepared without the other; "both": the method needs both spaces at once.
@@ -140,7 +140,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return ""
 
     def working(self) -> list[str]:
-        """The names whose code can be used; warns once of each plugin that fails."""
+        """The names whose code can be used; warns once about each plugin that fails."""
         from relcore.base import plugins
 
         for name, entry in list(self.added.items()):
@@ -430,7 +430,7 @@ _INDEXES = {
     "lancedb": IndexName("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 INDEXES = Family("stores", IndexName, _INDEXES, private=True)
-# The stores of plugins/stores: where it is not installed, an error says how to get it.
+# The stores of plugins/stores; if it is not installed, an error says how to get it.
 PLUGIN_STORES = ("chroma", "elasticsearch", "milvus", "opensearch", "pgvector", "qdrant")
 
 REDUCTIONS = {

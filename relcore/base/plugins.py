@@ -30,7 +30,7 @@ _BASES = {
 }
 _WORDS = re.compile(r"[a-z0-9]+([ _-][a-z0-9]+)*")
 _SUFFIX = re.compile(r"(\.[a-z0-9_-]+)+")
-_REFUSED = (".pkl", ".pickle", ".joblib", ".kv", ".zip")  # what Relscope refuses, or unpacks itself
+_REFUSED = (".pkl", ".pickle", ".joblib", ".kv", ".zip")  # suffixes that Relscope refuses or unpacks itself
 _SCHEMES = {"http", "https", "file", "ftp", "s3", "gs", "az", "abfs", "hf", "memory"}
 
 

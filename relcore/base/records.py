@@ -1,9 +1,9 @@
 """Conversion of settings, recipes and results, which are dataclasses, to JSON and arrays of the store, and
 back.
 
-msgspec reads, strictly; here unknown settings are refused, and arrays go beside the JSON. A class whose JSON
-is not its fields has a method ``to_record(self)`` and, unless it is a dataclass, a ``from_record(cls,
-record)``.
+msgspec reads strictly; this module also refuses unknown settings and keeps arrays outside the JSON. A class
+whose JSON is not its fields has a method ``to_record(self)`` and, unless it is a dataclass, a
+``from_record(cls, record)``.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Table:
         For people: the cells, with the head first; empty if only machines read the table.
     title : str
     caption : str
-        On how many rows it was computed, and what the chance level is.
+        The number of rows behind it, and the chance level.
     """
 
     name: str = ""
@@ -97,7 +97,7 @@ class Report:
     tables : Tables
         CSV holds the first.
     facts : name → value
-        Values that JSON holds beside the tables.
+        Values that the JSON has besides the tables.
     notes : texts
         What readers must know before they rely on the numbers.
     figures : name → function that draws an `Exportable`
@@ -124,8 +124,7 @@ class Report:
         return plain(record | {name: rows.to_dict("records") for name, rows in named.items()})
 
     def markdown(self) -> str:
-        """The report in GitHub's Markdown for a comment; it begins with ❌ after an alarm, with ✅ without
-        one."""
+        """The report in GitHub's Markdown for a comment; it begins with ❌ after an alarm, else with ✅."""
         sign = "" if "alarm" not in self.facts else "❌ " if self.facts["alarm"] else "✅ "
         parts = [sign + _markdown(self.sentence)]
         for table in self.tables:
@@ -179,7 +178,7 @@ def _numeric(rows: Cells) -> list[bool]:
 
 def delimited(rows: pd.DataFrame, sep: str = ",") -> str:
     """The rows as delimited text with a line of names; `load_space` and `read_links` read the same cells
-    back. Texts are quoted where they need it."""
+    back. Texts are quoted if necessary."""
     text = rows.to_csv(sep=sep, index=False, lineterminator="\n")
     # Python's writer does not quote a lone carriage return, which readers take for the end of the row.
     return rows.to_csv(sep=sep, index=False, lineterminator="\n", quoting=2) if "\r" in text else text
@@ -200,7 +199,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
-        return float(value) if abs(value) < float("inf") else None  # false for NaN, too
+        return float(value) if abs(value) < float("inf") else None  # also false for NaN
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 

@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from relcore.base.errors import SpaceError
 
-ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
+ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB, which stays in cache between passes
 _IN_CACHE = 2**17  # numbers: half a megabyte
 _ROUNDED = 2.0**-17  # times the spread: a smaller shift of the mean changes no score by more than 1e-5
 
@@ -42,8 +42,8 @@ def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
 
 
 def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
-    """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d)
-    float32, into `out` where it is given.
+    """Rows of X, minus the mean if given, scaled to length 1; a zero row stays zero. (n, d) → (n, d) float32,
+    written to `out` if given.
     """
     out = np.empty(X.shape, dtype=np.float32) if out is None else out
     for part in row_blocks(len(X), max(1, _IN_CACHE // max(X.shape[1], 1))):
@@ -115,7 +115,7 @@ class DerivedRows:
 
 
 def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
-    """The rows of X, less a mean row if one is given, scaled to length 1 when they are used."""
+    """The rows of X, minus a mean row if given, scaled to length 1 when used."""
     return DerivedRows(X, lambda rows: unit_rows(rows, mean))
 
 
@@ -123,7 +123,7 @@ def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
 
 BLOCK_ROWS = 4096
 _READERS = 8
-_BLOCK_BYTES = 1 << 22  # as float32: a block stays in cache between its passes
+_BLOCK_BYTES = 1 << 22  # as float32: a block stays in cache between passes
 _TO_FLOAT32, _SIGN_AND_DIGITS = np.float32(2.0**112), np.array(0x8FFFE000, np.uint32).view(np.int32)[()]
 _HIGHEST_HALF = 65504
 
@@ -380,7 +380,7 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
         np.multiply(out, _TO_FLOAT32, out=out)  # float32 exponents are offset by 112 more
         if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # shifted NaN and infinity are finite
             return out
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported later
+    with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, and are reported later
         out[...] = rows
     return out
 
@@ -428,7 +428,7 @@ def length_reason(lengths: np.ndarray, width: int) -> str:
 
 
 def centred(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
-    """X − mean (n, d) as float32, into `out` where it is given; X as it is without a mean."""
+    """X − mean (n, d) as float32, written to `out` if given; X unchanged without a mean."""
     if mean is None:
         return X
     out = np.empty(X.shape, np.float32) if out is None else out

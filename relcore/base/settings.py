@@ -46,7 +46,7 @@ class Setting:
     several : bool
         A form lets people choose one value or more; each becomes a separate encoder.
     distinct : bool
-        A tuple must have at least one item, and none twice.
+        A tuple must have at least one item, and no item twice.
     low, high, above, below : number
         Bounds of the number, or of each item of a tuple: inclusive (`low`, `high`) or exclusive.
     step : number
@@ -62,7 +62,7 @@ class Setting:
     more : bool
         A form shows it under "More settings".
     written : bool
-        A path to which a command writes.
+        Whether the setting is a path to which a command writes.
     is_tuple, number : bool, type or None
         Properties of the kind; `number` is int or float, and for ``int | None`` it is int.
     """
@@ -155,7 +155,7 @@ class Setting:
 
     def read(self, text: str) -> Any:
         """The value of a typed text such as ``"4, 8, 12"`` or ``"0.1"``; raises a SpaceError for an invalid
-        one. Only ASCII digits count: Python alone would accept "１２" and "1_000"."""
+        one. Only ASCII digits are accepted: Python would also read "１２" and "1_000"."""
         typed, text = text, str(text).strip()
         if self.is_tuple and (inner := get_args(self.kind)[0]) in (str, Path):
             return tuple(map(inner, filter(None, map(str.strip, text.split(",")))))

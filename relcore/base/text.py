@@ -13,8 +13,8 @@ from relcore.base.errors import SpaceError, quote
 
 LONGEST = 2000  # characters of a text that is shown
 # Control characters, lone surrogates, marks that override the direction of text, and characters without a
-# shape. Scripts and emoji need the joiners U+200C and U+200D and the marks U+200E, U+200F and U+061C, which
-# cannot override the direction; these stay.
+# shape. Scripts and emoji need the joiners U+200C and U+200D and the marks U+200E, U+200F and U+061C. These
+# cannot override the direction, so they are kept.
 _STEERING = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
@@ -24,7 +24,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def harmless(text: str) -> str:
-    """The text with � in place of control characters and invisible ones; line breaks stay."""
+    """The text with � for control characters and invisible ones; line breaks are kept."""
     return _STEERING.sub("\N{REPLACEMENT CHARACTER}", _RETURN.sub(" ", text))
 
 
@@ -84,7 +84,7 @@ _LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also cuts at U+0085, whic
 
 
 def read_lines(path: Path, what: str) -> list[str]:
-    """The lines of a text file; `what` says what they should list, for errors.
+    """The lines of a text file; `what` names the content expected, for errors.
 
     Raises a SpaceError for a missing file, more than 64 MB, invalid UTF-8, or a zero byte.
     """
@@ -110,8 +110,8 @@ def lines_of(content: bytes, where: str, what: str) -> list[str]:
 
 
 def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *, bare: bool = False) -> bytes:
-    """The bytes from which `lines_of` reads these items. `first`: they begin a file, where a byte order mark
-    counts. `bare`: readers of this list drop spaces at the ends of a line.
+    """The bytes from which `lines_of` reads these items. `first`: the items begin a file, where a byte order
+    mark has an effect. `bare`: readers of this list drop spaces at the ends of a line.
 
     Raises a SpaceError for an item with a line break or a zero byte, or, if `bare`, with spaces at its ends.
     """

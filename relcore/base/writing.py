@@ -91,7 +91,7 @@ def write(path: Path, content: bytes, mode: int = 0o666) -> None:
 def new_folder(path: Path, last: str = "") -> Iterator[Path]:
     """A new folder that gets its name once all its files are complete and on disk.
 
-    If the folder exists already, the new files then move into it, and the file `last` after all others.
+    If the folder exists already, the new files are moved into it, the file `last` as the last one.
     """
     with _beside(path / "any" if path.is_dir() else path) as partial:
         partial.mkdir()
@@ -121,7 +121,7 @@ def discard(folder: Path) -> None:
 
 def sweep(folder: Path) -> None:
     """Remove the remains of killed writers from a folder."""
-    with suppress(OSError):  # no permission to list it, or another writer removes one, too
+    with suppress(OSError):  # no permission to list it, or another writer removes it
         for left in folder.iterdir():
             if left.name.startswith(_HIDDEN) and orphaned(left, left.name.removeprefix(_HIDDEN)):
                 remove(left)

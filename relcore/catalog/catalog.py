@@ -51,7 +51,7 @@ def put_space(store: Store, space: LatentSpace) -> str:
 
 
 def load_encoding(store: Store, key: str) -> LatentSpace:
-    """The space under an encoding's key; the entry's metadata say what made it, and how its training went.
+    """The space under an encoding's key; the entry's metadata say how it was made and trained.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
     Raises
     ------
     SpaceError
-        The pairs are not in the store (any more), or there are none; ids that the space lacks, new ids that
+        The pairs are not in the store (any more), or there are none; ids that the space lacks; new ids that
         are not distinct.
     """
     entry = store.get(key)
@@ -267,7 +267,7 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
 
 
 def files_of(spec: SpaceSpec) -> tuple[str, ...]:
-    """The paths that a spec of a file or a sample names: that of the vectors, and of their metadata."""
+    """The paths that a spec of a file or a sample names: of the vectors, and of their metadata."""
     on_disk = spec.source == "file" or (spec.source == "sample" and not is_address(spec.name))
     return tuple(filter(None, (spec.name, spec.option("metadata")))) if on_disk else ()
 
@@ -353,7 +353,7 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
 
 
 def _may_make(summary: Summary) -> bool:
-    """Whether the present session may read everything from which a store entry was made."""
+    """Whether the present session may read all sources of a store entry."""
     try:
         spec = stored_encoding_spec(summary)
         if spec is None:
@@ -369,8 +369,8 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
     """Bundled spaces, files under the data folder (else RELSCOPE_DATA), and gensim-data's models; never asks
     the network.
 
-    Of files only names and headers are read, two folders deep, at most 500; a text or table that holds no
-    vectors is left out.
+    Only names and headers of files are read, two folders deep, at most 500; texts and tables without vectors
+    are left out.
     """
     folder = access.allowed(data_folder) if data_folder else access.data_folder()
     entries = [
@@ -439,11 +439,11 @@ class SpaceSpec:
         Only the first rows.
     options : tuple of (key, value)
         All strings. For files further arguments of `load_space`, ignore as a JSON list. For an index its kind
-        in `relcore.base.names.INDEXES`, and the table or collection in it. For encodings what made them:
-        dataset and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed
-        space the spec of its base as JSON and the key of the pairing in the store, or "rows"; see
-        `renamed_spec` and `numbered_spec`. For a sample of a folder of shards, whose path or address is the
-        name: its key in the store, and the numbers of rows of the sample and the folder. For any space what
+        in `relcore.base.names.INDEXES`, and the table or collection in it. For encodings: dataset and encoder
+        as JSON, output, and the key in the store; see `encoding_spec`. For a renamed space the spec of its
+        base as JSON and the key of the pairing in the store, or "rows"; see `renamed_spec` and
+        `numbered_spec`. For a sample of a folder of shards, whose path or address is the name: its key in the
+        store, and the numbers of rows of the sample and the folder. For any space: the options that
         `with_unscored` and `with_kept` add.
 
     Examples
@@ -489,7 +489,7 @@ class SpaceSpec:
             )
 
     def option(self, name: str) -> str:
-        """The value of an option, "" where it is not set."""
+        """The value of an option; "" if it is not set."""
         return dict(self.options).get(name, "")
 
     def load(self) -> LatentSpace:
@@ -516,7 +516,7 @@ class SpaceSpec:
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> SpaceSpec:
-        """The spec of such a dict; keys that it does not know are an error."""
+        """The spec in a dict; raises an error for unknown keys."""
         return records.from_json(cls, described, "space")
 
 
@@ -534,7 +534,7 @@ def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str,
 
 
 def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
-    """The spec of an encoding in the store; None where a script made it from a dataset of its own."""
+    """The spec of an encoding in the store; None if a script made it from a dataset of its own."""
     facts = summary.metadata
     if "dataset_spec" not in facts:
         return None

@@ -41,7 +41,7 @@ _MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}
 
 
 def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
-    """The key of `encode_job`: that of its space, or of the list of spaces of several outputs."""
+    """The key of `encode_job`: the key of its space or, for several outputs, of the list of spaces."""
     if len(encoder.outputs) == 1:
         return encoding_key(dataset_digest, encoder, encoder.outputs[0])
     return key_of("encodings", dataset_digest, encoder)
@@ -66,17 +66,17 @@ def encode(
     report: Progress | None = None,
     block_rows: int | None = None,
 ) -> list[LatentSpace]:
-    """One space for each output of the encoder, from the store where they are there, else computed and kept.
+    """One space for each output of the encoder: from the store, or computed and stored.
 
-    Each block of rows and trained weights are kept at once: after a kill the same call resumes and gives the
-    same bytes. `report` is called as ``report(done, total, message)``.
+    Each block of rows and trained weights are stored at once; after a kill the same call resumes and gives
+    the same bytes. `report` is called as ``report(done, total, message)``.
 
     Raises
     ------
     SpaceError
         The dataset, the encoder or a model's files do not fit each other.
     StoreError
-        No room, no permission, or a disk that fails; what was computed stays.
+        No room, no permission, or a disk that fails; results so far are kept.
     """
     with in_use():
         for _ in range(2):  # the second time, an entry was damaged: reading removed it, and it is made again

@@ -1,4 +1,4 @@
-"""Labelled tasks whose encodings come with Relscope."""
+"""Labelled tasks whose encodings are bundled with Relscope."""
 
 from __future__ import annotations
 

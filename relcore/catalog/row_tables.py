@@ -58,7 +58,7 @@ def _n_rows(spec: SpaceSpec) -> int | None:
 def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSpec]:
     """The spaces of these files, in their order, each with the table of metadata that belongs to it.
 
-    A table without vectors belongs to vectors before it with as many rows: to the last file of the same name,
+    A table without vectors belongs to earlier vectors with as many rows: to the last file of the same name,
     else to the last one and every .npy file. Otherwise it is a space. Unless `in_order`, .npy files come
     before others.
 
@@ -149,7 +149,7 @@ def _described(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns] | Non
 
 
 def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
-    """The table that an encoding was made of."""
+    """The table from which an encoding was made."""
     dataset = spec.dataset
     if dataset is None or dataset.source != "file":
         return None
@@ -218,7 +218,7 @@ class TableColumns:
         return np.array(_rows_encoded(self._spec.dataset, self._table, space.ids))
 
     def read(self, name: str, space: LatentSpace) -> pd.Series:
-        """The cells of a column by row id, None where one is empty; `space` is all that the spec loads.
+        """The cells of a column by row id, None for an empty one; `space` is the whole space of the spec.
 
         Raises a SpaceError for an unknown column, or a table that cannot be read.
         """

@@ -113,7 +113,7 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     """Store keys under which workers find these spaces: keys of encodings, or of copies put there."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
-        # a pairing has a key, too, but of its own
+        # a pairing also has a key, but a different one
         changed = unscored_ids(spec) or kept_ids(spec)
         as_stored = spec.source in ("encoding", "sample") and not changed
         stored = spec.option("key") if as_stored else ""
@@ -165,7 +165,7 @@ def recipe_of(described: Any) -> Recipe:
 
 
 def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
-    """Every space, encoded again where the store lacks it, and checked against its digest."""
+    """All spaces, encoded again if the store lacks them, and checked against their digests."""
     digests = digests or [""] * len(specs)
     if len(digests) != len(specs):
         raise SpaceError(

@@ -110,7 +110,7 @@ def _readable(text: str) -> Iterator[StorePlace]:
     space = load(space_spec(text))
     path = Store().root / "adapting" / f"{space.digest}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():  # else a stopped run has left it, and resumes
+    if not path.exists():  # otherwise a stopped run left it, and resumes
         write_space(space, path)
     yield StorePlace("parquet", str(path))
     path.unlink(missing_ok=True)

@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def lines_stream() -> int:
-    """A descriptor of stdout for selections; what else the server prints goes to stderr from now on."""
+    """A descriptor of stdout for selections; from now on, all other output of the server goes to stderr."""
     sys.stdout.flush()
     stream = os.dup(1)
     os.set_inheritable(stream, True)

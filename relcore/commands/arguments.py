@@ -153,12 +153,10 @@ class CommandOptions:
 
     Attributes
     ----------
-    kinds : dataclasses whose fields are its options; of those of one name the first counts
-    about : sentences
-    examples : calls, without the name of the command
-    output : help of ``-o``; "" where it writes the report or nothing
-    skip : names of fields that are no options
-    more : function that adds what no field can declare
+    kinds : dataclasses whose fields are its options; of fields with one name the first counts about :
+    sentences examples : calls, without the name of the command output : help of ``-o``; "" if it writes the
+    report or nothing skip : names of fields that are no options more : function that adds options that no
+    field can declare
     """
 
     kinds: tuple[type, ...]

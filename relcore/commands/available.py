@@ -1,4 +1,4 @@
-"""available: two lists of spaces, without and with the network; or what one file or folder holds."""
+"""available: two lists of spaces, without and with the network; or the content of one file or folder."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _trusted(name: str | None) -> tuple[LatentSpace | Passport | None, SpaceSpec
     if Path(name).suffix.lower() == SUFFIX:
         try:
             return Passport.load(name), spec
-        except SpaceError:  # vectors as safetensors, or a damaged passport, which the next line refuses, too
+        except SpaceError:  # vectors as safetensors, or a damaged passport, which the next line refuses
             pass
     return load(spec, again=True), spec
 

@@ -1,4 +1,4 @@
-"""drift: what changed between two versions of the same rows; the exit code decides in CI."""
+"""drift: the changes between two versions of the same rows; the exit code decides in CI."""
 
 from __future__ import annotations
 

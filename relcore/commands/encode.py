@@ -27,7 +27,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("settings of encoders")
     for dest, owners in _settings().items():
         text = "; ".join(f"{name}: {described(one)}" for name, one in owners.items())
-        with suppress(argparse.ArgumentError):  # such as --json of a plugin
+        with suppress(argparse.ArgumentError):  # for example --json of a plugin
             group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
 
 

@@ -1,4 +1,4 @@
-"""link: what the tab Link of Connect finds, and the links as a file; `bootstrap` is its former name."""
+"""link: the results of Connect › Link, and the links as a file; `bootstrap` is its former name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mcp: a server for agents, whose tools are commands; each call is one command in a process of its own."""
+"""mcp: a server for agents, whose tools are commands; each call runs one command in its own process."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
     Raises
     ------
     SpaceError
-        No such tool or argument; a value of another type; a name that would be read as an option.
+        No such tool or argument; a value of another type; a name that could be read as an option.
     """
     if name not in TOOLS:
         raise SpaceError(f"expected one of {', '.join(TOOLS)}, got {name!r:.80}{did_you_mean(name, TOOLS)}")

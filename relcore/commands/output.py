@@ -30,7 +30,7 @@ def finish(options: argparse.Namespace, report: Report) -> int:
     written = getattr(options, "output", None)
     if written and getattr(options, "writes_report", False):
         write(written, _text(report, REPORT_FILES[written.suffix.lower()]).encode())
-    with suppress(BrokenPipeError):  # a reader such as `head` has read enough; the exit code stays
+    with suppress(BrokenPipeError):  # a reader such as `head` stopped reading; the exit code is kept
         print(_text(report, options.format, str(written or "")).removesuffix("\n"))
     return int(bool(report.facts.get("alarm")))
 
@@ -73,7 +73,7 @@ class Bar(AbstractContextManager):
         print(f"{_ERASE}{line}", end="", file=sys.stderr, flush=True)
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """`show` what a job reports."""
+        """`show` an event that a job reports."""
         self.show(event["done"], event["total"], event["message"])
 
     def __exit__(self, *_) -> None:

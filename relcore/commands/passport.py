@@ -42,7 +42,7 @@ from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace, ids_of
 from relcore.stores.index import find_rows, parse_place
 
-BUNDLED = "bundled"  # the anchor texts that come with Relscope
+BUNDLED = "bundled"  # the bundled anchor texts
 VERBS = {"make": 1, "check": 2, "bridge": 2}
 ACCEPTED = (*UNCHANGED, "rotated")
 

@@ -125,8 +125,8 @@ class AuditOutcome(Reported):
         return self.table().head(len(self.suspects) or high)
 
     def table(self) -> pd.DataFrame:
-        """One row per pair, least agreement first; `mismatched` is the share of mismatched pairs with
-        less agreement."""
+        """One row per pair, least agreement first; `mismatched` is the share of mismatched pairs that agree
+        less."""
         share = np.interp(self.agreement, self.mismatched, _QUANTILES)
         suspect = np.isin(np.arange(len(self.anchors)), self.suspects)
         pairs = {"anchor": self.anchors, "partner": self.partners, "agreement": self.agreement}

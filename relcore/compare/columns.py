@@ -67,7 +67,7 @@ def neighbours_of(
     """The k nearest neighbours of one row in both spaces: source, source cosine, target, target cosine, and
     whether shared.
 
-    By cosine in the absolute spaces after centring, or in another representation `made` of both.
+    By cosine in the absolute spaces after centring, or in another representation of both, `made`.
     """
     row, k = match.source.rows([identifier]), min(k, len(match) - 1)
     if made is None:
@@ -84,10 +84,10 @@ def neighbours_of(
     return pd.DataFrame(columns)
 
 
-AGREEMENT_ROWS = (500, 4000)  # fewest, most
+AGREEMENT_ROWS = (500, 4000)  # minimum and maximum
 _COMPARED = 250_000_000  # with this many pairs of rows, about a second's work
 MOST_CLASSES = 20  # the number of distinguishable colours
-WHOLE_CLASSES = 12  # a column with at most as many whole numbers holds classes, not quantities
+WHOLE_CLASSES = 12  # columns of whole numbers with at most so few values hold classes, not quantities
 _MOST_READ = 24  # columns that are cached
 Cells = Callable[[str], pd.Series]
 
@@ -111,12 +111,12 @@ def cells_of(source: SpaceSpec, target: SpaceSpec, load: Callable[[SpaceSpec], L
 
 
 def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
-    """One number per row (m,), NaN where it was not computed.
+    """One number per row (m,); NaN if it was not computed.
 
     Raises
     ------
     SpaceError
-        Counts of a space that has none.
+        Counts are requested of a space that has none.
     """
     if column == "counts" and match.source.counts is None:
         raise SpaceError(f"color_by 'counts': {match.source.name!r} has no counts; colour by pivots")
@@ -213,8 +213,8 @@ def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
-    """The class of each row (m,), −1 for "" and for rare classes; their names; and a note on the classes
-    left out above `MOST_CLASSES`."""
+    """The class of each row (m,), −1 for "" and for rare classes; their names; and a note on classes beyond
+    `MOST_CLASSES` that are left out."""
     counts = Counter(name for name in names if name)
     kept, about = sorted(counts, key=lambda name: (-counts[name], name)), ""
     if len(kept) > MOST_CLASSES:
@@ -243,7 +243,7 @@ def _class(cell: Any) -> str:
 
 
 def agreement_rows(n: int) -> int:
-    """The number of rows whose neighbourhoods are compared: fewer in larger spaces, where each takes
+    """The number of rows whose neighbourhoods are compared; fewer in larger spaces, where each takes
     longer."""
     return int(np.clip(_COMPARED // n, *AGREEMENT_ROWS))
 
@@ -346,7 +346,7 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
     return np.sort(np.concatenate([first, others[: n_queries - len(first)]]))
 
 
-# Clusters of texts are those of HDBSCAN (Campello, Moulavi and Sander, 2013) in the space itself, so that
+# Clusters of texts are found by HDBSCAN (Campello, Moulavi and Sander, 2013) in the space itself, so that
 # both maps show the same ones. Share of rows in clusters: at most .43 on 24 draws of Gaussian, uniform,
 # heavy-tailed and anisotropic rows; .69 for MiniLM's sentences; .95 or more for three networks' digits. A
 # cluster is named by the terms that add most to the Kullback–Leibler divergence of its words from all words
@@ -375,7 +375,7 @@ def telling_ids(ids: np.ndarray) -> bool:
 
 
 def needs_clusters(view: View, second: View | None) -> bool:
-    """Whether a colouring leaves rows without a name."""
+    """Whether a colouring has no names for some rows."""
     return any(
         drawn.scale is not None or np.mean(np.asarray(drawn.categories) < 0) > _FREE
         for drawn in (view, second)

@@ -462,7 +462,7 @@ class GroupDifferences(DifferenceSettings, Recipe):
 
 
 def differences_lines(found: FoundDifferences, kind: str) -> Lines:
-    """A chart of the groups, most moved first, with 95 % bands under uniform noise."""
+    """A chart of the groups, most moved first, with 95 % bands under noise of one size."""
     shown = found.groups[:SHOWN]
     ends = ([getattr(group, name) for group in shown] for name in ("expected", "low", "high"))
     lines = [Line("equal noise, 95 %", range(len(shown)), *ends)]

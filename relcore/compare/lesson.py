@@ -27,7 +27,8 @@ PLANE_ANCHORS = ("wolf", "bus", "rose")
 
 
 def moved_plane(degrees: float, mirrored: bool, scale: float) -> Match:
-    """`PLANE` paired with its points mirrored left to right, rotated counter-clockwise and scaled."""
+    """`PLANE` paired with its points, which are mirrored left to right, rotated counter-clockwise and
+    scaled."""
     turn = np.deg2rad(degrees)
     rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
     points = scale * (PLANE.vectors * ([-1, 1] if mirrored else [1, 1])) @ rotation
@@ -47,7 +48,7 @@ def crowded_anchors(space: LatentSpace, around: str, n_anchors: int) -> tuple[st
 
 
 def with_wrong_pairs(pair: Match, anchors: tuple[str, ...], random_state: int = 0) -> Match:
-    """The pair with the target rows of the anchors permuted; all other rows stay."""
+    """The pair with the target rows of the anchors permuted; all other rows are unchanged."""
     rows, points = pair.target.rows(anchors), np.array(pair.target.vectors)
     points[rows] = points[rows[without_fixed_points(len(rows), np.random.default_rng(random_state))]]
     return _with_target(pair, points)

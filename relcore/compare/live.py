@@ -497,7 +497,7 @@ class LiveAnswers:
     convention: str = "paper"
 
     def read(self, message: bytes) -> np.ndarray | None:
-        """A request for these answers, see `read_request`; None for anything else."""
+        """The request in a message, see `read_request`; None for any other message."""
         return read_request(message, len(self.shown))
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:

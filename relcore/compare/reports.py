@@ -79,7 +79,7 @@ def agreement(
 
 
 def disagreement(scores: Scores) -> str:
-    """An explanation of two absolute scores that seem to disagree; "" where they do not."""
+    """An explanation of two absolute scores that seem to disagree; "" if they agree."""
     cka, mrr = (scores.get("absolute", {}).get(metric) for metric in ("cka", "mrr"))
     if cka is None or mrr is None or not (cka.null and mrr.null):
         return ""

@@ -69,7 +69,7 @@ class TextIndex:
 def words_row(space: LatentSpace, query: str) -> np.ndarray | None:
     """The mean of the rows of the query's words, centred and of length 1, (d,); None if no word is an id.
 
-    Where the space has counts, frequent words weigh less (SIF: Arora, Liang and Ma, ICLR 2017).
+    If the space has counts, frequent words weigh less (SIF: Arora, Liang and Ma, ICLR 2017).
     """
     words = _WORD.findall(query.replace("’", "'"))
     places = space.index.get_indexer([word if word in space.index else word.lower() for word in words])
@@ -107,7 +107,7 @@ def rank_rows(
         The query in each space. If a space has none, the mean of the rows nearest in the other space replaces
         it (relevance feedback: Rocchio 1971).
     n_each : int
-        Nearest rows of each space: the result has `n_each` to twice as many.
+        Nearest rows of each space; the result has `n_each` to 2 · `n_each` rows.
     words : array (n,), optional
         Similarities of the rows' texts to the query. If no space has a query, the mean of the rows with the
         best texts replaces it, and the texts count in the ranking.

@@ -184,7 +184,7 @@ def dressed(
     facets: Sequence[Facet] = (),
 ) -> Scene:
     """The scene with hidden classes, the filter, names, a turn and, if it has such panes, the second
-    colouring. `facets` are of the scene's rows, those of the filter among them."""
+    colouring. `facets` are facets of the scene's rows, including those of the filter."""
     panes, title = look.panes(len(scene.panes), scene.columns), look.second.removeprefix(COLUMN)
     colors = None
     if second and panes:
@@ -248,7 +248,7 @@ def comparison_scene(
 
 
 def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
-    """The view's rows (m,) in order of prominence: most frequent first, or without counts most central
+    """The view's rows (m,) in order of prominence: most frequent first or, without counts, most central
     first.
 
     Central means a high cosine with the mean of the row's own category in the centred space. Two passes over
@@ -419,7 +419,7 @@ def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[f
     Raises
     ------
     SpaceError
-        No encoding, or one that is gone and cannot be made again.
+        No encoding, or one that is missing and cannot be computed again.
     """
     if spec.source != "encoding":
         raise SpaceError(

@@ -109,7 +109,7 @@ class ExactScores(Task[FoundScores]):
 
 
 MOST_KEPT_BYTES = 512 * 2**20  # larger parts of a space are computed again for each pair
-SETTINGS = ("anchors", "projection", "k", "n_queries")  # what some metrics need
+SETTINGS = ("anchors", "projection", "k", "n_queries")  # settings that some metrics need
 Pair = tuple[int, int]
 
 

@@ -474,13 +474,13 @@ def shares_told(drift: Drift) -> dict[str, float]:
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
 
 
-# What a drift means, in sentences.
+# Sentences on the meaning of a drift.
 
 _LENIENT = 0.5  # ρ of unrelated rows; if it is lower, a rotation explains much of them by chance
 
 
 def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> Drift:
-    """What changed between two versions of the same rows, beyond a common rotation.
+    """The change between two versions of the same rows, beyond a common rotation.
 
     Raises
     ------
@@ -595,7 +595,7 @@ LINES = (
 
 @dataclass(frozen=True, eq=False)
 class SeriesDrift:
-    """The drift from each version (row, the old one) to each other (column, the new one).
+    """The drift from each version (row, the older one) to each other one (column, the newer one).
 
     Attributes
     ----------

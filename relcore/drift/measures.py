@@ -342,7 +342,7 @@ def measures_of(
     jitter: float,
     groups: Mapping[str, np.ndarray],
 ) -> tuple[Measure, ...]:
-    """All quantities of all rows, then of each group with at least `FEWEST` queries."""
+    """All quantities for all rows, then for each group with at least `FEWEST` queries."""
     measures = []
     for group, members in {"": np.arange(len(split.remaining)), **groups}.items():
         measures.append(_rho(split, jitter, group, members))

@@ -54,7 +54,7 @@ def report(
     situations: Sequence[str] = tuple(SITUATIONS),
     figures: Mapping[str, Any] | None = None,
 ) -> Report:
-    """The verdict, what kind of change it was, and every check. Alarms in other situations do not count.
+    """A report of the verdict, the kind of change, and every check. Alarms in other situations do not count.
     Without a situation the change of model is planned, and only broken rows raise an alarm."""
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     names += " chance_churn churn_uncentred reciprocal_rank"

@@ -76,8 +76,8 @@ _EVERYDAY = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
-    """Language → sentences in random order; row i is the same sentence in every language. "id" is a language,
-    too."""
+    """Language → sentences in random order; row i is the same sentence in every language. "id" counts as a
+    language."""
     need_distinct("languages", tuple(languages), ("id", *LANGUAGES))
     from relcore.files.tables import table_of
 
@@ -291,7 +291,7 @@ def _read(name: str, raw: Path) -> Any:
 
 def read_graph(_: Path, paths: list[str]) -> dict[str, np.ndarray]:
     """The nodes' features `x` (n, d) float32, classes `y` (n,), `edge_index` (2, m) and the public masks
-    (n,), as PyTorch Geometric's Planetoid makes them from the raw files."""
+    (n,), as in PyTorch Geometric's Planetoid."""
     tx, allx, y, ty, ally = map(_matrix, paths[:5])
     edges, test = _unpickled(paths[5]), np.loadtxt(paths[6], np.int64, ndmin=1)
     first, n = len(allx), int(test.max()) + 1
@@ -342,7 +342,7 @@ def _unpickled(path: str) -> Any:
     try:
         with open(path, "rb") as stream:
             return _ListedUnpickler(stream, encoding="latin1").load()
-    except Exception as error:  # an unpickler may raise anything
+    except Exception as error:  # an unpickler may raise any exception
         raise SpaceError(
             f"{Path(path).name}: expected one of Planetoid's raw files, got {visible(error, 200)}; copy it"
             " again from a source that you trust. Nothing of it was run"

@@ -218,8 +218,8 @@ def dataset_place(spec: DatasetSpec) -> Path | None:
 def hub_folder(name: str) -> Path | None:
     """The folder of a dataset or model given as a folder or a hub's name; None if there is none.
 
-    In a shared app only an absolute path counts as a folder, and uploads never do: their files, such as
-    tokenizer_config.json, can name other files, which libraries would read. Raises as `access.allowed`.
+    In a shared app only an absolute path counts as a folder, and uploads never do, because files such as
+    tokenizer_config.json can name other files that libraries would read. Raises as `access.allowed`.
     """
     if access.shared():
         if HUB_NAME.fullmatch(name):

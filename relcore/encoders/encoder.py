@@ -28,7 +28,7 @@ class Encoder(ABC):
     """An encoder: a frozen dataclass of plain settings, which become keys, JSON and messages.
 
     Equal settings must give equal vectors: random steps use a `random_state`, and `content` identifies
-    external files. Forms, the options of ``relscope encode`` and checks come from the fields (see
+    external files. The fields define forms, options of ``relscope encode`` and checks (see
     `relcore.base.settings.setting`).
     """
 

@@ -44,7 +44,7 @@ def decode_image(content: bytes | None, where: str) -> Image:
     Raises
     ------
     SpaceError
-        Not a picture, a damaged one, or one above about 180 million pixels; `where` names it.
+        Not a picture, a damaged one, or one of more than about 180 million pixels; `where` names it.
     """
     from PIL import Image, ImageOps
 
@@ -133,7 +133,7 @@ def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], wher
     return stacked[:, None] if mode == "L" else np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
 
 
-# Look: properties by which a new picture is made similar to those of a dataset.
+# Look: properties that a new picture must have to resemble those of a dataset.
 
 _LOOK_AT = 100
 _DARK, _INK = 64, 48  # of 255: dark borders are below the first, drawn pixels above the second

@@ -127,7 +127,7 @@ class PooledWords(TrainedEncoder):
         rows lose their component along the first singular vector of all rows (Arora, Liang, Ma, "A simple but
         tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
     smoothing : float
-        The a of SIF; p(word) comes from the word space's counts, else from this dataset.
+        The a of SIF; p(word) comes from the word space's counts or, without counts, from this dataset.
     """
 
     kind: ClassVar = "texts"

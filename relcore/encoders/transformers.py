@@ -277,8 +277,8 @@ class PretrainedEncoder(Layered):
 
 
 class _PretrainedRows:
-    """A function from items to {output: rows}; weights come from safetensors only, and no code of the
-    model is run."""
+    """A function from items to {output: rows}; it reads only safetensors weights, and runs no code of the
+    model."""
 
     def __init__(self, spec: PretrainedEncoder, folder: Path) -> None:
         self.spec, self.device = spec, torch_name()
@@ -367,7 +367,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
 
 @contextmanager
 def _without_bars() -> Iterator[None]:
-    """A context in which transformers shows no progress bars beside those of the command."""
+    """A context without transformers' progress bars beside those of the command."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
@@ -386,7 +386,7 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
     auto = AutoTokenizer if texts else AutoImageProcessor
     try:
         loaded = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        why = "one that knows no words"  # transformers makes such a tokenizer if the files are missing
+        why = "one that knows no words"  # transformers returns such a tokenizer if the files are missing
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
         loaded, why = None, _first_line(error)
     if loaded is None or (texts and len(loaded) <= len(loaded.all_special_ids)):

@@ -215,8 +215,8 @@ class SmallVision(_Classifier):
         Raises
         ------
         SpaceError
-            Fewer than two classes, (nearly) one class per row; without `image_size` also pictures of several
-            sizes, or too large ones.
+            Fewer than two classes, or (nearly) one class per row; without `image_size` also pictures of
+            several sizes, or too large ones.
         """
         import torch
 

@@ -90,7 +90,7 @@ def fetch(name: str) -> Path:
             " there, or choose a bundled space"
         )
     try:
-        # Only the path is requested, because gensim otherwise runs code that comes with the download.
+        # Only the path is requested; otherwise gensim runs code from the download.
         return Path(gensim.downloader.load(name, return_path=True))
     except Exception as error:  # gensim's checksum raises a bare Exception
         raise SpaceError(

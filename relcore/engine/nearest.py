@@ -163,8 +163,7 @@ class TopRows:
 
     Attributes
     ----------
-    values : array (q, k) float32, −∞ where fewer rows have been seen
-    rows : array (q, k) int64, −1 there
+    values : array (q, k) float32, −∞ for rows not yet found rows : array (q, k) int64, −1 there
     """
 
     def __init__(self, n_queries: int, k: int, seed: int | None = None, device: Device | None = None) -> None:
@@ -271,7 +270,7 @@ _MORE = 8  # further candidates of a block, which should include all rows that t
 
 
 class TopTensors:
-    """The methods of `TopRows` for scores that are tensors; nothing is copied to the host until `fetched`."""
+    """The methods of `TopRows` for scores that are tensors; `fetched` copies the result to the host."""
 
     def __init__(self, n_queries: int, k: int, seed: int | None, device: Device) -> None:
         import torch

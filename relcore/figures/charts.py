@@ -88,7 +88,7 @@ class Lines:
     note : str
         One or two lines above the chart.
     alt : str
-        Text for screen readers; by default made from the numbers.
+        Text for screen readers; by default generated from the numbers.
     x_names : tuple of str
         Names of x = 0, 1, 2, …, if x is a category.
     filled : bool
@@ -185,8 +185,8 @@ class Diagram:
     alt : str
         The figure in words.
     upright : bool
-        Whether names stand on the vertical axis, as for leaves of a tree; else at their points, with equal
-        scales of both axes.
+        Whether names are on the vertical axis, as for leaves of a tree; else they are at their points, and
+        both axes have the same scale.
     colors : n numbers, optional
         Index of each point's colour in the palette; by default in order.
     hover : n of str, optional
@@ -230,7 +230,7 @@ class MovingPoints:
         Index of each point's group; −1, or an index beyond `group_names`, means none.
     group_names : of str
     about : str
-        What the points are, for the text alternative.
+        A description of the points, for the text alternative.
     """
 
     titles: tuple[str, ...]
@@ -293,7 +293,7 @@ class MatrixPanel:
     note : str
         A line beneath the title.
     marked, framed : tuple of (row, column)
-        Cells with a dotted frame, such as a diagonal, and with a solid one, such as the best.
+        Cells with a dotted frame, such as the diagonal; cells with a solid frame, such as the best one.
 
     Examples
     --------

@@ -498,7 +498,7 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> N
     if solid:
         axes.computed_zorder = False  # otherwise points would cover a star inside a cloud
     depth = {"depthshade": False} if solid else {}
-    # Rows without a category first, the others shuffled, so that no category hides another.
+    # Rows without a category come first, the others in random order, so that no category hides another.
     order = np.random.default_rng(0).permutation(len(scene))
     order = order[np.argsort(np.asarray(scene.coloring(i).categories)[order] >= 0, kind="stable")]
     order = order[scene.shown[order]]

@@ -118,7 +118,7 @@ class Style:
     font_size : float
         Font size in points.
     raster_above : int
-        Panes with more points than this raster them; everything else stays vector.
+        Panes with more points raster them; everything else stays vector graphics.
     """
 
     width: float = PAGE

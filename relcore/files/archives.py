@@ -33,7 +33,8 @@ def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
     ------
     SpaceError
         Not a zip file, or a damaged or encrypted one; names that lead out of the folder, occur twice or are
-        also folders; no such file; more than `MOST_FILES` files, 64 MB in one, or `MOST_BYTES` in all.
+        also folders; no file with these suffixes; more than `MOST_FILES` files, 64 MB in one, or `MOST_BYTES`
+        in all.
     """
     seen: set[str] = set()
     folders: set[str] = set()

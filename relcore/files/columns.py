@@ -1,4 +1,4 @@
-"""Roles of the columns of a table: dimensions, ids, labels, counts, texts, pictures, left out.
+"""Roles of the columns of a table: dimensions, ids, labels, counts, texts, pictures, or left out.
 
 Columns named `id`, `label`, `count` or their plurals have these roles; `word` or `token` are ids if there is
 no `id`. A first column without a name is an index. Otherwise the only column of text holds the ids. Any other
@@ -78,8 +78,8 @@ NO_CHOICES = Choices()
 
 @dataclass(frozen=True)
 class Column:
-    """One column with its role and the reason; for an unclear one, what was expected, what came, and
-    where."""
+    """One column with its role and the reason; for an unclear one, the expected and the actual values, and
+    their row."""
 
     name: str
     role: Role
@@ -96,7 +96,7 @@ class Column:
 class Columns:
     """The columns of a table, its number of rows and the width of a column of vectors, if known.
 
-    `note` says what is unusual about the file: its encoding, delimiter or decimal comma.
+    `note` names unusual properties of the file: its encoding, delimiter or decimal comma.
     """
 
     columns: tuple[Column, ...]
@@ -384,7 +384,7 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
 
 
 def what_loads(n: int | None, dimension: int | None, limit: int | None = None) -> str:
-    """The size of a space in words, ``"12 rows × 4 dimensions"``, as far as known."""
+    """The known size of a space in words, ``"12 rows × 4 dimensions"``."""
     n = n if n is None or limit is None else min(n, limit)
     sizes = ((n, "row"), (dimension, "dimension"))
     return " × ".join(f"{size:,} {what}{'s' * (size != 1)}" for size, what in sizes if size is not None)

@@ -28,7 +28,7 @@ if __name__ == "__main__":  # so nothing beside this file or in the working fold
 import msgspec
 import numpy as np
 
-with suppress(ImportError):  # Windows has no such limits
+with suppress(ImportError):  # not on Windows
     import resource
 
 from relcore.base.errors import SpaceError

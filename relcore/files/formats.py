@@ -177,7 +177,8 @@ class Request:
     choices: Choices = NO_CHOICES
 
     def rows(self, path: Path, n: int, d: int) -> int:
-        """The number of rows to read, of n; a SpaceError for no rows, or for too much memory."""
+        """The number of rows to read, of n; raises a SpaceError for no rows, or if they need too much
+        memory."""
         if n < 1:
             raise SpaceError(
                 f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
@@ -236,7 +237,7 @@ class Format(ABC):
 
     @abstractmethod
     def describe(self, path: Path) -> Description:
-        """The matrices, from the header alone."""
+        """The matrices of a file, from its header alone."""
 
     @abstractmethod
     def blocks(self, path: Path, request: Request) -> Blocks:
@@ -385,5 +386,5 @@ def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, Non
     for item in map(Path, paths):
         try:
             yield format_of(item).describe(item)
-        except Exception:  # libraries may raise anything
+        except Exception:  # libraries may raise any exception
             yield Description()

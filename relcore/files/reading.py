@@ -1,7 +1,7 @@
 """Vector files, and folders of them, as a `LatentSpace`; and the files beside them.
 
 - .npy: a matrix; ids from `<stem>.ids.txt` beside it, one per line
-- .npz .pt .pth: `vectors`, or the only matrix, and `ids`, `labels`, `counts` where present
+- .npz .pt .pth: `vectors`, or the only matrix, and `ids`, `labels`, `counts` if present
 - .safetensors: the same, ids and labels as UTF-8 lines; of a model its token embeddings
 - .parquet .arrow .feather .csv .tsv .jsonl: number columns, or one column of lists, and a text column of ids
 - a folder: of `datasets.save_to_disk`, or of the shards of one table
@@ -214,8 +214,8 @@ def load_space(
 ) -> LatentSpace:
     """Load the space in a file; its suffix determines the format.
 
-    A large .npy, .safetensors or .arrow file of floats stays on disk, and its rows are read when they are
-    used; a large .parquet file is decoded once, into the store. Without ids the rows are "0", "1", … With
+    Vectors of a large .npy, .safetensors or .arrow file of floats stay on disk, and rows are read on use;
+    those of a large .parquet file are decoded once, into the store. Without ids the rows are "0", "1", … With
     RELSCOPE_CONFINED=1 (the app and the commands) files are parsed in a confined process.
 
     Parameters
@@ -240,7 +240,7 @@ def load_space(
     invalid, duplicates : "error", or "drop" and "first"
         For rows that are not finite, and for repeated ids; a warning counts dropped rows.
     max_bytes : int, optional
-        Limit of memory for vectors (as float32) and ids; default 8 GiB, or 60 % of what is free if less.
+        Limit of memory for vectors (as float32) and ids; default 8 GiB, but at most 60 % of the free memory.
     map_from, store : int; Store, optional
         File size in bytes from which vectors stay on disk; the store for their lengths, digests and decoded
         vectors, by default the environment's.
@@ -292,7 +292,7 @@ class _Source:
         return self.path.parent.name if self.parts else self.stem
 
     def read(self, map_from: int, store: Store | None) -> tuple[Any, dict[str, Any]]:
-        """The vectors and the columns beside them."""
+        """The vectors, and the other columns."""
         on_disk = self.of.has_regions and sum(stamp.size for stamp in self.stamps) >= map_from
 
         def part(path: Path, most: int | None) -> tuple[Any, dict[str, Any]]:

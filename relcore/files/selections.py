@@ -1,4 +1,4 @@
-"""Selections that leave the app: rows by id, with the spaces they were selected in.
+"""Selections exported from the app: rows by id, with the spaces in which they were selected.
 
 A session file holds one under ``panes: selection``. `relscope app --print-selection` prints one line of JSON
 for each new selection; if it has many rows, the line names a file with the selection. msgspec reads all three
@@ -103,7 +103,7 @@ class _Session:
 
 @dataclass(frozen=True)
 class _Panes:
-    selection: tuple[str, ...] | None  # None: too large for the file
+    selection: tuple[str, ...] | None  # None: too large to be saved
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def to_line(selection: Selection, file: Path | None = None) -> str:
 
 
 def from_session_file(content: bytes) -> tuple[str, ...] | None:
-    """The ids under ``panes: selection`` of a session file; () if its version did not save them, None if they
-    were too many.
+    """The ids under ``panes: selection`` of a session file; () for versions that did not save them, None if
+    they were too many.
 
     Raises
     ------

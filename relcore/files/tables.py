@@ -61,7 +61,7 @@ class OpenedTable:
     missing : tuple of str
         Cells that mean no label.
     note, encoding : str
-        What is unusual about the file; "" if nothing is.
+        Notes on unusual properties of the file; "" if there are none.
     """
 
     missing: tuple[str, ...] = ()
@@ -72,8 +72,8 @@ class OpenedTable:
         self.path, self._held, self.class_names = path, OrderedDict(), {}
 
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
-        """Blocks of cells, of at most `rows` rows if the file allows it; columns `texts` as they are
-        written."""
+        """Blocks of cells, at most `rows` rows each if the file allows it; columns `texts` are not
+        converted."""
         raise NotImplementedError
 
     @property
@@ -479,7 +479,7 @@ class DelimitedTable(_TextRows):
     def _head(self, usual: str) -> tuple[str, int, list[str], list[list[str]]]:
         """The delimiter, the line of the names, the names, and the first rows.
 
-        The delimiter is the usual one; if the line of names lacks it, the most frequent other one.
+        The delimiter is the usual one or, if the line of names lacks that, the most frequent other one.
         """
         text = _decoded(self.path, self.encoding, _HEAD)
         names = next((line for line in text.splitlines() if line.strip()), "")
@@ -589,7 +589,7 @@ class DelimitedTable(_TextRows):
         """The cells of a column with their type, and the kind of its values."""
 
         name, cells = self.names[place], self.rows.column(place)
-        if self._decimal == "." and name not in INDEX:  # fast path: most columns hold only numbers
+        if self._decimal == "." and name not in INDEX:  # fast path, because most columns hold only numbers
             with suppress(pa.ArrowInvalid):
                 return compute.cast(cells, pa.float32()), ColumnValues(name, "numbers")
         texts = compute.utf8_trim_whitespace(cells)

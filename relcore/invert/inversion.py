@@ -79,7 +79,7 @@ class Choice:
 def choose_numbers(
     source: np.ndarray, target: np.ndarray, means: tuple[np.ndarray, np.ndarray], spec: InversionSpec
 ) -> Choice | None:
-    """The best settings of the spec's method by held-out anchors: δ and ω of "pruned", λ of the others.
+    """The best settings of the spec's method on held-out anchors: δ and ω for "pruned", λ for the others.
 
     Source (k, d_source) and target (k, d_target) are paired anchors, `means` the means of all rows. None for
     fewer than `FEWEST` anchors.
@@ -518,8 +518,9 @@ def _notes(inversion: Inversion) -> list[str]:
     rows.
 
     The limit was chosen on 13 pairs of texts, words and pictures with 50 to 600 anchors (152 cases). In each
-    of the 29 cases with the second note, ridge or whitened scored 1.4 to 2.6 times as high; it appeared in
-    none of 69 cases where pruned is within 15 % of them, and in all 6 where it reaches less than half.
+    of the 29 cases with the second note, ridge or whitened scored 1.4 to 2.6 times as high. It appeared in
+    none of 69 cases where pruned is within 15 % of them, and in all 6 cases where pruned reaches less than
+    half of them.
     """
     spec, notes, width = inversion.spec, [], inversion.shape[1]
     pruned, left_out = spec.method == "pruned", inversion.kept < 0.98 * inversion.n_anchors

@@ -107,7 +107,7 @@ class SlidAnswers:
 
     def read(self, message: bytes) -> np.ndarray | None:
         """The numbers of a request, int32: serial number, kind, number of the slider, its position in
-        thousandths, −1, and the number of drawn rows (0 for all). None for anything else.
+        thousandths, −1, and the number of drawn rows (0 for all). None for any other message.
         """
         if len(message) != 4 * _N_NUMBERS:
             return None

@@ -68,8 +68,8 @@ def match_csls(
 ) -> Matching:
     """Match unit rows (n, d) with unit rows (m, d) by CSLS (Conneau et al. 2018, eq. 3), in blocks.
 
-    If `keep` is below 1, each cosine is kept with this probability, which helps self-learning to leave a poor
-    start (Artetxe et al. 2018).
+    If `keep` is below 1, each cosine is kept with this probability, which helps self-learning to escape a
+    poor start (Artetxe et al. 2018).
     """
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
@@ -116,7 +116,7 @@ def first_rotation(
     return rotation_between(X[rows], Y[others]), FIRST_KEEP
 
 
-_PLACES = 1000  # length of a profile; longer ones gain nothing and take most of the time
+_PLACES = 1000  # length of a profile; longer ones do not help, and take most of the time
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
@@ -364,8 +364,8 @@ def fit_held_out(
 
 
 def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> float:
-    """The p-value of Mantel's test, 0.001 … 1: the share of permutations of the rows of Y (n, e) in which its
-    similarities agree as well with those of X (n, d)."""
+    """The p-value of Mantel's test, 0.001 … 1: the share of permutations of the rows of Y (n, e) for which
+    its similarities agree with those of X (n, d) at least as well."""
     rng, upper = np.random.default_rng((random_state, 4)), np.triu_indices(len(X), 1)
     orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(999))]
     agreement = np.array([(X @ X.T)[upper] @ (Y[order] @ Y[order].T)[upper] for order in orders])
@@ -419,12 +419,12 @@ def rank_links(
     their row numbers (2, l), best first, and for each the estimated precision, 0 … 1, of the links down to
     it, (l,).
 
-    A link pulls the rotation towards itself, so each tenth of the rows is rotated by the links of the others,
-    weighted by the square of their CSLS in `found`. A link is wrong if the row has no partner, or if another
-    row is nearer than the partner. The distance of other rows is measured on links that are almost certainly
-    right: without the partner, the row gets a wrong link (`_without_partner`). At first these are the links
-    with a higher CSLS than half of the seeds, or without seeds the best quarter; then, in five rounds, the
-    links down to a precision of .9. With fewer than 20 of them the precision is 0.
+    Links pull the rotation towards themselves. So each tenth of the rows is rotated by the links of the other
+    rows, weighted by the square of their CSLS in `found`. A link is wrong if the row has no partner, or if
+    another row is nearer than the partner. The distance of other rows is measured on links that are almost
+    certainly right: without the partner, the row gets a wrong link (`_without_partner`). At first these are
+    the links with a higher CSLS than half of the seeds, or without seeds the best quarter; then, in five
+    rounds, the links down to a precision of .9. With fewer than 20 of them the precision is 0.
     """
     rng = np.random.default_rng((random_state, 3))
     pairs, part = np.hstack([found.pairs, seeds]), rng.integers(_PARTS, size=len(X))
@@ -467,9 +467,9 @@ def _precision(
 ) -> np.ndarray:
     """The estimated precision (m,) of the links down to each, for decreasing CSLS (m,); see `rank_links`.
 
-    Let N be the CSLS of a row's best wrong link and T that of its right link, −inf without a partner. The
-    row's link has a CSLS up to v with the probability P(T ≤ v) P(N ≤ v). So of n rows n ∫ P(T ≤ v) dP(N ≤ v),
-    integrated from t, get a wrong link above t, and P(T ≤ v) is a quotient of two observed shares. The
+    Let N be the CSLS of a row's best wrong link, and T the CSLS of its right link, −inf without a partner.
+    The row's link has a CSLS up to v with the probability P(T ≤ v) P(N ≤ v). So of n rows n ∫ P(T ≤ v) dP(N ≤
+    v), integrated from t, get a wrong link above t, and P(T ≤ v) is a quotient of two observed shares. The
     estimate is the mean of both sides. Half a row is added to each count, so that no estimate is exactly 1.
     """
     for _ in range(5):
@@ -574,13 +574,13 @@ def bootstrap_anchors(
     Parameters
     ----------
     seeds : pairs of (source id, target id)
-        Known pairs. Without any, self-learning begins from clusters (`link_clusters`), where no row needs a
-        partner; if that fails, from the similarities within each space (`first_rotation`), which need the
-        same rows on both sides.
+        Known pairs. Without seeds, self-learning begins with clusters (`link_clusters`), for which rows need
+        no partner. If that fails, it begins with the similarities within each space (`first_rotation`), which
+        need the same rows on both sides.
     n_anchors : int
         Number of anchors, seeds included; the others are drawn at random among the links that are kept.
     anchors : source ids, optional
-        Find the partners of these rows instead, mutual or not; the seeds still come first.
+        Find the partners of these rows instead, mutual or not; the seeds are still the first anchors.
     method : "self-learning" or "paper"
         "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `optimise_anchors`.
     steps, learning_rate : int, float
@@ -678,7 +678,7 @@ class _Bootstrap:
         begun, keep = self.clusters(stages[-1], history, after), 1.0
         none = np.empty((2, 0), dtype=np.int64)
         if begun is None and history and not self.refused:
-            # The verdict needs these held-out rows, and nothing else if they are at the chance level.
+            # The verdict needs these held-out rows; if they are at the chance level, it needs nothing else.
             judged = self.judge(none)
             self.refused = None if judged[2].above else judged
         if self.refused:
@@ -788,7 +788,7 @@ class _Bootstrap:
         """The verdict, its reason and its evidence: whether held-out rows repeat the `links`
         (`fit_held_out`).
 
-        A failure does not prove that the spaces have nothing in common: that would need a control as hard as
+        A failure does not prove that the spaces have nothing in common. That would need a control as hard as
         this pair, which cannot be made without the true pairing.
         """
         if self.linked:
@@ -852,8 +852,8 @@ class _Bootstrap:
         return f"Not found without seeds: {scores}. Give 15–30 pairs{more}."
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
-        """The stages of self-learning: all non-zero rows; in large spaces with counts, the most frequent rows
-        before."""
+        """The stages of self-learning: all non-zero rows; in large spaces with counts, first the most
+        frequent rows."""
         alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
         spaces = self.source, self.target
         if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:

@@ -16,7 +16,7 @@ from relcore.engine.nearest import mean_of_nearest
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
 CLUSTERED_ROWS = 5000  # largest sample of rows, drawn for each clustering
 _BEST = 0.1  # share of the pairs of clusterings that is kept, by the agreement of centroid similarities
-_TRIMMED = 10  # rounds, each of which keeps the half of these pairs whose centroids fit the rotation better
+_TRIMMED = 10  # rounds; each keeps the half of these pairs whose centroids fit the rotation better
 NEAREST = 50
 ROWS, TARGETS = 1000, 4000  # per round
 
@@ -134,12 +134,12 @@ def damped_rounds(
 
 
 FEWEST = 1000  # rows of either side, so 500 per half
-ENOUGH = 4000  # rows of either side that link most pairs of models of one kind, see docs/link.md
+ENOUGH = 4000  # rows of either side, with which most pairs of similar models can be linked, see docs/link.md
 STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 4, 20, 200, 30
 _LOOKED_AT, _STALLED = (
     10,
     0.005,
-)  # rounds between two checks of the agreement, and a gain too small to continue
+)  # rounds between two checks of the agreement; gain that is too small to continue
 MOST_ROUNDS = 2 * STARTS * FIRST_ROUNDS + HALF_ROUNDS + LAST_ROUNDS + 1
 _PROMISING = 0.15
 _DRAWS, _LEVEL, SAME = 10_000, 0.999, 0.75
@@ -210,7 +210,7 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
 
 
 def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """At most a tenth of the rows as held-out rows, and two halves of the others."""
+    """Held-out rows, at most a tenth of the rows, and two halves of the others."""
     order, n_held_out = rng.permutation(len(rows)), min(_HELD_OUT, len(rows) // 10)
     return [rows[part] for part in (order[:n_held_out], order[n_held_out::2], order[n_held_out + 1 :: 2])]
 
@@ -253,7 +253,8 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
     The map with unpaired rows matches them by their whitened relative representations, rotates each onto the
     mean of its five best by CSLS, and repeats this in damped rounds, where a known pair counts ten times.
     Cross-validation on the pairs chooses one of the two or their sum, by mean reciprocal rank among all rows.
-    With fewer than 100 pairs, the others must lead the map with unpaired rows by more than a standard error.
+    With fewer than 100 pairs, another candidate must lead the map with unpaired rows by more than a standard
+    error.
     """
     rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
     flatter = _flattened(X)

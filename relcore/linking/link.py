@@ -28,11 +28,11 @@ from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 
-CONFIRMED = "confirmed"  # the kind that a user gives to a checked link
+CONFIRMED = "confirmed"  # the kind of links that a user checked and confirmed
 NOT_KEPT = "not kept"  # the kind of links below the promised precision
-_LARGEST = 0.9999  # estimated precision in a table: rounding makes no link certain
+_LARGEST = 0.9999  # largest precision in a table, because no link is certain
 KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds are seeds of another run
-SCORED = ("", "seed", CONFIRMED)  # "" for files without kinds, whose pairs are known
+SCORED = ("", "seed", CONFIRMED)  # "" for files without kinds, whose pairs count as known
 LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 _ENDS = ("source", "target")
 _KINDS = ("kind", "found")  # columns of kinds: of `relscope link`; of `audit` and of earlier versions

@@ -328,7 +328,7 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 
 
 def rows_it_takes(*spaces: LatentSpace) -> str:
-    """Sentences on the number of rows that linking without pairs needs, and on those of these spaces."""
+    """Sentences on the number of rows needed to link without pairs, and on the number in these spaces."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
     requirement = (
         f"That takes about {ENOUGH:,} rows of each space and models of the same kind; these have {rows}."

@@ -186,7 +186,7 @@ def placed_on(
     maps: Sequence[np.ndarray],
     affine: bool = True,
 ) -> list[np.ndarray]:
-    """Coordinates (e, c) of `others` on the maps (m, c) of `rows`.
+    """Coordinates (e, c) of the rows `others` on the maps (m, c) of `rows`.
 
     `affine`: the maps are affine in the rows, as PCA's are. These are found by least squares, whichever way
     the coordinates were turned. Otherwise each row is placed at the mean of its `_NEAR` nearest drawn rows.

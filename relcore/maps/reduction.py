@@ -50,7 +50,7 @@ class ReductionSpec:
     metric : "cosine" or "euclidean", for UMAP and t-SNE; PCA is always Euclidean.
     max_points : The largest number of rows that t-SNE draws, at random; the others are NaN.
     random_state : int
-        Also draws the 50,000 rows that UMAP is fitted on where there are more.
+        Also draws the 50,000 rows on which UMAP is fitted if there are more.
     """
 
     method: str = setting("pca", choices=REDUCTIONS)
@@ -601,6 +601,6 @@ reduce_job.on_cpu = True  # does not wait for a GPU
 
 
 def offered_methods() -> list[str]:
-    """The methods that suit this machine: "umap-gpu" where it has a GPU and TorchDR."""
+    """The methods that suit this machine; "umap-gpu" only if it has a GPU and TorchDR."""
     quick = has_gpu() and find_spec("torchdr") is not None
     return [name for name in REDUCTIONS if quick or name != "umap-gpu"]

@@ -134,7 +134,7 @@ def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
 
 
 def default_pivots(space: LatentSpace) -> tuple[str, ...]:
-    """Five ids: the usual words if the space has them, else rows that are far apart."""
+    """Five ids: the usual words if the space has them, else rows far apart from each other."""
     if space.index.isin(DEFAULT_PIVOTS).sum() == len(DEFAULT_PIVOTS):
         return DEFAULT_PIVOTS
     from relcore.represent.anchors import select_anchors

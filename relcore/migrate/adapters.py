@@ -80,7 +80,7 @@ class Card(Reported):
         need_whole(self, new_width=1, old_width=1, width=1, n_pairs=2, n_candidates=1)
 
     def report(self) -> Report:
-        """What the adapter maps, the pairs it was fitted on, and its scores."""
+        """A report of what the adapter maps, the pairs that it was fitted on, and its scores."""
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         models = f"{self.new_model or 'new model'}, {self.new_width:,} numbers per row → "
         models += f"{self.old_model or 'old model'}, {self.old_width:,}"
@@ -334,8 +334,8 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
 def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> Any:
     """A `faiss.IndexPreTransform` that maps queries of the new model and searches `index` with them.
 
-    The index is not copied. Search by inner product, or by Euclidean distance where its rows have length 1.
-    Add rows to ``mapped.index``: ``mapped.add`` would map them as queries.
+    The index is not copied. Search by inner product; or by Euclidean distance, if the rows have length 1. Add
+    rows to ``mapped.index``: ``mapped.add`` would map them as queries.
 
     Parameters
     ----------

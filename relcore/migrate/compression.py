@@ -186,7 +186,7 @@ class CheaperIndexes(Reported):
 class CheaperIndex(Task[CheaperIndexes]):
     """Score each option of a migration on a cheaper index, by the migration's judgements.
 
-    `adapter` and `weight` are those of the migration's result. At most 500 queries and 20,000 rows.
+    `adapter` and `weight` are those of the migration's result. Uses at most 500 queries and 20,000 rows.
     """
 
     kind: ClassVar[str] = "cheaper-index"

@@ -185,7 +185,8 @@ class RidgeAdapter(InPlaceAdapter):
 
 
 class AnchorBasis(NamedTuple):
-    """The thin SVD of centred unit anchors (k, d), left · diag(values) · rightᵀ, and the mean subtracted."""
+    """The thin SVD of centred unit anchors (k, d), left · diag(values) · rightᵀ, and the mean that was
+    subtracted."""
 
     left: np.ndarray
     values: np.ndarray

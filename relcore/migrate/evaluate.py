@@ -357,7 +357,7 @@ def covariance(corpus: np.ndarray) -> np.ndarray:
 
 
 def standardised(queries: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Queries (m, d) scaled so that their scores over the corpus have variance 1; zero where all scores are
+    """Queries (m, d), scaled so that their scores over the corpus have variance 1; zero if all scores are
     equal.
     """
     wide = queries.astype(np.float64)
@@ -390,7 +390,7 @@ def added_scores(
 # From cheap to expensive. "twice": query both models; "cascade": the new model ranks the results of the old
 # index.
 OPTIONS = ("keep", "bridge", "twice", "cascade", "re-embed")
-ADAPTED = ("bridge", "twice", "cascade")  # those that depend on the adapter
+ADAPTED = ("bridge", "twice", "cascade")  # options that depend on the adapter
 
 # Cascade: candidates from the old index, ranked by new vectors of only these rows.
 
@@ -758,10 +758,10 @@ def cross_fitted(
     cross-validation over queries.
 
     The best one has the largest gain, over the usual adapter or over keeping, after some standard errors are
-    subtracted. An adapter that needs the corpus rewritten is chosen only if it is clearly better than the
-    best of the others, by two standard errors. The results for a query use the choice of the queries in the
-    four other folds, so that its score is not optimistic. Without judgements the weight is 1. At most 10,000
-    rows are searched to choose.
+    subtracted. An adapter that needs the corpus rewritten is chosen only if it is better by two standard
+    errors than the best of the others. The results for a query use the choice of the queries in the four
+    other folds, so that its score is not optimistic. Without judgements the weight is 1. At most 10,000 rows
+    are searched to choose.
     """
     small, q = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state), len(trial.old_queries)
     folds = np.random.default_rng(random_state).permutation(q) % FOLDS
@@ -831,7 +831,7 @@ def moved_by_pairs(
     k: int = K,
     random_state: int = 0,
 ) -> dict[str, np.ndarray]:
-    """The jackknife deviations (10,) of each option's mean score: one for each tenth of the pairs that is
+    """The jackknife deviations (10,) of each option's mean score, one for each tenth of the pairs that is
     left out.
 
     Their mean square estimates the variance of the difference between two draws of as many pairs, which is

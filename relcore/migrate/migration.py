@@ -316,7 +316,7 @@ class MigrationResult(Reported):
         """The cost of an option, including the pairs of its adapter."""
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
         mapped, pairs = searched if self.rewrites_corpus else 0, self.n_pairs
-        bridged = mapped or old  # what bridged queries search
+        bridged = mapped or old  # width of the space that bridged queries search
         lists = self.candidate_lists
         if option == "cascade":
             cached = self.price.need.rows if self.price else 0
@@ -720,7 +720,7 @@ def export_result(
     return export(adapter, replace(card, **ranks), folder)
 
 
-# The migration that comes with Relscope.
+# The bundled migration.
 
 GROUP = "migration-example"
 DATASET = EXAMPLES["sentences"].dataset

@@ -75,7 +75,7 @@ class ScoreMap:
         new ones.
 
         Sorting first keeps the distribution, so that as many rows pass a threshold as before. Regression row
-        by row would pull scores towards their mean, and strict thresholds would accept almost nothing.
+        by row would pull scores towards their mean, and then hardly any would pass a strict threshold.
 
         Raises
         ------
@@ -281,7 +281,7 @@ AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
 class ThresholdChange(Task[ThresholdOutcome]):
     """Restore a similarity threshold of the old model after bridging or re-embedding.
 
-    Takes the pairs and queries of a migration, whose result names `adapter`.
+    It uses the pairs and queries of a migration whose result names `adapter`.
     """
 
     kind: ClassVar[str] = "migration-threshold"

@@ -15,7 +15,7 @@ _LEAST, _MOST_EXTRA = 6, 4096  # numbers in a request: at least this many, and a
 def read_request(message: bytes, n: int) -> np.ndarray | None:
     """The numbers of a request by panes of n rows, int32. In order: serial number, kind, the places of the
     anchor and of the row where it is now, the row of the pair whose similarities are shown or −1, the number
-    of drawn rows or 0 for all, and the places of further wanted rows. None for anything else.
+    of drawn rows or 0 for all, and the places of further wanted rows. None for any other message.
     """
     if len(message) % 4 or not 4 * _LEAST <= len(message) <= 4 * (_LEAST + _MOST_EXTRA):
         return None

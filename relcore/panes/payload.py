@@ -88,7 +88,7 @@ def packed_positions(coordinates: np.ndarray) -> bytes:
 
 
 def quantised(coordinates: np.ndarray) -> np.ndarray:
-    """Coordinates as steps of each axis's range, (n, 2) uint16, 0 to 65,535; an axis without extent gives
+    """Coordinates as steps of each axis's range, (n, 2) uint16, 0 to 65,535; an axis without extent is set to
     the middle."""
     low, high = coordinates.min(axis=0).astype(np.float64), coordinates.max(axis=0).astype(np.float64)
     extent = np.where(high > low, high - low, 1.0)
@@ -189,7 +189,7 @@ def payload_of(
     answered : int
         Serial number of the latest event answered; see `read_events`.
     selected : row numbers, optional
-        None leaves the browser its own selection.
+        With None, the browser keeps its own selection.
     sheet : Sheet, optional
         A small picture of each row.
     files : addresses of "texts", "notes" and "sheet", optional

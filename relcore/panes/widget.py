@@ -34,7 +34,7 @@ class Live(Protocol):
         """The answer to a message of the panes with these anchors; empty if there is none."""
 
     def spread(self) -> Sequence[str]:
-        """Few anchors, far from each other."""
+        """A few anchors, far from each other."""
 
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class PanesWidget(anywidget.AnyWidget):
     selected_rows : tuple of int
         The same rows by number, from 0 to n - 1.
     anchors : tuple of ids
-        Setting them draws the relative panes again; zoom and selection stay.
+        Setting them draws the relative panes again; zoom and selection do not change.
     """
 
     _esm = script(part("widget.js"))
@@ -230,7 +230,7 @@ class PanesWidget(anywidget.AnyWidget):
         return payload.header, {f"_array_{name}": array for name, array in (payload.arrays | columns).items()}
 
     def _have_traits(self, names: Iterable[str]) -> None:
-        """Add a trait for each array; those of relative panes come with the first anchors."""
+        """Add a trait for each array; the first anchors add those of relative panes."""
         new = [name for name in names if not self.has_trait(name)]
         self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in new})
         if "keys" in self._trait_values:  # sent to the browser; absent before __init__

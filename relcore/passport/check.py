@@ -1,4 +1,4 @@
-"""check: whether a collection of vectors was made by one model, at three levels of evidence."""
+"""check: whether one model made a collection of vectors, at three levels of evidence."""
 
 from __future__ import annotations
 
@@ -214,13 +214,13 @@ def check(
     *,
     random_state: int = 0,
 ) -> Checked:
-    """Whether rows (n, d) were made by one model, with a ranking of the rows that may not be.
+    """Whether one model made the rows (n, d), with a ranking of rows that may be of another model.
 
     There are three levels. Exact marks show how numbers were stored. `trusted` rows of the right model, 100
     or more, give its short axes; they need not be paired, nor the same texts. Without any reference, two
     parts of the rows are compared by their short axes. Anchors of a trusted passport that are among the rows
     are compared one by one. Passports of `known` models with fingerprints name the larger part's family. Each
-    level says what it cannot see.
+    level states what it cannot detect.
 
     Raises
     ------

@@ -44,7 +44,7 @@ class Slope(NamedTuple):
 
 
 class TwoParts(NamedTuple):
-    """The two parts of a collection that share their axes least.
+    """The two parts of a collection whose axes differ most.
 
     Attributes
     ----------

@@ -227,7 +227,7 @@ EXACT = 2e-5  # of a row's largest number: changes by another batch size or proc
 ROUNDED = 0.2  # of the rows' spread: changes by int8 are .02, by 4 bits .15, by the shortest prefix .28
 COMPUTED = 0.01  # of the same: a model that computes with 16 bits; larger changes must lie on a grid
 ON_GRID = 2.5  # .99 quantile by median of the changes within their step: 1.98 on a grid, 3.8 of normal noise
-KEPT, APART = 0.06, 3.0  # of the same: rows in place; and how many times as far away all others are
+KEPT, APART = 0.06, 3.0  # of the same: limit for unmoved rows; how many times as far all others must be
 LEAST_KEPT = 0.1  # share of the anchors; in another order a few rows keep their place by chance
 LENGTHS = 0.01  # of a row's length: changes by int8 are at most .005
 SAME_GRAM, GRAM_APART = (
@@ -499,7 +499,7 @@ NAMED = 0.999  # mean cosine
 
 
 def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:
-    """“prompt, pooling, output” → vectors (n, d) of the texts behind each prompt."""
+    """“prompt, pooling, output” → vectors (n, d) of the texts, each after the prompt."""
     from relcore.encoders.dataset import Dataset
 
     items = list(texts)

@@ -266,7 +266,7 @@ def diagnose_anchors(
 
 
 def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
-    """A warning if at least 5 % of the anchors coincide with another one, else ""."""
+    """A warning if at least 5 % of the anchors coincide with another anchor; else ""."""
     ids = shared_anchors(anchor_ids, space)
     sample = space.vectors[:: -(-len(space) // _SAMPLED_ROWS)]
     anchors = unit_rows(space.vectors[space.rows(ids)], mean_row(sample))
@@ -368,8 +368,8 @@ class Audit:
 
     @cached_property
     def _counted(self) -> float:
-        """The number of pairs that agree as little as mismatches (Storey 2002), by which suspects are named;
-        it may include right pairs."""
+        """The number of pairs that agree as little as mismatches (Storey 2002), from which suspects are
+        named; it may include right pairs."""
         below = np.quantile(self.mismatched, _COUNTED)
         return float(min((self.of_pairs < below).sum() / _COUNTED, len(self.of_pairs)))
 

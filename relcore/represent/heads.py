@@ -105,8 +105,8 @@ def fit_heads(
     """One head for the rows (n, d) and classes (n,) of each side, as by `fit_head`.
 
     Networks for rows of one shape are trained together: their weights are stacked, and all get the same
-    batches. Equal seeds and sides give equal weights on one kind of device; a head that is trained alone
-    differs by rounding.
+    batches. Equal seeds and sides give equal weights on one kind of device; a head trained alone differs by
+    rounding.
     """
     need_one_of("head", kind, HEADS)
     for each in classes:
@@ -155,7 +155,7 @@ def _networks(
     random_state: int,
     over_rows: bool,
 ) -> list[NetworkHead]:
-    """Networks of all sides; those of one shape are trained together, as far as their rows fit in memory."""
+    """Networks of all sides; those of one shape are trained together if their rows fit in memory."""
     sides, shapes = list(sides), {}
     for place, X in enumerate(sides):
         shapes.setdefault(X.shape, []).append(place)

@@ -94,7 +94,7 @@ def represent(
 def representation_maps(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
 ) -> tuple[RowMap, ...]:
-    """A function for each space from rows (m, d) to their representation (m, w), as `represent` gives it."""
+    """For each space, a function from rows (m, d) to their representation (m, w), as in `represent`."""
     need_one_of("representation", representation, REPRESENTATIONS)
     vectors = [space.vectors for space in match.spaces]
     if representation == "absolute":

@@ -140,8 +140,8 @@ class Estimator:
         names: np.ndarray | None = None,
         by_block: bool = False,
     ) -> np.ndarray:
-        """X as float32, after a check of its width and column names against those of the fit, or those given;
-        `by_block` as in `matrix`."""
+        """X as float32, after a check of its width and column names against the fit, or against the
+        arguments; `by_block` as in `matrix`."""
         self._need_fitted()
         names = getattr(self, "feature_names_in_", None) if width is None else names
         given, width = column_names(X), width or self.n_features_in_
@@ -192,7 +192,7 @@ def not_fitted(message: str) -> SpaceError:
 def need_finite(result: np.ndarray, name: str = "X") -> None:
     """Raise a SpaceError unless all numbers of a result of X are finite.
 
-    A NaN in X makes every number computed from it NaN, and the result is far smaller than X.
+    A NaN in X makes every number computed from it NaN, and the result is far smaller to check than X.
     """
     if not np.isfinite(result).all():
         raise SpaceError(f"{name}: expected finite numbers, got NaN or infinity; drop these rows")
@@ -250,7 +250,7 @@ class AnchorAxes(NamedTuple):
 
 
 _NO_AXIS = 1e-12  # times the largest singular value: an axis with less is only rounding
-_KEPT_AXES = 2**19  # numbers in the largest set of anchors whose axes are cached: 10 MB each, up to 16 sets
+_KEPT_AXES = 2**19  # numbers in the largest set of anchors whose axes are cached: 10 MB each, 16 sets
 
 
 @lru_cache(maxsize=16)
@@ -406,8 +406,7 @@ class RelativeProjection(Estimator):
     """Describe each point by its similarities to the anchors: absolute (n, d) → relative (n, k).
 
     ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine it does not
-    change when the space is rotated, reflected or scaled; with centring it does not change when the space is
-    shifted either.
+    change when the space is rotated, reflected or scaled; with centring, nor when it is shifted.
 
     Parameters
     ----------

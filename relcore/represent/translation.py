@@ -207,7 +207,7 @@ class InverseRelativeProjection(Estimator):
     ridge : float
         λ, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     lengths : {"paper", "mean"}
-        "paper" is the formula above, which shortens rows whose direction the anchors span only in part;
+        "paper" is the formula above, which shortens rows whose direction the anchors span only in part.
         "mean" (ours) gives every row the mean length, y = ‖a_y‖ xW / ‖xW‖ + mean_y.
 
     Attributes
@@ -428,8 +428,9 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def recovered(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
-    """The errors of recovered rows (n, d), one row each: `cosine` of found and true direction from the mean
-    (d,), 0 if either has none, and `error`, the distance relative to the true row's length."""
+    """The errors of recovered rows (n, d), one table row for each. `cosine` compares found and true
+    directions from the mean (d,), 0 if either has none; `error` is the distance relative to the true row's
+    length."""
     if rows.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {rows.shape} and {true.shape}")
     cosine = np.vecdot(unit_rows(rows, mean), unit_rows(true, mean))

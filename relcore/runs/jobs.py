@@ -223,7 +223,8 @@ def warn_of_open(address: str) -> None:
 class JobQueue:
     """A queue of jobs: runs functions of importable modules in processes of a Dask cluster, for all threads.
 
-    A job whose worker dies is tried three times. If the scheduler dies, its jobs resume on the next one.
+    A job is tried up to three times if its worker dies. If the scheduler dies, its jobs resume on the next
+    one.
 
     Parameters
     ----------
@@ -264,7 +265,7 @@ class JobQueue:
         """Run ``function(context, **kwargs)`` in a worker; the function must ``context.put`` its result.
 
         Waiting jobs run by priority, then by time. A key gives the same job while it waits or runs, or if its
-        result is stored; a failed or cancelled job runs again. With `here`, bundled results are not used.
+        result is stored. A failed or cancelled job runs again. With `here`, bundled results are not used.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -433,7 +434,7 @@ class JobQueue:
                 time.sleep(0.01)
 
     def _kill(self, worker: str, pid: int) -> None:
-        # If the worker has died, or has no nanny, nobody waits for the result.
+        # If the worker is dead, or has no nanny, nobody waits for the result.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)
 

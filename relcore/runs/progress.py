@@ -26,7 +26,7 @@ def silent(*_: Any, **__: Any) -> None:
 
 
 class Context:
-    """The first argument of a job's function, by which it reports progress and stores the result.
+    """The first argument of a job's function; the function uses it to report progress and store the result.
 
     Without `send` the function can be called in place: ``reduce_job(Context(key, store), …)``.
     """

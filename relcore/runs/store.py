@@ -132,8 +132,8 @@ class Store:
     root : folder, optional
         Default: ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
     limit_bytes : int, optional
-        Default: ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently used entries are
-        removed, except the newest.
+        Default: ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it, the least recently used entries are
+        removed, but never the newest one.
     finished : BundledResults or bool, optional
         Bundled results, used if the folder lacks the key; True for those of this installation. Default: True
         for the default folder only.

@@ -82,7 +82,8 @@ class Metric(ABC):
         """The score of the held-out rows; None if it needs equal widths or labels that the pair lacks."""
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
-        """The change of the score on the same rows, with its 95 % interval; None if this metric has none."""
+        """The change of the score on the same rows, with its 95 % interval; None if this metric cannot
+        compute it."""
         return None
 
     def held_out(self, space: LatentSpace, settings: Any) -> Split:
@@ -196,8 +197,8 @@ class ClassAgreement(Metric):
     target without the row itself. A tie does not count as won. For "mutual" the score is the mean of both
     directions. Rows without a label are left out.
 
-    Chance level: the vote after a permutation of the rows of one space. Where classes form clusters, these
-    may coincide in two spaces by chance, so read the relative score, not the absolute one.
+    Chance level: the vote after a permutation of the rows of one space. Clusters of classes may coincide in
+    two spaces by chance, so read the relative score, not the absolute one.
     """
 
     reads = "lists"
@@ -366,7 +367,7 @@ def held_out(
 
 
 def metrics_of_a_pair(more: bool = False) -> dict[str, str]:
-    """Name → title of the metrics of a pair; with `more`, also of those that must be chosen by name."""
+    """Name → title of the metrics of a pair; with `more`, also of metrics that must be chosen by name."""
     kinds = {"pair", "more"} if more else {"pair"}
     return {name: entry.title for name, entry in METRICS.items() if kinds & set(entry.of)}
 
@@ -474,8 +475,8 @@ _MOVED = 0.25  # shift of the mean, divided by the spread of the other rows
 
 
 def long_rows(space: LatentSpace) -> str:
-    """A warning that few rows (at most 10 and 2 %) move the mean of a space, and with it every centred score;
-    "" if none do.
+    """A warning that few rows (at most 10 and 2 %) move the mean of a space, and so every centred score; ""
+    if none do.
 
     None of 26 spaces of texts, words and pictures has the warning, and 1 of 420 synthetic ones. In 65 cases
     with 1 to 8 rows of 10 to 500 times the length, it appeared whenever the pruned inverse moved by .05 or
@@ -489,7 +490,7 @@ def long_rows(space: LatentSpace) -> str:
     rows = decisive_rows((far * far,))
     rows = rows if len(rows) else far.argmax(keepdims=True)
     directions = unit_rows(space.vectors[rows], mean).astype(np.float64)
-    # The mean of the other rows lies as far on the other side.
+    # The mean of the other rows is as far away on the other side.
     moved = float(np.linalg.norm(far[rows] @ directions)) / (n - len(rows))
     others = np.delete(far, rows)
     spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))

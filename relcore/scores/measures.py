@@ -67,8 +67,8 @@ def notes_sample(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
 def paired_rows(
     source: MatrixLike, target: MatrixLike, most_rows: int | None, ids: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same rows of both spaces, (m, d_source) and (m, d_target) in float64: all n, or `most_rows`,
-    drawn by a hash of their ids (default: their numbers), so that one more row replaces at most one.
+    """The same rows of both spaces, (m, d_source) and (m, d_target) in float64: all n, or `most_rows`. These
+    are drawn by a hash of their ids (default: their numbers), so that one more row replaces at most one.
 
     Raises
     ------
@@ -513,7 +513,7 @@ def squared_distances(X: np.ndarray) -> np.ndarray:
 
 
 def _median(squares: np.ndarray) -> float:
-    """The squared median distance of two rows; of two different rows if most are equal."""
+    """The squared median distance of two rows; if most rows are equal, of two different rows."""
     pairs = squares[np.triu_indices(len(squares), 1)]
     return float(np.median(pairs)) or float(np.median(pairs[pairs > 0]))
 
@@ -660,7 +660,7 @@ def cknna(
     a(K, L) / √(a(K, K) a(L, L)), where a(K, L) is the unbiased HSIC (Song et al. 2012, eq. 5) of the rows'
     cosines K and L, with zeros except at pairs i, j with j ∈ Nₓ(i) ∩ Nᵧ(i). It follows Huh et al. 2024,
     appendix A, as their code computes it, but without the 10⁻⁶ added to the denominator. It is no inner
-    product, so a score may leave 0 … 1 a little. Chance level: rows of one space permuted; its mean is about
+    product, so a score may exceed 0 … 1 a little. Chance level: rows of one space permuted; its mean is about
     0. Cost per row: n d and 50 k d, on at most `most_rows`.
 
     Raises

@@ -431,12 +431,12 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
     """The mean overlap now minus before, for the same m queries among the same n rows, with its 95 %
     interval.
 
-    Queries share the searched rows, so their overlaps are dependent. The variance has three parts: that of
-    independent queries, which dominates with more than 20 rows per query; the covariance of a row's overlap
-    with its effect on other queries; and the variance of its effects, without the products of a query with
-    itself, which are in the first part. Of 200 intervals for two anchor sets, 186 to 197 contain the true
-    difference with 300 rows, all queries, in either convention; with 120 rows 192 ("paper") and 177
-    ("mutual").
+    Queries share the searched rows, so their overlaps are dependent. The variance has three parts. The first
+    is that of independent queries, which dominates with more than 20 rows per query. The second is the
+    covariance of a row's overlap with its effect on other queries. The third is the variance of its effects,
+    without products of a query with itself, which are in the first part. Of 200 intervals for two anchor
+    sets, 186 to 197 contain the true difference with 300 rows, all of them queries, in either convention;
+    with 120 rows, 192 ("paper") and 177 ("mutual").
     """
     (m, k), n = before.own.shape, len(before.target)
     if n - 1 - (before.convention == "mutual") < k or queries_decide(n, m):

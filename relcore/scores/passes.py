@@ -53,7 +53,7 @@ class ScoreRequest:
     cosines : bool
         Whether the cosine of each row with its partner is computed, n numbers.
     extra_neighbours : int
-        Further neighbours per query, so that k remain when as many rows are left out.
+        Further neighbours per query, so that k remain after as many rows are left out.
     """
 
     forms: tuple[str, ...]
@@ -228,8 +228,8 @@ class BlockRows:
     """A block of rows (m, d) of one space, reduced to the rows `kept`, in all coordinates and
     representations, each computed when it is first needed.
 
-    On NumPy the results are buffers: valid until the next block of the same space, unit rows only until those
-    of the next representation.
+    With NumPy the results are buffers: they are valid until the next block of the same space; unit rows only
+    until those of the next representation.
     """
 
     def __init__(
@@ -416,7 +416,7 @@ class Searches:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that a pass needs beside the blocks: a few megabytes for any n.
+    """Everything that a pass needs besides the blocks: a few megabytes for any n.
 
     Attributes
     ----------
@@ -1184,7 +1184,7 @@ class AlignedPair:
     def narrowed(self, request: ScoreRequest, split: Split, queries: np.ndarray) -> AlignedPair | None:
         """This pair reduced to the rows of `split`, a part of its rows, with these queries (row numbers).
 
-        None if that needs another pass: for another request, if too many rows leave, or for a new query.
+        None if that needs another pass: for another request, a new query, or if too many rows leave.
         """
         plan, roles = self.searched.plan, self.searched.plan.roles
         removed = np.setdiff1d(split.untested, roles.left_out)

@@ -90,7 +90,7 @@ class Score(float):
         95 % sampling interval of the mean over all n rows.
     null : ChanceLevel or None
     note : str
-        A warning, such as of a single long row that decides the score; "" if there is none.
+        A warning, for example that a single long row decides the score; "" if there is none.
     top1 : float or None
         For an MRR of the convention "paper": the share of queries whose nearest row is their partner.
     drawn_from : int or None

@@ -138,8 +138,8 @@ class ShardRun(NamedTuple):
 
 
 class PassResult(NamedTuple):
-    """The merged result of a pass; `ran` has every shard, `computed` counts those of this run, which took
-    `seconds` of the clock.
+    """The merged result of a pass; `ran` has every shard, `computed` counts those of this run, and `seconds`
+    is its duration.
     """
 
     arrays: Arrays
@@ -458,7 +458,7 @@ def _few(dropped: np.ndarray) -> np.ndarray:
     return dropped
 
 
-# A few rows, such as anchors and queries, into memory.
+# Reading a few rows, such as anchors and queries, into memory.
 
 
 @dataclass(frozen=True, eq=False)

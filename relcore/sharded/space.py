@@ -142,7 +142,7 @@ def aligned(shards: tuple[Shard, ...], labels: bool = False) -> Iterator[tuple[S
 
 
 def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
-    """The block's vectors; a SpaceError names the rows where values are NaN or infinite."""
+    """The block's vectors; a SpaceError names the rows whose values are NaN or infinite."""
     with np.errstate(invalid="ignore"):
         if np.isfinite(block.vectors.sum(dtype=np.float64)):
             return block.vectors
@@ -444,7 +444,7 @@ class _Parquet:
 
 
 class _Arrow:
-    """The stream form, or the file form, whose batches are a stream after eight bytes."""
+    """The stream form; or the file form, whose batches are a stream after the first eight bytes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -745,8 +745,8 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
 
 
 def headline(result: StitchResult, metric: str = "accuracy") -> str:
-    """The result in a sentence: the score of the best method on stitched pairs, and that of heads on their
-    own encoders."""
+    """The result in a sentence: the score of the best method on stitched pairs, and the score of heads on
+    their own encoders."""
     table = summary_table(result, metric)
     able = table[table.pairs > 0]
     if able.empty:

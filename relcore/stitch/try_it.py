@@ -204,7 +204,7 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
 
 
 def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
-    """The encoder of a space, joined with those of other spaces if one pass can compute both."""
+    """The encoder of a space, joined with that of other spaces if one pass can compute both."""
     joined = spec.encoder
     for other in others:
         if other.dataset == spec.dataset:
@@ -222,7 +222,7 @@ def why_not(spec: SpaceSpec) -> str:
 
 
 def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -> ItemEncoder:
-    """The encoder behind an encoding, loaded, which takes seconds for a large model.
+    """The loaded encoder of an encoding; loading takes seconds for a large model.
 
     Raises
     ------

@@ -209,7 +209,8 @@ class VectorIndex(ABC):
             )
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
-        """Blocks that contain the rows of these ids, and as few others as the store allows; here all rows."""
+        """Blocks that contain the rows of these ids, with as few others as the store allows; here all
+        rows."""
         return self.blocks()
 
     @classmethod
@@ -387,7 +388,7 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
     Raises
     ------
     SpaceError
-        Payload columns whose type changes between blocks, or that are named as our columns.
+        Payload columns whose type changes between blocks, or with the same name as our columns.
     """
     for block in blocks:
         keys = {key for item in block.payload for key in item}

@@ -1,4 +1,4 @@
-"""Studies whose runs stand beside the papers: numbers of anchors, training on relative rows, networks."""
+"""Studies whose runs appear beside the papers: numbers of anchors, training on relative rows, networks."""
 
 from __future__ import annotations
 
@@ -537,8 +537,8 @@ def absolute_and_relative_accuracy(
 ) -> dict[str, float]:
     """The test accuracies of two networks that share `n_anchors` random training pictures as anchors.
 
-    "absolute" and "relative, same space": the first network with its head on such rows; "relative, stitched":
-    its relative rows with the head of the second network; also "chance" and "test rows".
+    "absolute" and "relative, same space" are the first network with its head on such rows. "relative,
+    stitched" are its relative rows with the second network's head. Also "chance" and "test rows".
     """
     import torch
 
@@ -691,7 +691,7 @@ class SimilarityPerformance(Study):
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         table, rows = _finished(table), []
         good, held_out = _good(table), [f"{name}{HELD_OUT}" for name in SIMILARITIES]
-        # If anchors are among the rows, also the held-out rows alone.
+        # If anchors are among the rows, also give the score of the held-out rows alone.
         names = [name for name in (*SIMILARITIES, *held_out) if name in table and table[name].notna().all()]
         for name in names if len(table) else ():
             for kind, title in NAMES.items():

@@ -1,4 +1,4 @@
-"""The papers' tables and figures, and the runs whose numbers stand beside them.
+"""The papers' tables and figures, and the runs whose numbers appear beside them.
 
 Runs without a study were measured by an earlier Relscope, whose version and commit they record.
 """
@@ -151,7 +151,7 @@ def spread_of(number: Number) -> Spread | None:
     elif number.deviation and n:
         error, source = number.deviation / sqrt(n), "deviation over rows ÷ √n"
     elif n and least is not None and number.metric not in _CORRELATIONS:
-        # that of the widest distribution on the range
+        # the standard error of the widest distribution on this range
         error, source = sqrt(max((1 - value) * (value - least), 0.0) / n), "at most, from n rows"
     else:
         return None
@@ -281,7 +281,7 @@ class Claim:
 
 
 def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
-    """Claims from records; a record with ``over`` gives a claim for each of its values, put in place of
+    """The claims in records; a record with ``over`` gives a claim for each of its values, which replaces
     ``{}``."""
     claims = []
     for record in records:
@@ -336,7 +336,8 @@ class PaperRow:
     runs : tuple of str
         Runs with its numbers, ``"stitch-digits"``, or one group of a run, ``"stitch-digits/mean"``.
     differs, needs, why_not : str
-        How our data differ; what the paper's data need, and where to get them; why nothing is measured here.
+        Differences of our data; what the paper's data need, and where to get them; the reason why nothing is
+        measured here.
     repeats : str
         The row with the claims on the same experiment, if this row shows it again.
     """
@@ -418,7 +419,7 @@ def _rows_of(name: str) -> list[PaperRow]:
     return list(records.from_json(tuple[PaperRow, ...], rows, name))
 
 
-# The rule by which a paper's pattern is reproduced here or not.
+# The rule that decides whether a paper's pattern is reproduced here.
 
 HOLDS, PARTLY, DOES_NOT = "pattern holds", "pattern holds partly", "pattern does not hold"
 UNDECIDED = "pattern not decided"

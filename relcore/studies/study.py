@@ -101,8 +101,8 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
 
 
 def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Estimate:
-    """Mean with Student's 95 % interval, or that of 2,000 resamples for `bounded` values, such as
-    correlations.
+    """Mean with Student's 95 % interval; for `bounded` values, such as correlations, with an interval from
+    2,000 resamples.
 
     NaN and None are left out; a single value has no interval. Intervals of `among` several means are wider,
     so that all hold at once (Bonferroni).
@@ -753,7 +753,7 @@ def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, An
     """Mean accuracy of each method, ``"<method>, same space"`` over encoders and ``"<method>, stitched"``
     over pairs.
 
-    None without a value; "chance": always the most frequent class.
+    None for missing values; "chance" is the accuracy of always answering the most frequent class.
     """
     result, values = stitch_matrix(spaces, spec), {}
     stitched = ~np.eye(len(spaces), dtype=bool)

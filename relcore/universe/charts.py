@@ -61,8 +61,8 @@ class UniverseChart(Recipe):
     def draw(
         self, result: Universe | None = None, spaces: Mapping[str, LatentSpace] | None = None
     ) -> Exportable:
-        """The figure; `spaces` are those whose rows are drawn, by their names in the universe; default:
-        all."""
+        """The figure; `spaces` are those whose rows are drawn, by their names in the universe (default:
+        all)."""
         universe, rows = result, self.chart == "rows"
         if universe is None or (rows and spaces is None):
             loaded = load_all(self.spaces, self.digests, self.figure)

@@ -51,7 +51,7 @@ MOST_LABELLED = 3000  # rows for a head
 MOST_KEPT = 5000  # rows of the consensus in a file, from which a space can be added later
 NEAREST = 10
 _TESTED = 0.2
-_SETTLED = 1e-5  # relative gain of the last round; further rounds moved held-out accuracy by at most .001
+_SETTLED = 1e-5  # relative gain of the last round; further rounds changed held-out accuracy by at most .001
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
 _RIDGES = (100.0, 10.0, 1.0, 0.1)
@@ -285,7 +285,7 @@ class Universe(Reported):
         """Rows of one space in another, (n, d_source) → (n, d_target) float32; errors as in `map`.
 
         The cycle A → B → A returns the same row if B is at least as wide as A and there are no corrections
-        and no `unit`, which scales a translated row to length 1 before the next step.
+        and no `unit`; `unit` scales a translated row to length 1 before the next step.
         """
         return self.member(target).back(self.map(X, source))
 
@@ -600,7 +600,7 @@ def _rotations(
     where m is the number of spaces that have a row. This minimises the distances from the mean places.
 
     Each map in turn is set to the best one given the others, so the sum never falls (Ten Berge 1977). The
-    first is that of the widest space; each next space is the one most correlated with those before.
+    first map is that of the widest space; each next space is the one most correlated with those before.
     """
     n, weights = len(fitted), (1 / np.maximum(present.sum(axis=0), 1)).astype(np.float32)[:, None]
     products: dict[tuple[int, int], np.ndarray] = {}
@@ -736,8 +736,9 @@ def _corrected(
     ids: np.ndarray,
     random_state: int,
 ) -> tuple[float, float, list[np.ndarray]]:
-    """The penalty, its gain in mean `top1` of held-out rows, and the correction (D, D) of each space: a ridge
-    regression from its places to the mean of the others', shrunk towards the identity.
+    """The penalty, its gain in mean `top1` of held-out rows, and the correction (D, D) of each space. A
+    correction is a ridge regression from the space's places to the mean of the others', shrunk towards the
+    identity.
 
     The penalty is chosen on a fifth of the rows that the maps are fitted on; 0 and no matrices if none helps.
     """
