@@ -1,24 +1,39 @@
-"""``python -m benchmarks.drift_rates [change …]``: how often the drift gate alarms, by what was done to the
+"""``python -m benchmarks.drift_rates [change … | passport]``: how often the drift gate alarms, by what was done to the
 new version.
 
 Three spaces: a digit network (ViT), MiniLM on Wikipedia sentences, bundled words. Each draw takes other rows
 and rounds both versions apart. Then 1, 3 and 40 rows are broken in each of `BROKEN`. A line for each draw goes to a file as soon as it is there (default
 drift_rates.jsonl, which git ignores), and the same command resumes where it was stopped. The table goes to
 benchmarks/drift_rates.md.
+
+``passport`` measures what `relcore.passport` says of vectors whose change is known, and writes
+passport_rates.md. A passport of texts that are drawn again each time is compared with the same vectors after a
+known change: rounding, scale, rotation, another prompt, pooling and layer of the model, and other models. Tables
+say how often the right class is named, and the recipe where the model is at hand, and how well the bundled
+anchors do beside texts drawn at random. It needs MiniLM, and the folders trec and multi30k in RELSCOPE_DATA;
+about 15 minutes of one core.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import cache
 from pathlib import Path
+from runpy import run_path
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 
+from relcore.base.access import data_folder
+from relcore.base.numbers import short
+from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import load
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
@@ -27,9 +42,22 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.vision import SmallVision
 from relcore.encoders.words import load_words
+from relcore.migrate.migration import Migration
+from relcore.passport.passport import (
+    ANCHORS,
+    PROMPTS,
+    Passport,
+    PassportCard,
+    check,
+    encode_texts,
+    fitting,
+    model_at_hand,
+    recipes_of,
+)
 from relcore.runs.progress import silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
+from relcore.studies.study import share
 
 ROWS = 900
 SPACES = ("digits", "sentences", "words")
@@ -39,6 +67,9 @@ Change = Callable[[np.ndarray, np.ndarray | None, np.random.Generator], np.ndarr
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["passport"]:
+        passport(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.drift_rates", description=__doc__.splitlines()[0]
     )
@@ -310,6 +341,335 @@ def table(found: list[dict]) -> str:
         of_kind = [one for one in found if one["change"] == kind]
         lines.append(f"| {kind} | {' | '.join(broken_rates(of_kind))} |")
     return "\n".join([*lines, ""])
+
+
+# Passports.
+
+SHORT, LONG = PROMPTS[1], PROMPTS[-1]
+PASSPORT_TABLE = Path(__file__).with_name("passport_rates.md")
+CHOOSE = Path(__file__).parents[1] / "assets" / "anchors" / "choose.py"
+BUNDLED = {"the bundled ones": ANCHORS.read_text(encoding="utf-8").splitlines()}
+TEXTS, HELD_OUT, SETS, FEW = 300, 1000, 3, 20
+MODEL, NARROW = "MiniLM", "MiniLM, layer 3"
+WORDS = {"Word2Vec, mean": "word2vec-novels", "FastText, mean": "fasttext-novels"}
+BRIDGES = ((MODEL, NARROW), (MODEL, "Word2Vec, mean"), ("FastText, mean", "Word2Vec, mean"))
+
+
+def recipe(prompt: str, pooling: str, layer: int) -> str:
+    return f"the prompt {prompt!r}, pooling {pooling}, layer {layer}"
+
+
+BASES = {recipe("", "mean", 6): "MiniLM", recipe("", "mean", 3): "its layer 3"}
+KNOWN = (  # recipes that a provider may change to
+    *(recipe(prompt, "mean", 6) for prompt in (SHORT, LONG)),
+    *(recipe("", "cls", layer) for layer in (6, 3)),
+    *(recipe("", "mean", layer) for layer in (5, 4, 3, 1, 6)),
+)
+
+
+def of_words(texts: Sequence[str], name: str) -> np.ndarray:
+    """The mean of the words' vectors, zero for a text without known words."""
+    words = load_words(name)
+    known = {word: row for row, word in enumerate(words.ids)}
+    rows = [[known[word] for word in text.lower().split() if word in known] for text in texts]
+    nothing = np.zeros(words.dimension, np.float32)
+    return np.array([words.vectors[one].mean(axis=0) if one else nothing for one in rows])
+
+
+def other_models(texts: Sequence[str], width: int) -> dict[str, np.ndarray]:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    found = {name: of_words(texts, words) for name, words in WORDS.items()}
+    found["TF-IDF"] = TfidfVectorizer(max_features=width).fit_transform(texts).toarray().astype(np.float32)
+    for rows in found.values():
+        rows[np.linalg.norm(rows, axis=1) == 0, 0] = 1
+    return found
+
+
+def changes(X: np.ndarray, rng: np.random.Generator) -> dict[str, tuple[str, np.ndarray]]:
+    """Name → the right class and the vectors (n, d) after this change."""
+    rotation = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0]
+    noise = rng.normal(size=X.shape)
+    noise *= 0.05 * np.linalg.norm(X, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
+    half = X.shape[1] // 2
+    return {
+        "other batch": ("same", X * (1 + rng.uniform(-1e-6, 1e-6, X.shape))),
+        "float16": ("rounded", X.astype(np.float16).astype(np.float32)),
+        "bfloat16": ("rounded", brain_half(X, None, rng)),
+        "int8": ("rounded", on_grid(X, 127, 1)),
+        "int8 by dimension": ("rounded", on_grid(X, 127, 0)),
+        "4 bits": ("rounded", on_grid(X, 7, 1)),
+        "scaled": ("rescaled", X * rng.uniform(1.2, 20)),
+        "unit rows": ("rescaled", unit_rows(X) * 3),
+        "rotated": ("rotated", X @ rotation),
+        "rotated, 5 % noise": ("rotated", (X + noise) @ rotation),
+        "noise of 2 %": ("changed recipe", X + 0.4 * noise),
+        "noise of 5 %": ("changed recipe", X + noise),
+        "first half": ("cut", X[:, :half]),
+        "first half, unit rows": ("cut", unit_rows(X[:, :half])),
+        "first quarter, float16": ("cut", X[:, : half // 2].astype(np.float16).astype(np.float32)),
+        "second half zero": ("cut", X * (np.arange(X.shape[1]) < half)),
+    }
+
+
+def on_grid(X: np.ndarray, levels: int, axis: int) -> np.ndarray:
+    """Rounded to `levels` steps up to the largest number of each row (axis 1) or dimension (axis 0)."""
+    step = np.abs(X).max(axis=axis, keepdims=True) / levels
+    return np.round(X / step) * step
+
+
+def mixtures(
+    X: np.ndarray, others: Mapping[str, np.ndarray], rng: np.random.Generator
+) -> dict[str, tuple[str, np.ndarray]]:
+    """Name → "mixed" and X (n, d), of which 5, 30 and 50 % of the rows are rotated, or of another model that
+    is padded, rotated and of the same lengths, or of another recipe."""
+    rotation, found = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0], {}
+    for name, rows in {"rotated": X, **others}.items():
+        other = np.zeros_like(X)
+        other[:, : rows.shape[1]] = rows
+        if name == "rotated" or rows.shape[1] < X.shape[1]:
+            other = unit_rows(other @ rotation) * np.linalg.norm(X, axis=1, keepdims=True)
+        for part in (0.05, 0.3, 0.5):
+            mixed, some = X.copy(), rng.choice(len(X), max(1, round(part * len(X))), replace=False)
+            mixed[some] = other[some]
+            found[f"{100 * part:.0f} % of another model: {name}"] = "mixed", mixed
+    return found
+
+
+def made(X: np.ndarray, some: np.ndarray) -> Passport:
+    return Passport(tuple(map(str, some)), np.ascontiguousarray(X[some], np.float32), PassportCard("model"))
+
+
+def passport_rates(
+    pool: Mapping[str, np.ndarray],
+    base: str,
+    others: Mapping[str, np.ndarray],
+    draws: Sequence[int],
+    n: int,
+) -> dict[tuple[str, str], Counter[str]]:
+    """(change, right class) → how often each class was said."""
+    X, told = pool[base], {}
+    for draw in draws:
+        rng = np.random.default_rng((draw, n))
+        some = rng.choice(len(X), n, replace=False)
+        cases = changes(X[some], rng)
+        cases |= {name: ("changed recipe", one[some]) for name, one in pool.items() if name != base}
+        cases |= {name: ("other model", one[some]) for name, one in others.items()}
+        cases["rows in another order"] = "other model", X[rng.permutation(len(X))[:n]]
+        recipes = (
+            recipe("", "mean", 4),
+            recipe(LONG, "mean", 6) if "layer 6" in base else recipe("", "mean", 6),
+        )
+        parts = {name: pool[name][some] for name in recipes if name in pool}
+        cases |= mixtures(X[some], {"Word2Vec, mean": others["Word2Vec, mean"][some], **parts}, rng)
+        for name, (right, Y) in cases.items():
+            said = check(made(X, some), Y, draw).kind
+            told.setdefault((name, right), Counter())[said] += 1
+    return told
+
+
+def elsewhere(draws: Sequence[int]) -> list[str]:
+    """The tables of `passport_rates` on 300 captions and 300 abstracts, which no threshold was chosen on."""
+    captions = pd.read_parquet(data_folder() / "multi30k" / "train.parquet").en
+    abstracts = pd.read_parquet(data_folder() / "cranfield" / "documents.parquet").text
+    abstracts, encoder, lines = abstracts.str.split().str[:40].str.join(" "), model_at_hand("minilm"), []
+    for kind, column in {"Captions": captions, "Abstracts of Cranfield": abstracts}.items():
+        texts = column[column.str.len() > 10].drop_duplicates().sample(TEXTS, random_state=1).tolist()
+        pool = encode_texts(encoder, texts, "", SHORT, LONG)
+        layers = encoder.layers[1:]  # the class token has no embedding of its own
+        pool |= encode_texts(replace(encoder, pooling="cls", layers=layers), texts, "")
+        pool = {name: rows for name, rows in pool.items() if name in KNOWN}
+        others = other_models(texts, pool[KNOWN[0]].shape[1])
+        for base, name in BASES.items():
+            told = passport_rates(pool, base, others, draws, 32)
+            right = sum(said[kind] for (_, kind), said in told.items())
+            total = len(draws) * len(told)
+            lines += [
+                "",
+                f"### {kind}, a passport of {name}: {of_draws(right, total)}, {len(told)} changes",
+                "",
+            ]
+            lines += table_of(told, len(draws))
+            print("\n".join(lines[-len(told) - 4 :]), flush=True)
+    return lines
+
+
+def table_of(told: Mapping[tuple[str, str], Counter[str]], n: int) -> list[str]:
+    lines = ["| change | right | right of draws (95 %) | else said |", "|---|---|---|---|"]
+    for (name, right), said in told.items():
+        wrong = ", ".join(f"{kind} {count}" for kind, count in said.items() if kind != right)
+        lines.append(f"| {name} | {right} | {of_draws(said[right], n)} | {wrong} |")
+    return lines
+
+
+def of_draws(right: int, n: int) -> str:
+    found = share(np.arange(n) < right)
+    return f"{right} of {n} ({short(found.low)} to {short(found.high)})"
+
+
+def named(
+    tried: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], draws: Sequence[int]
+) -> list[str]:
+    """How often `fitting` names the recipe of 32 anchors, and none for vectors that none of them makes."""
+    right = Counter()
+    cases = {name: (name, tried[name]) for name in KNOWN}
+    cases |= {name: ("", rows) for name, rows in others.items()}
+    for draw in draws:
+        some = np.random.default_rng((draw, 32)).choice(TEXTS, 32, replace=False)
+        of_anchors = {name: rows[some] for name, rows in tried.items()}
+        for name, (truth, rows) in cases.items():
+            right[name] += fitting(of_anchors, rows[some]) == truth
+    lines = ["| vectors by | right name | right of draws (95 %) |", "|---|---|---|"]
+    for name, (truth, _) in cases.items():
+        lines.append(f"| {name} | {'its own' if truth else 'none'} | {of_draws(right[name], len(draws))} |")
+    return lines
+
+
+def vectors_of(texts: Sequence[str]) -> dict[str, np.ndarray]:
+    """Name of a model → vectors of the texts."""
+    encoder = model_at_hand("minilm")
+    found = encode_texts(encoder, texts, "")
+    rows = {MODEL: found[recipe("", "mean", 6)], NARROW: found[recipe("", "mean", 3)]}
+    return rows | {name: of_words(texts, words) for name, words in WORDS.items()}
+
+
+def sources() -> dict[str, list[str]]:
+    """Texts that anchors may be drawn from."""
+    captions = pd.read_parquet(data_folder() / "multi30k" / "train.parquet").en
+    questions = pd.read_parquet(data_folder() / "trec" / "train.parquet").text
+    candidates = run_path(str(CHOOSE))["candidates"]()
+    drawn = {"captions": captions, "questions": questions}
+    found = {
+        name: one.drop_duplicates().sample(frac=1, random_state=0).tolist() for name, one in drawn.items()
+    }
+    return found | {"candidates of the bundled ones": candidates}
+
+
+def bridged(
+    anchors: Mapping[str, np.ndarray], pair: tuple[str, str], tested: Mapping[str, Mapping[str, np.ndarray]]
+) -> list[float]:
+    """Top-1 of each set of held-out rows through the adapter that `passport bridge` makes of the anchors."""
+    new, old = known(anchors, pair)
+    ids = [f"r{row}" for row in range(len(new))]
+    spaces = LatentSpace(old, ids, name="old"), LatentSpace(new, ids, name="new")
+    adapter, found = Migration(sizes=()).run(spaces).fitted(new, old), []
+    for rows in tested.values():
+        asked, there = known(rows, pair)
+        near = adapter.transform(asked) @ adapter.corpus(there).T
+        found.append(float((near.argmax(axis=1) == np.arange(len(near))).mean()))
+    return found
+
+
+def known(rows: Mapping[str, np.ndarray], pair: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+    """Of both models the rows that neither makes zero."""
+    new, old = (rows[name] for name in pair)
+    kept = (np.linalg.norm(new, axis=1) > 0) & (np.linalg.norm(old, axis=1) > 0)
+    return new[kept], old[kept]
+
+
+def bridges(texts: Mapping[str, list[str]], state: int) -> list[str]:
+    """The bundled anchors and sets of 300 random texts: top-1 of held-out captions and questions."""
+    captions = pd.read_parquet(data_folder() / "multi30k" / "val.parquet").en.drop_duplicates().tolist()
+    questions = pd.read_parquet(data_folder() / "trec" / "test.parquet").text.drop_duplicates().tolist()
+    tested = {"captions": vectors_of(captions[:HELD_OUT]), "questions": vectors_of(questions[:HELD_OUT])}
+    titles = [f"{new} → {old}, {test}" for new, old in BRIDGES for test in tested]
+    lines = [f"| 300 anchors | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
+    for name, some in (BUNDLED | dict(texts)).items():
+        rng, cells = np.random.default_rng((state, 3)), []
+        n = 1 if name in BUNDLED else SETS
+        sets = [vectors_of([some[row] for row in rng.permutation(len(some))[:300]]) for _ in range(n)]
+        for pair in BRIDGES:
+            for top1 in np.transpose([bridged(anchors, pair, tested) for anchors in sets]):
+                spread = f" ({short(top1.min())} to {short(top1.max())})" * (n > 1)
+                cells.append(f"{short(float(top1.mean()))}{spread}")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+        print(lines[-1], flush=True)
+    sizes = " and ".join(f"{len(rows[MODEL]):,} {name}" for name, rows in tested.items())
+    return [
+        f"Top-1 among {sizes} that are held out, through the adapter that `relscope passport bridge` makes; of"
+        f" random texts the mean and range of {SETS} sets. Texts of which a model has no word are left out.",
+        "",
+        *lines,
+    ]
+
+
+def detection(texts: Mapping[str, list[str]], draws: Sequence[int]) -> list[str]:
+    """Right verdicts of few anchors from each source, over all changes of MiniLM."""
+    lines = ["| anchors of | 8 | 16 | 32 | wrong |", "|---|---|---|---|---|"]
+    for name, some in (BUNDLED | dict(texts)).items():
+        some = some[:300]
+        pool = pool_of(recipes_of(model_at_hand("minilm"), some, ("", SHORT)))
+        others, cells, wrong = other_models(some, 384), [], Counter()
+        for n in (8, 16, 32):
+            told = passport_rates(pool, next(iter(BASES)), others, draws, n)
+            right = sum(said[truth] for (_, truth), said in told.items())
+            total = len(told) * len(draws)
+            for (change, truth), said in told.items():
+                wrong[change] += sum(said.values()) - said[truth]
+            cells.append(f"{short(right / total, 4)} of {total:,}")
+        missed = "; ".join(f"{change} {count}" for change, count in wrong.most_common() if count)
+        lines.append(f"| {name} | {' | '.join(cells)} | {missed} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def pool_of(tried: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The base, and the recipes of `KNOWN` to compare it with."""
+    return {name: tried[name] for name in dict.fromkeys((*BASES, *KNOWN)) if name in tried}
+
+
+def passport(given: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.drift_rates passport")
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--state", type=int, default=0, help="another one draws other texts")
+    parser.add_argument("--file", type=Path, default=PASSPORT_TABLE)
+    options = parser.parse_args(given)
+    draws = range(options.state * 10_000, options.state * 10_000 + options.draws)
+    texts = sources()
+    asked = texts["questions"][:TEXTS]
+    tried = recipes_of(model_at_hand("minilm"), asked)
+    others, pool = other_models(asked, 384), pool_of(tried)
+    again = np.random.default_rng(options.state).permutation(TEXTS)
+    shuffled = encode_texts(model_at_hand("minilm"), [asked[row] for row in again], "")
+    lines = [
+        "# How often a passport is right",
+        "",
+        f"`python -m benchmarks.drift_rates passport --state {options.state}`, {date.today()}. {options.draws} draws of"
+        " 32 of 300 TREC questions each, with MiniLM offline.",
+    ]
+    for base, title in BASES.items():
+        lines += [
+            "",
+            f"## A passport of {title}",
+            "",
+            *table_of(passport_rates(pool, base, others, draws, 32), len(draws)),
+        ]
+        rows = np.empty_like(pool[base])
+        rows[again] = shuffled[base]
+        same = sum(
+            check(made(pool[base], some), rows[some]).kind == "same"
+            for some in (np.random.default_rng((draw, 1)).choice(TEXTS, 32, replace=False) for draw in draws)
+        )
+        lines += [
+            "",
+            f"Embedded again, in another order and other batches: same in {of_draws(same, len(draws))}.",
+        ]
+        print("\n".join(lines), flush=True)
+    unlisted = encode_texts(model_at_hand("minilm"), asked, "Question: ")[recipe("Question: ", "mean", 6)]
+    lines += ["", "## The recipe, with the model at hand", ""]
+    lines += [f"{len(tried)} recipes are tried: 6 prompts, 2 poolings, all layers.", ""]
+    lines += named(tried, {"an unlisted prompt, 'Question: '": unlisted} | others, draws)
+    lines += [
+        "",
+        "## The bundled anchors and random ones",
+        "",
+        "Right verdicts by number of anchors, and what was missed,",
+    ]
+    lines += [f"{FEW} draws of each change:", "", *detection(texts, draws[:FEW])]
+    print("\n".join(lines), flush=True)
+    lines += ["", *bridges(texts, options.state), "", "## Other texts"]
+    lines += elsewhere([state + 10_000 for state in draws[:FEW]])
+    options.file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
