@@ -80,14 +80,16 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
     return labels
 
 
-def several_spaces(label: str, spaces: Sequence[SpaceSpec], key: str, most: int) -> list[SpaceSpec]:
-    """The chosen spaces, in order; by default the first ones, as many as allowed."""
+def several_spaces(
+    label: str, spaces: Sequence[SpaceSpec], key: str, most: int, usual: Sequence[SpaceSpec] | None = None
+) -> list[SpaceSpec]:
+    """The chosen spaces, in order; by default the `usual` ones or all, as many as allowed."""
     labels = space_labels(spaces)
     return kept(
         st.multiselect,
         label,
         list(labels),
-        default=list(labels)[:most],
+        default=list(labels if usual is None else usual)[:most],
         format_func=labels.get,
         key=f"{key}-{results.place_of(spaces)}",
         max_selections=most,

@@ -20,23 +20,24 @@ from app import compute, exports, jobs, messages, results, session
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
 from app.page_settings import kept, note, noted, segments
+from app.places import CONNECT, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
 from app.tables import chosen_rows
 from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
 from relcore.base import records
-from relcore.base.errors import SpaceError
+from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.report import Cells, delimited
 from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
-from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
 from relcore.migrate.adapters import CASCADE, GRAPHS, SNIPPET
 from relcore.migrate.charts import CascadePrice, MigrationChart, ThresholdScores, printed
 from relcore.migrate.compression import CheaperIndex
-from relcore.migrate.evaluate import JudgedQuery, read_qrels
+from relcore.migrate.evaluate import FEWEST, JudgedQuery, Pairing, check_pairs, read_qrels
 from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
 from relcore.migrate.migration import (
     NEIGHBOURS,
@@ -52,6 +53,8 @@ from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.migrate.price import Rate
 from relcore.migrate.thresholds import AFTER, ThresholdChange
 from relcore.runs.digest import digest_of
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 from relcore.studies.papers import commit_of
 
@@ -102,7 +105,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="migrate-choosers"):
         look = {
-            "width": 300,
+            "width": 380,
             "help": "Rows pair by id; the new model needs only some. Data, at the top left, loads your own.",
         }
         old = space("Old model's vectors", "old", index=options.index(usual[0]), **look)
@@ -176,6 +179,61 @@ def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[s
     }
 
 
+@compute.cached(16)
+def _pairing(pair: Match, random_state: int) -> Pairing:
+    rows = pair.target.vectors, pair.source.vectors
+    return check_pairs(*rows, random_state, (pair.source.name, pair.target.name))
+
+
+def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
+    """Whether rows of the same id belong together; if not, the page says so and offers Link."""
+    old, new = setup.specs[:2]
+    label = "Link the rows"
+    try:
+        pair = compute.matched(old, new)
+        found, guesses = _pairing(pair, setup.task.random_state), isinstance(pair.ids, GuessedIds)
+    except NoCommonId:
+        told, why = "The two models share no row ids.", "Migrate needs rows that both models have embedded."
+    else:
+        missing = FEWEST - len(pair.ids.marks) if guesses and not setup.task.judgements else 0
+        if found.is_clear and not found.shift and missing <= 0:
+            return True
+        told = "Rows of the same id are not the same thing in these two models."
+        why = (
+            "An adapter fitted on half of the rows finds the partners of the others no better than by chance"
+            f" (MRR {short(found.score)}, chance {short(found.chance)}, n = {found.n:,})."
+        )
+        if found.shift:
+            told = f"The rows are shifted by {found.shift:+d}."
+            why = "Look for a header or a missing row in one of the files."
+        elif found.is_clear:
+            told = "Link guessed how these rows are paired."
+            why = f"Only links that you confirm are scored. Confirm {missing} more of {len(pair):,}."
+            label = "Confirm links"
+    with st.container(border=True, key="unpaired"):
+        st.markdown(f"**{told}** {why}")
+        others = (spec for spec in workspace.spaces if spec not in (old, new))
+        linked = next((spec for spec in others if is_linked(spec, old, new)), None)
+        with st.container(horizontal=True):
+            label, key = ("Use the links found", "use-links") if linked else (label, "link")
+            if st.button(label, key=f"migrate.{key}", icon=":material/hub:", type="primary"):
+                ends = {"source": old, "target": linked or new}
+                if linked and base_of(linked) == old:
+                    ends = {"source": linked, "target": new}
+                session.edit("choose the two models", **ends)
+                if not linked:
+                    go(CONNECT, "Link")
+                st.rerun()
+            look = {
+                "key": "migrate.example",
+                "type": "tertiary",
+                "on_click": session.migrate_example,
+                "args": (True,),
+            }
+            st.button("Show the example instead", icon=":material/move_up:", **look)
+    return False
+
+
 def measured(setup: MigrateSetup) -> MigrationResult | None:
     return results.computed(
         setup.task,
@@ -201,12 +259,15 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
             cells = f"bridge, {ADAPTERS[one.adapter].title}", short(one.score), band(one.low, one.high)
             lines.append((*cells, *["–"] * 3))
     _cells([columns, *lines], "migrate.table")
-    queries = counted(len(result.queries), "query", "queries")
-    n, what = len(result.candidates), "held-out rows, none of them used as a pair"
+    n, n_queries = len(result.candidates), len(result.queries)
     how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
-    if result.relevance == "judgements":
-        what = "judged queries"
-    caption(f"{queries}: {what}; {result.n_rows:,} rows searched; {result.n_pairs:,} pairs.")
+    told = f"The adapter is fitted on {counted(result.n_pairs, 'pair')} of {result.n_corpus:,} rows. "
+    if result.relevance == "judgements" or n_queries != result.n_rows:
+        kind = "judged query searches" if result.relevance == "judgements" else "held-out row searches"
+        told += f"Each {kind} {result.n_rows:,} rows ({n_queries:,} in all)."
+    else:
+        told += f"Each of {n_queries:,} other rows is a query, and searches the rest of these."
+    caption(f"{told} Every number is rounded on its own.")
     with setup.details:
         caption(
             f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals are over queries and"
@@ -302,7 +363,8 @@ def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> Migratio
 
 def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
     titles = {name: TITLES[name] for name in _judgeable(result)}
-    option = segments("Compare the old model with", titles, f"judge.option-{len(titles)}")
+    best = result.verdict.option if result.verdict.option in titles else next(iter(titles))
+    option = segments("Compare the old model with", titles, f"judge.option-{len(titles)}-{best}", best)
     asked = questions(result, setup.old.ids, option, setup.task.random_state)
     _judge(setup, option, asked, tally(asked, _saved_answers(setup, option)).question is None)
 
@@ -561,6 +623,7 @@ def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray
 
 
 def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
+    st.markdown(_carried_out(result))
     st.markdown(
         f"**{ADAPTERS[result.adapter].title}**, fitted on {result.n_pairs:,} pairs: maps"
         f" {setup.new.dimension:,}-dimensional new queries to the space in which the"
@@ -581,6 +644,20 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         " are the same as ONNX, where the package onnx is installed."
     )
     st.code(_CODE, language="python")
+
+
+def _carried_out(result: MigrationResult) -> str:
+    """Which option the files carry out, beside the recommended one."""
+    option = result.verdict.option
+    name = f"“{TITLES[option]}”" if option else ""
+    if option == "cascade":
+        return f"These files carry out the recommended {name}: the adapter searches, {CASCADE} ranks."
+    if option in ("bridge", "twice"):
+        return f"These files carry out the recommended {name}."
+    files = "These files carry out “bridge”, “query both models” and “cascade”"
+    if option == "re-embed":
+        return f"The recommended {name} needs no adapter. {files}, for example until all rows are embedded."
+    return f"The recommended {name} needs no adapter. {files}." if option else f"{files}."
 
 
 def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
@@ -608,7 +685,7 @@ def draw(workspace: Workspace) -> None:
     setup = result = None
     try:
         setup = choose(workspace)
-        result = measured(setup) if setup else None
+        result = measured(setup) if setup and belong(workspace, setup) else None
     except SpaceError as error:
         messages.error(error)
         st.caption("Choose other vectors or settings above. Load your own by Data, at the top left.")

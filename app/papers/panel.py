@@ -45,6 +45,7 @@ from relcore.studies.papers import (
     as_latex,
     find_row,
     load_rows,
+    named_rows,
     result_of,
     spread_of,
     studies_of,
@@ -162,6 +163,8 @@ def _value(value: Any) -> str:
 
 STYLE = Path(__file__).parents[2] / "assets" / "papers.css"
 _ALL, _UNMEASURED, _NOTHING = "All", "not measured here", "nothing to measure"
+_NO_CLAIM = "measured, without a claim to test"
+_SAID = {_NOTHING: "shows no numbers to measure", PARTLY: "holds in part"}
 _COLORS = {HOLDS: "green", PARTLY: "orange", DOES_NOT: "red"}
 _GOING = "relscope.papers-going"
 
@@ -213,20 +216,20 @@ def _counted(found: Sequence[ClaimVerdict]) -> str:
 def _verdict(row: PaperRow, results: dict[str, Ours]) -> dict[str, list[str]]:
     """The names of the row's data by verdict; if there is no verdict, the reason with an empty list."""
     if row.repeats:
-        return {f"counted as {find_row(row.repeats).name}": []}
+        return {f"the same experiment as {find_row(row.repeats).name}": []}
     by_word: dict[str, list[str]] = {}
     for on, verdict in verdicts_of(row, results).items():
         by_word.setdefault(verdict.word, []).append(on)
     measured = any(name in results for name in row.run_names())
     without = _NOTHING if "nothing to measure" in row.why_not else _UNMEASURED
-    return by_word or {"measured, nothing compared" if measured else without: []}
+    return by_word or {_NO_CLAIM if measured else without: []}
 
 
 def _in_line(verdict: dict[str, list[str]]) -> str:
     parts = []
     for word, on in verdict.items():
-        short_word = word.removeprefix("pattern ")
-        data = f" :small[on {plain('; '.join(on))}]" if len(verdict) > 1 else ""
+        short_word = _SAID.get(word, word.removeprefix("pattern "))
+        data = f" :small[({plain('; '.join(on))})]" if len(verdict) > 1 else ""
         parts.append(f":{_COLORS.get(word, 'gray')}[{short_word}]{data}")
     return " · ".join(parts)
 
@@ -241,7 +244,7 @@ def _filtered(
         look = {"format_func": str.capitalize, "width": 220}
         verdict = kept(st.selectbox, "Verdict", [_ALL, *words], key="papers.verdict", **look)
         look = {"placeholder": "Table 1, digits, anchors …", "icon": ":material/search:", "width": 260}
-        asked = kept(st.text_input, "Search", key="papers.search", max_chars=80, **look)
+        asked = kept(st.text_input, "Search", key="papers.search", **look)
         chosen = [
             row
             for row in rows
@@ -255,8 +258,8 @@ def _filtered(
 
 def _fits(row: PaperRow, asked: list[str]) -> bool:
     """Whether the row has this name, or contains each of these words, numbers or parts of words."""
-    if re.fullmatch(r"(table|figure) \d+", name := " ".join(asked)):
-        return row.name.lower() == name
+    if rows := named_rows(" ".join(asked)):
+        return row in rows
     studies = [STUDIES[kind].title for kind in studies_of(row)]
     told = [row.name, row.title, row.shows, row.paper.authors, row.paper.short, *studies]
     told += [RUNS[name].data for name in row.run_names()]
@@ -287,6 +290,7 @@ def _row(row: PaperRow, verdict: dict[str, list[str]], results: dict[str, Ours])
 
 def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     st.html(f'<div class="relscope-paper"><p>{escape(row.shows)}</p></div>')
+    ways = st.container(horizontal=True, gap="small")
     parts = [here(results[name], row.groups(name)) for name in row.run_names() if name in results]
     table = row.published
     if table and parts and len(table.labels) + len(table.measures) >= _WIDE:
@@ -304,12 +308,13 @@ def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     missing = row.why_not or "No result with the row's settings."
     right.html("".join(parts) or small_print(missing, "" if _NOTHING in missing else "Not measured here:"))
     for kind in studies_of(row):
-        with right:
-            if conclusion := panel.conclusion_of(_spec_of(row, kind)):
-                st.markdown(f"**The study {plain(STUDIES[kind].title)}:** {conclusion}")
+        with ways:
             _explore(row, f"Open the study: {STUDIES[kind].title}", kind)
+        if conclusion := panel.conclusion_of(_spec_of(row, kind)):
+            right.markdown(f"**The study {plain(STUDIES[kind].title)}:** {conclusion}")
     if row.page != "studies":
-        _explore(row, f"Open in {_place(row)[1] or _place(row)[0].title}")
+        with ways:
+            _explore(row, f"Open in {_place(row)[1] or _place(row)[0].title}")
 
 
 def _explore(row: PaperRow, label: str, kind: str = "") -> None:

@@ -308,7 +308,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     common = f" All names of encoders also say “{plain_name(common)}”." if common else ""
     lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""
     missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
-    none = " Hatched cells have no answer, because the dimensions differ." if missing else ""
+    none = " Empty cells have no answer, because the dimensions differ." if missing else ""
     n = len(result.runs)
     states = f"mean of {n} random states" if n > 1 else f"random state {result.runs[0].random_state}"
     caption(

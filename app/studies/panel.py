@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -25,7 +26,7 @@ from relcore.base.report import delimited
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
-from relcore.studies.papers import PaperRow, rows_of_study
+from relcore.studies.papers import PaperRow, named_rows, rows_of_study
 from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of, study_report
 
 _GIVEN, _STOPPING = "relscope.given-", "relscope.stopping-study"
@@ -41,10 +42,18 @@ def choose_study() -> Study | None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="studies-choosers"):
         topic = segments("Topic", list(topics), _TOPIC, opening and studies[opening].topic)
         look = {"placeholder": "anchors, Fig. 6, trained …", "icon": ":material/search:", "width": 260}
-        words = st.text_input("Search", key="studies.search", max_chars=80, **look).lower().split()
+        asked = st.text_input("Search", key="studies.search", **look).lower()
+    words, rows = asked.split(), named_rows(asked)
     kinds = [
-        kind for kind, study in studies.items() if (_fits(study, words) if words else study.topic == topic)
+        kind
+        for kind, study in studies.items()
+        if (not set(rows).isdisjoint(rows_of_study(kind)) if rows else _fits(study, words))
+        or (not words and study.topic == topic)
     ]
+    if rows:
+        _row_links(rows, "In Papers:", with_paper=True)
+    if rows and not kinds:
+        return messages.info(f"No study measures {rows[0].name}. Papers shows it.", ":material/menu_book:")
     if not kinds:
         return messages.info("No study matches. Change the search.", ":material/search_off:")
     if st.session_state.get(_KIND, kinds[0]) not in kinds:  # one of another topic
@@ -69,7 +78,7 @@ def choose_study() -> Study | None:
 
 def _fits(study: Study, words: list[str]) -> bool:
     text = f"{study.title} {study.question} {study.paper} {study.topic} {study.__doc__}".lower()
-    return all(word in text for word in words)
+    return bool(words) and all(word in text for word in words)
 
 
 def choose_options(study: Study, workspace: Workspace) -> StudySpec:
@@ -106,14 +115,17 @@ def _described(spec: SpaceSpec) -> str:
 
 def introduce(study: Study) -> None:
     """Draw links to the papers' tables and figures that the study reproduces."""
-    if not (rows := rows_of_study(study.kind)):
-        return
+    if rows := rows_of_study(study.kind):
+        _row_links(rows, "In the papers:")
+
+
+def _row_links(rows: Sequence[PaperRow], label: str, with_paper: bool = False) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("In the papers:", width="content")
+        st.caption(label, width="content")
         for row in rows:
             st.button(
-                row.name,
-                key=f"studies.row-{row.id}",
+                f"{row.name}, {row.paper.short}" if with_paper else row.name,
+                key=f"studies.{'found' if with_paper else 'row'}-{row.id}",
                 type="tertiary",
                 icon=":material/menu_book:",
                 help=f"{row.title}: opens it in Papers, what is printed beside what is measured here",
@@ -146,7 +158,7 @@ def control(runs: StudyRuns) -> None:
     missing = len(runs) - standing.done
     if missing:
         total = counted(len(runs), "run")
-        label = f"Resume {missing:,} of {total}" if standing.done else f"Start {total}"
+        label = f"Resume: {standing.done:,} of {total} done" if standing.done else f"Start {total}"
         with st.container(horizontal=True, vertical_alignment="center"):
             start |= {"type": "primary", "key": "studies.start", "args": (runs.start, queue())}
             st.button(f"{label}{_price(runs)}", **start)
@@ -166,7 +178,8 @@ def control(runs: StudyRuns) -> None:
         st.caption(f"{stopped}{came or total}", width="content")
         if made:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
-            verb = f"Resume {n_left:,} of {total} here" if n_here else "Run them here"
+            begun = n_here or standing.stopped
+            verb = f"Resume: {n_here:,} of {total} done" if begun else "Run them here"
             st.button(
                 f"{verb}{_price(runs, own=True)}",
                 help="Computes them again on this machine, and shows these runs from then on.",
@@ -185,7 +198,7 @@ def _follow(runs: StudyRuns) -> None:
         st.progress(standing.done / standing.total, text="Stopping … Every finished run is saved.")
         return
     left = " · the time left is known once a run has ended"
-    if standing.seconds_left is not None:
+    if standing.seconds_left is not None and standing.done:
         left = f" · {_duration(standing.seconds_left)} left"
     message = f" · {plain(standing.message)}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -156,7 +156,7 @@ def _circumstances(result: PairScores) -> str:
     return (
         f"{text} Chance level: the rows of one space are permuted; hover for its 95 % band. Click a cell to"
         " compare its row and its column in Explore."
-        + (" Hatched cells cannot be compared; hover over one to see why." if left_out else "")
+        + (" Empty cells cannot be compared; hover over one to see why." if left_out else "")
     )
 
 
@@ -291,8 +291,7 @@ def page(workspace: Workspace) -> None:
             if st.button(label, icon=":material/add:", type="tertiary", key="universe.data"):
                 go(DATA)
     st.caption(
-        "Each model gets one map into a common space. Held-out rows, on which no map was fitted, show how"
-        " well the models agree."
+        "Each model gets one map into a common space. Scores come from rows that no map was fitted on."
     )
     specs, task = own, None
     try:
@@ -303,6 +302,11 @@ def page(workspace: Workspace) -> None:
             specs, task = _settings(specs)
         if len(specs) < 2:
             return messages.info("Choose two spaces or more.", icon=":material/hub:")
+        if apart := [space_name(spec) for spec in specs if spec not in _linked(specs)]:
+            _tell_apart(apart, "no common space can be made with these. Scores that need none are below.")
+            return compare_scores(workspace, specs)
+        if name == _OWN and (apart := [space_name(spec) for spec in own if spec not in specs]):
+            _tell_apart(apart, "not shown. Choose spaces in Method details.")
         _result(workspace, tuple(specs), task)
     except SpaceError as error:
         messages.error(error)
@@ -311,8 +315,26 @@ def page(workspace: Workspace) -> None:
     return None
 
 
+def _tell_apart(names: Sequence[str], consequence: str) -> None:
+    shares = "shares" if len(names) == 1 else "share"
+    st.caption(
+        f":material/link_off: {plain(', '.join(names))} {shares} no rows with the others: {consequence}"
+    )
+
+
+def _linked(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
+    """The largest group of spaces of which each shares rows with another one, in their order."""
+    groups: list[list[SpaceSpec]] = []
+    for spec in specs:
+        joined = [g for g in groups if any(isinstance(compute.shared_rows(spec, one), int) for one in g)]
+        groups = [group for group in groups if group not in joined]
+        groups.append([*(one for group in joined for one in group), spec])
+    largest = max(groups, key=len, default=[])
+    return [spec for spec in specs if spec in largest]
+
+
 def _settings(specs: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec]:
-    chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES)
+    chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES, _linked(specs))
     lengths = kept(
         st.toggle,
         "Keep the lengths of rows",

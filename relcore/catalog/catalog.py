@@ -560,6 +560,12 @@ def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
     return spec if spec.rows_of != spec else renamed_spec(spec, BY_ROW, f"{spec.name} · by row")
 
 
+def is_linked(spec: SpaceSpec, source: SpaceSpec, target: SpaceSpec) -> bool:
+    """Whether a space is one of two others under the ids that a link gave its rows."""
+    renamed = spec.source == "renamed" and spec.option("key") != BY_ROW
+    return renamed and base_of(spec) in (source, target)
+
+
 def base_of(spec: SpaceSpec) -> SpaceSpec:
     """The spec of the space that was renamed."""
     return SpaceSpec.from_json(json_of(spec.option("base"), "renamed space: expected its base"))

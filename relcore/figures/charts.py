@@ -93,6 +93,8 @@ class Lines:
         Names of x = 0, 1, 2, …, if x is a category.
     filled : bool
         Whether to colour the area beneath each line.
+    n_direct : int
+        How many lines, the first ones, have their names at their right ends on the screen, not in the legend.
 
     Examples
     --------
@@ -115,6 +117,7 @@ class Lines:
     x_names: tuple[str, ...] = ()
     log_y: bool = False
     filled: bool = False
+    n_direct: int = 0
 
     figure: ClassVar[str] = "lines_figure"
 

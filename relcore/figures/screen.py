@@ -126,7 +126,31 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     figure.update_yaxes(**_titled(lines.y_title), range=lines.y_range)
     if lines.log_y:
         figure.update_yaxes(type="log", exponentformat="power", dtick=1)
+    if lines.n_direct:
+        _name_ends(figure, lines, theme, height)
     return figure
+
+
+def _name_ends(figure: go.Figure, lines: Lines, theme: Theme, height: int) -> None:
+    """Write the names of the first lines at their right ends, at least a line of text apart."""
+    named = lines.lines[: lines.n_direct]
+    parts = [part for line in lines.lines for part in (line.y, line.low, line.high) if part is not None]
+    every = np.concatenate(parts)
+    low, high = lines.y_range or (np.nanmin(every), np.nanmax(every))
+    step = (high - low) * 19 / (height - 110)
+    colors = lines.colors(theme)
+    ends = sorted((line.y[np.argmax(line.x)], number) for number, line in enumerate(named))
+    places = np.array([end for end, _ in ends])
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + step)
+    places -= max(0.0, places[-1] - high)
+    look = {"xref": "paper", "x": 1.01, "xanchor": "left", "showarrow": False}
+    for (_, number), place in zip(ends, places, strict=True):
+        text = plain_text(named[number].name.partition(",")[0])
+        figure.add_annotation(text=text, y=place, font={"size": 13, "color": colors[number]}, **look)
+        figure.update_traces({"showlegend": False}, {"name": plain_text(named[number].name)})
+    figure.update_layout(margin_r=150)
+    figure.update_yaxes(range=[low - step / 2, high + step / 2])
 
 
 def _line_traces(line: Line, color: str) -> list[go.Scatter]:

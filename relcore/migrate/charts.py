@@ -129,4 +129,4 @@ def chart_of(result: MigrationResult) -> Lines:
     for number, ((adapter, option), part) in enumerate(parts.items(), start=len(OPTIONS)):
         name = f"{TITLES[option]}, {ADAPTERS[adapter].title}"
         lines.append(Line(name, part.n_pairs, part.value, color=number))
-    return Lines(tuple(lines), "pairs", result.metric, log_x=True)
+    return Lines(tuple(lines), "pairs", result.metric, log_x=True, n_direct=len(result.options))

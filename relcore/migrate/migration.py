@@ -159,19 +159,17 @@ def verdict_of(
         asked = counted(price.n_queries, "query", "queries")
         priced = f". For {asked} a cascade embeds {percent(price.share)} of the rows"
     elif option == "cascade":
-        priced = (
-            f". It embeds at most {n_candidates:,} rows per query; a log of queries tells how many in all"
-        )
         cost = f"; a cascade embeds at most {n_candidates:,} rows per query"
     if small and "cascade" in scores:
         cost += f"; a cascade saves nothing: {_QUERIES} queries can ask for each of so few rows"
     headline = f"nDCG@{k} {means[option]}"
     if option != "keep":
         gain = bootstrap.difference(scores[option], scores["keep"])
-        headline += f", {short(gain.value)} more than with the old model (95 %: {band(gain.low, gain.high)})"
+        headline = f"nDCG@{k} rises by {short(gain.value)} to {means[option]}"
+        headline += f" (95 %: {band(gain.low, gain.high)})"
     if option == "cascade" and "re-embed" in scores:
         gain = bootstrap.difference(scores["re-embed"], scores[option])
-        headline += f". Embedding all rows again gives {means['re-embed']} ({signed(gain.value)})"
+        headline += f". Embedding all rows again changes it by {signed(gain.value)}"
     headline += priced
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.", f"{headline}.")
 
@@ -334,21 +332,18 @@ class MigrationResult(Reported):
 
     def costs(self, rate: Rate = UNKNOWN) -> list[list[str]]:
         """The cost of each option as cells, with the head first; includes embedding if the rate is known."""
-        shown = [["option", self.metric, "rows to embed", "and per query", "models per query"]]
-        shown[0] += [
-            "searches per query",
-            "index",
-            "corpus rewritten",
-            *["embedding costs"] * bool(rate.of(1)),
-        ]
+        shown = [["option", self.metric, "rows to embed", "models per query", "searches per query"]]
+        shown[0] += ["index", "corpus rewritten", *["embedding costs"] * bool(rate.of(1))]
         for option in OPTIONS:
             score = self.option(option)
             if score or (option == "re-embed" and self.n_corpus):
                 cost, unknown = self.cost_of(option), option == "cascade" and not self.price
                 least, most = "at least " * unknown, "at most " * unknown
                 name = f"{'▸ ' * (option == self.verdict.option)}{TITLES[option]}"
-                cells = [name, short(score.value) if score else "–", f"{least}{cost.rows_now:,}"]
-                cells += [f"{most}{cost.rows_per_query:,.0f}", str(cost.models_per_query)]
+                rows = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}"
+                if option == "cascade":
+                    rows += f" now, {most}{cost.rows_per_query:,.0f} per query"
+                cells = [name, short(score.value) if score else "–", rows, str(cost.models_per_query)]
                 cells += [str(cost.searches_per_query), readable(cost.index_bytes)]
                 cells.append("yes" if cost.rewrites else "no")
                 shown.append([*cells, *[f"{least}{rate.of(cost.rows_now)}"] * bool(rate.of(1))])
@@ -357,13 +352,9 @@ class MigrationResult(Reported):
     @property
     def cost_note(self) -> str:
         told = "▸ is recommended. " * bool(self.verdict.option)
-        told += (
-            f"Re-embedding embeds all {self.n_corpus:,} rows, a bridge its pairs, and a cascade its pairs and"
-            " the rows that queries find"
-        )
         if self.price:
-            return f"{told}: here for the whole log, and what one more query adds."
-        return f"{told}. A log of queries by both models would tell how many these are."
+            return f"{told}A cascade: rows for the whole log of queries, and what one more query adds."
+        return f"{told}A log of queries by both models tells how many rows a cascade embeds in all."
 
     @property
     def rewrites_corpus(self) -> bool:
@@ -444,8 +435,8 @@ _JUDGED_BY = {
     "labels": "with rows of the same label as relevant",
 }
 UNJUDGED = (
-    "No verdict: pairs alone cannot tell which model is better; a label column (rows of the same label are"
-    " relevant), a file of judged queries, or your answers in “Judge here, blind” can."
+    "No verdict: pairs alone cannot tell which model is better. A column of labels can, or judged queries, or"
+    " your answers in “Judge here, blind”."
 )
 SAME_ROWS = (
     0.995  # of the rows that the new model finds, from where no judgements could tell the models apart

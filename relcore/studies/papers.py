@@ -388,6 +388,15 @@ def find_row(identifier: str) -> PaperRow:
     return rows[identifier]
 
 
+def named_rows(text: str) -> tuple[PaperRow, ...]:
+    """The rows that a text such as "table 5" or "Fig. 3" names, of all papers; none for any other text."""
+    found = re.fullmatch(r"(table|fig)(?:ure|s)?\.? ?(\d+)", " ".join(text.lower().split()))
+    kind, number = found.groups() if found else ("-", 0)
+    return tuple(
+        row for row in load_rows() if row.kind.lower().startswith(kind) and row.number == int(number)
+    )
+
+
 _CITED = re.compile(r"(Fig|Table)s?\.? (\d+(?:(?:, | and )\d+)*)")
 
 

@@ -55,6 +55,7 @@ _SETTLED = 1e-5  # relative gain of the last round; further rounds changed held-
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
 _RIDGES = (100.0, 10.0, 1.0, 0.1)
+_WORDS = ((0.9, "almost the same"), (0.5, "much alike"), (0.0, "partly alike"))  # by mean share found
 _LEAST_GAIN = 0.002  # of accuracy; a correction with less is noise
 
 Grid = tuple[tuple[Score | None, ...], ...]
@@ -198,15 +199,14 @@ class Universe(Reported):
         if not len(known):
             return "No two spaces share enough held-out rows to be scored."
         mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
+        alike = next(word for share, word in _WORDS if known.mean() >= share)
+        if self.best_chance and known.max() <= self.best_chance.high:
+            alike = "no more alike than by chance"
         text = (
-            f"For {mean} of held-out rows, the nearest row in another of {len(self.members)} models is the"
-            f" same row (by chance {percent(float(self.table().chance.mean()))})."
+            f"The {len(self.members)} models are {alike}: for {mean} of the rows, the nearest row in another"
+            f" model is the same row (by chance {percent(float(self.table().chance.mean()))})."
         )
-        if least != most:
-            text += f" It is {least} for the least similar pair of models and {most} for the most similar."
-        if any(member.performance is not None for member in self.members):
-            text += " To find a row of the same class, as Stitch and Explore count it, is easier."
-        return text
+        return text if least == most else f"{text} Pairs of models reach {least} to {most}."
 
     def circumstances(self) -> str:
         """Rows and chance level of the scores."""
@@ -224,6 +224,8 @@ class Universe(Reported):
                     f", {percent(self.best_chance.high)} at most in the best of {len(scores):,} pairs (95 %)"
                 )
             text += "."
+        if any(member.performance is not None for member in self.members):
+            text += " Stitch and Explore count rows of the same class, which are found more often."
         if self.ridge:
             gain = signed(float(self.gain or 0))
             text += f" A correction towards the consensus (ridge {self.ridge:g}) changes the share by {gain}."

@@ -17,13 +17,14 @@ import pytest
 from app.migrate import panel
 from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
-from app.workspace import Workspace
+from app.workspace import History, Workspace
 from relcore.base.numbers import short
-from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.catalog import SpaceSpec, load, put_pairing, renamed_spec
 from relcore.cli import main
 from relcore.migrate.judging import MOST, Answer
 from relcore.migrate.migration import TASK, MigrationResult, starting_models
 from relcore.runs.entries import bundled_results
+from relcore.runs.store import Store
 from tests.app.conftest import Session, save_space
 from tests.relcore.migrate.planted import migration_spaces
 
@@ -134,11 +135,42 @@ def test_a_press_counts_once_for_the_question_that_was_on_screen(monkeypatch, tm
     assert told == ["Not counted: this question has its answer. Wait for the next one."] * 2
 
 
-def test_pairs_that_do_not_pair_are_refused_with_the_reason(tmp_path, planted):
+def test_rows_that_are_shifted_start_no_job_and_the_example_is_at_hand(tmp_path, planted, ran_in_place):
     old, new = planted[0][:2]
     rows = {"old": old.vectors, "new": np.roll(np.asarray(new.vectors), 1, axis=0)}
     session = open_page([save_space(tmp_path / f"{name}.npz", found, "d") for name, found in rows.items()])
-    assert any("shifted by" in error for error in session.errors), session.errors
+    assert any("shifted by" in one.value for one in session.markdown)
+    assert not session.errors
+    assert not ran_in_place
+    session.click("migrate.example")
+    assert "nDCG@10" in session.html
+
+
+def test_rows_in_another_order_lead_to_link_and_links_are_used(tmp_path, planted):
+    old, new = planted[0][:2]
+    order = np.random.default_rng(1).permutation(len(new))
+    rows = {"old": old.vectors, "new": np.asarray(new.vectors)[order]}
+    specs = [save_space(tmp_path / f"{name}.npz", found, "d") for name, found in rows.items()]
+    session = open_page(specs)
+    assert any("are not the same thing" in one.value for one in session.markdown)
+    session.click("migrate.link")
+    now = session.workspace
+    assert (now.source, now.target) == tuple(specs)
+    places = old.index.get_indexer(new.ids[order])
+    pairs = [(f"d{place}", f"d{row}") for row, place in enumerate(places)]
+    for n_confirmed, told in ((0, "Confirm 25 more of 200"), (60, "No verdict")):
+        key = put_pairing(Store(tmp_path / "store"), pairs, [own for own, _ in pairs[:n_confirmed]])
+        linked = renamed_spec(specs[1], key, "new · linked")
+        session.at.session_state["relscope.history"] = History(replace(now, spaces=(*specs, linked)))
+        session.open("migrate").click("migrate.use-links")
+        assert session.workspace.target == linked
+        print(
+            "DBG",
+            list(session.errors),
+            [w.value for w in session.at.info],
+            [b.key for b in session.at.button],
+        )
+        assert told in session.html + " ".join(one.value for one in session.markdown)
 
 
 def test_the_example_comes_with_relscope():

@@ -38,6 +38,10 @@ def test_studies_are_listed_by_topic_and_searched_in_all_topics(first_start):
     assert page.radio(key="studies.kind").value == "anchor-count"
     page.change("text_input", "studies.search", "pruned inverse")
     assert page.radio(key="studies.kind").value == "pruning"
+    page.change("text_input", "studies.search", "table 5")
+    found = [button.label for button in page.button if (button.key or "").startswith("studies.found")]
+    assert found == ["Table 5, Relative representations", "Table 5, Bootstrapping anchors"]
+    assert not page.radio
     page.change("text_input", "studies.search", "no such words")
     assert not page.radio
 
@@ -67,7 +71,7 @@ def test_runs_that_were_stopped_here_can_be_resumed(first_start):
     assert list(panel._table(runs, live=True).index) == [0], "while runs are repeated, these alone"
     assert len(panel._table(runs)) == 60
     (again,) = (button for button in first_start.button if button.key == "studies.here")
-    assert again.label.startswith("Resume 59 of 60 runs here · about")
+    assert again.label.startswith("Resume: 1 of 60 runs done · about")
 
 
 def test_what_is_missing_is_offered(page):
@@ -85,7 +89,7 @@ def test_what_is_missing_is_offered(page):
         whole_queue().store.put(runs.keys[number], {}, facts)
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     start = next(button for button in page.button if button.key == "studies.start")
-    assert start.label.startswith("Resume 7 of 12 runs · about")
+    assert start.label.startswith("Resume: 5 of 12 runs done · about")
 
 
 def test_a_study_file_opens_its_choices_and_a_wrong_one_says_why(page):

@@ -38,8 +38,13 @@ def make_four(make_workspace, tmp_path):
         stranger = save_space(tmp_path / "stranger.npz", other, **prefix)
         session = Session(
             workspace=make_workspace(120, spaces=(*workspace.spaces, wide, stranger), **changes)
-        )
-        return session.open("research", "Universe")
+        ).open("research", "Universe")
+        if linked:
+            return session
+        assert "stranger shares no rows with the others: not shown" in session.captions
+        assert not session.errors
+        chooser = next(one.key for one in session.multiselect if one.key.startswith("universe.spaces"))
+        return session.change("multiselect", chooser, list(session.workspace.spaces))
 
     return make
 
@@ -109,7 +114,7 @@ def test_a_file_shows_scores_and_those_of_its_models_that_are_here(make_four, ma
     session.change("button_group", kind, "file")
     assert "relscope universe" in session.captions
     session.change("text_input", "universe.path", str(tmp_path / "five.universe"))
-    assert "of 5 models is the same row" in session.html
+    assert "The 5 models are" in session.html
     assert "Not in this session: away" in session.captions
     (moving,) = (one for one in charts(session) if one.get("frames"))
     assert len(moving["frames"]) == 1 + len(specs)
@@ -172,4 +177,6 @@ def test_a_space_that_is_gone_is_left_out_and_the_others_are_compared(make_four,
     session = make_four()
     (tmp_path / "wide.npz").unlink()
     session.run()
+    chooser = next(one.key for one in session.multiselect if one.key.startswith("universe.spaces"))
+    session.change("multiselect", chooser, [session.workspace.spaces[n] for n in (0, 1, 3)])
     assert numbers(session).shape == (3, 3)

@@ -314,11 +314,12 @@ def test_a_universe_and_a_comparison_name_their_questions():
         for state, name in enumerate("ab")
     ]
     universe = Universe.fit(spaces)
-    assert "of held-out rows, the nearest row in another of 2 models is the same row (" in universe.headline()
-    assert universe.headline().endswith(
-        "To find a row of the same class, as Stitch and Explore count it, is easier."
-    )
-    assert "class" not in Universe.fit(family(2)).headline()
+    assert universe.headline().startswith("The 2 models are partly alike: for ")
+    assert "of the rows, the nearest row in another model is the same row (by chance" in universe.headline()
+    assert "rows of the same class, which are found more often." in universe.circumstances()
+    assert "class" not in Universe.fit(family(2)).circumstances()
+    noise = [LatentSpace(rng.normal(size=(N, 4)), IDS) for rng in map(np.random.default_rng, (1, 2))]
+    assert "models are no more alike than by chance" in Universe.fit(noise).headline()
     scores = {
         "relative": {
             "class agreement": Score(0.98, metric="class agreement", n=100),
