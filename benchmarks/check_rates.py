@@ -35,8 +35,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.encoders.words import load_words
-from relcore.passport.check import name_of
-from relcore.passport.mixture import MIXED, SUSPECTED, ShortAxes, parts_of
+from relcore.passport.check import check, name_of
+from relcore.passport.mixture import MIXED, SUSPECTED, ShortAxes
 from relcore.passport.passport import Passport
 from relcore.passport.repair import mapped
 from relcore.spaces.matching import match
@@ -62,8 +62,12 @@ KINDS = (
     "sources",
     "few rows",
 )
-OTHERS = ("rotated", "para", "L5", "L3", "cls", "query", "words")
-SHARES, SIZES = (0.5, 0.1, 0.02, 0.01), (2500, 20_000)
+SHARES = (0.5, 0.1, 0.02, 0.01)
+APART, NEAR = (
+    ("rotated", "para", "words"),
+    ("L5", "L3", "cls", "query"),
+)  # near: layers and prompts of one model
+OTHERS = ("rotated", "para", *NEAR, "words")
 
 
 @cache
@@ -165,10 +169,10 @@ def _chosen(
 
 def _found(rows: np.ndarray, draw: int, truth: np.ndarray | None = None) -> dict[str, Any]:
     started = time.perf_counter()
-    found = parts_of(rows, draw)
-    told = {"slope": found.slope.value, "high": found.slope.high, "counted": int((found.log_ratio > 0).sum())}
+    found = check(rows, random_state=draw)
+    told = {"slope": found.slope, "high": found.slope_high, "counted": found.count, "unfit": found.unfit}
     told["seconds"] = time.perf_counter() - started
-    if truth is not None:
+    if truth is not None and not found.unfit:
         auc = _auc(truth, found.log_ratio)
         told["auc"] = max(auc, 1 - auc) if truth.mean() == 0.5 else auc  # halves: either is the smaller
     return told
@@ -337,10 +341,11 @@ def grid(draws: int, parts: list[str]) -> Iterator[tuple[str, Callable[..., Any]
                 for method in ("none", "30 pairs", "300 pairs"):
                     for draw in range(max(1, round(5 * scale))):
                         yield "repair", repair, (other, share, method, draw)
-    for n in SIZES if "detection" in parts else ():
-        for other in OTHERS if n == SIZES[0] else ("rotated", "para", "words"):
-            for share in SHARES:
-                for draw in range(draws):
+    sizes = ((2500, APART), (800, APART), (2500, NEAR), (20_000, APART))
+    for n, others in sizes if "detection" in parts else ():
+        for draw in range(draws):
+            for other in others:
+                for share in SHARES:
                     yield "detection", detection, (other, share, n, draw)
     for other in OTHERS if "trusted" in parts else ():
         for draw in range(draws):
@@ -364,16 +369,15 @@ def _done(part: str, function: Callable[..., Any], folder: str, arguments: tuple
         found = function(folder, *arguments)
     except Exception as error:  # one draw must not end the run
         return {"part": part, "arguments": list(arguments), "error": f"{type(error).__name__}: {error}"}
-    return (
-        {"part": part, "draw": arguments[-1], **found}
-        if found
-        else {"part": part, "skipped": list(arguments)}
-    )
+    return {"part": part, "arguments": list(arguments), **(found or {})}
 
 
 def run(folder: str, out: Path, draws: int, workers: int, parts: list[str]) -> None:
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    cells, started = list(grid(draws, parts)), time.perf_counter()
+    lines = map(json.loads, out.read_text(encoding="utf-8").splitlines()) if out.exists() else ()
+    there = {(one["part"], *one.get("arguments", ())) for one in lines}
+    cells = [cell for cell in grid(draws, parts) if (cell[0], *cell[2]) not in there]
+    started = time.perf_counter()
     import multiprocessing
 
     context = multiprocessing.get_context("spawn")
@@ -412,9 +416,9 @@ def table(path: Path) -> list[str]:
         contextual = ~some.family.isin([*WORDS, "mean"])
         lines += ["", "## One model", ""]
         lines += [
-            "| kind | thresholds chosen on it | contextual: alarms | suspicious | word vectors: alarms | suspicious | lowest |"
+            "| kind | thresholds chosen on it | contextual: alarms | suspicious | not compared | word vectors: alarms | suspicious | not compared | lowest |"
         ]
-        lines += ["|---|---|---|---|---|---|---|"]
+        lines += ["|---|---|---|---|---|---|---|---|---|"]
         for kind in (*KINDS, "all", "all held out"):
             held = ~some.kind.isin(CALIBRATED)
             chosen = some.kind == kind if kind in KINDS else held if "held" in kind else held | True
@@ -422,9 +426,13 @@ def table(path: Path) -> list[str]:
             for family in (contextual, ~contextual):
                 one = some[chosen & family]
                 cells += (
-                    [interval(one.high < MIXED), interval((one.high >= MIXED) & (one.high < SUSPECTED))]
+                    [
+                        interval(one.high < MIXED),
+                        interval((one.high >= MIXED) & (one.high < SUSPECTED)),
+                        f"{one.unfit.ne('').sum()}",
+                    ]
                     if len(one)
-                    else ["", ""]
+                    else [""] * 3
                 )
             lows = " / ".join(
                 short(float(some[chosen & family].high.min())) for family in (contextual, ~contextual)
@@ -436,16 +444,17 @@ def table(path: Path) -> list[str]:
             "",
             "## Two models",
             "",
-            "| other model | rows | share | found | or suspicious | AUC | counted ÷ true |",
-            "|---|---|---|---|---|---|---|",
+            "| other model | rows | share | found | or suspicious | not compared | AUC | counted ÷ true |",
+            "|---|---|---|---|---|---|---|---|",
         ]
         for (other, n, share), one in (
             part["detection"].dropna(subset=["other"]).groupby(["other", "n", "share"], sort=False)
         ):
-            counted = float((one.counted / (share * n)).median())
+            compared = one.unfit.eq("")
+            counted = float((one.counted[compared] / (share * n)).median())
             either = interval(one.high < SUSPECTED)
             lines.append(
-                f"| {other} | {int(n):,} | {share:g} | {interval(one.high < MIXED)} | {either} | {short(float(one.auc.mean()))} | {short(counted, 2)} |"
+                f"| {other} | {int(n):,} | {share:g} | {interval(one.high < MIXED)} | {either} | {int((~compared).sum())} | {short(float(one.auc.mean()))} | {short(counted, 2)} |"
             )
     if "trusted" in part:
         lines += [

@@ -1,10 +1,11 @@
 """Stitch two text models across their architectures, and write the numbers to relcore/data/papers/ours.
 
-    python assets/papers/measure_texts.py stitch-transformers|bootstrap-transformers
+    python assets/papers/measure_texts.py stitch-transformers|stitch-transformers-trec|bootstrap-transformers
 
-The models are MiniLM L6 and paraphrase-MiniLM L3 (ONNX), the rows Wikipedia sentences. stitch-transformers:
-Table 5 of the first paper and Table 2 of the second. bootstrap-transformers: Tables 2 and 6 of the third,
-heads stitched through anchors that were found from 15 pairs. See measure_trained.py.
+The models are MiniLM L6 and paraphrase-MiniLM L3 (ONNX). stitch-transformers: Table 5 of the first paper and
+Table 2 of the second, on Wikipedia sentences, and on TREC from the data folder (RELSCOPE_DATA).
+bootstrap-transformers: Tables 2 and 6 of the third, heads stitched through anchors that were found from 15
+pairs. See measure_trained.py.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from collections.abc import Iterator
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 from measure_trained import Row, main
 
+from relcore.base.access import data_folder
 from relcore.base.rows import mean_row
 from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import Dataset
 from relcore.encoders.sentences import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.linking.spec import BootstrapSpec, held_out_split
@@ -41,24 +45,36 @@ STITCHED = {
 }
 
 
-def spaces_of(store: Store) -> dict[str, LatentSpace]:
-    """Model → its space of 2,000 Wikipedia sentences with labels."""
+def spaces_of(data: str, store: Store) -> tuple[dict[str, LatentSpace], tuple[str, ...]]:
+    """Model → its space with labels, and the ids of the test rows, if the data have a test part."""
+    dataset, tested = dataset_of("sentences"), ()
+    if data == "trec":
+        parts = [pd.read_parquet(data_folder() / "trec" / f"{name}.parquet") for name in ("train", "test")]
+        texts, labels = (
+            list(pd.concat([part[name] for part in parts]).astype(str)) for name in ("text", "coarse_label")
+        )
+        ids = [str(row) for row in range(len(texts))]
+        tested = tuple(ids[len(parts[0]) :])
+        dataset = Dataset(
+            lambda start, stop: texts[start:stop], ids, name="TREC", kind="texts", labels=labels
+        )
     made = {}
     for name, encoder in MODELS.items():
-        (space,) = encode(dataset_of("sentences"), encoder, store)
+        (space,) = encode(dataset, encoder, store)
         made[name] = space.with_columns(name=name)
-    return made
+    return made, tested
 
 
 def stitched(settings: Row, state: int, store: Store) -> Iterator[Row]:
     """Accuracy and weighted F1 of heads of one model on rows of the other, and on rows of their own."""
-    spaces = spaces_of(store)
+    spaces, tested = spaces_of(settings["data"], store)
     inverse = MethodSettings(omega=settings["omega"], delta=settings["delta"])
     spec = StitchSpec(
         tuple(STITCHED),
         settings["head"],
         (state,),
         settings["n_anchors"],
+        test_ids=tested,
         settings=inverse,
     )
     result = stitch_matrix(list(spaces.values()), spec)
@@ -78,7 +94,7 @@ FORMS = {"relative": "relative", "whitened": "whitened (ours)"}
 def through_found_anchors(settings: Row, state: int, store: Store) -> Iterator[Row]:
     """The share of the hidden anchors found, and the accuracy of a head on rows relative to the true anchors
     (GT), to the 15 known ones (Seed) and to those found, in both directions."""
-    spaces = spaces_of(store)
+    spaces, _ = spaces_of("sentences", store)
     for own, other in permutations(spaces):
         decoder, encoder = spaces[own], spaces[other]
         label, classes = f"sentences, decoder {own}, encoder {other}", sorted(set(decoder.labels))
@@ -113,4 +129,5 @@ def through_found_anchors(settings: Row, state: int, store: Store) -> Iterator[R
 
 
 if __name__ == "__main__":
-    main({"stitch-transformers": stitched, "bootstrap-transformers": through_found_anchors}, __doc__)
+    measures = dict.fromkeys(("stitch-transformers", "stitch-transformers-trec"), stitched)
+    main(measures | {"bootstrap-transformers": through_found_anchors}, __doc__)
