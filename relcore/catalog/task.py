@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, ForwardRef, Generic, Self, TypeVar, get_args, get_origin
 
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, need_strings, quote
-from relcore.base.names import FIGURES, FORMER_FIGURES, Named
+from relcore.base.names import FIGURES, FORMER_FIGURES
 from relcore.base.records import need_plain
 from relcore.base.settings import check
 from relcore.base.version import __version__
@@ -32,7 +33,8 @@ Result = TypeVar("Result")
 class Task(ABC, Generic[Result]):
     """Settings in, a result out; equal settings on equal spaces give an equal result.
 
-    Subclasses are frozen dataclasses of the settings.
+    Subclasses are frozen dataclasses of the settings. They name the dataclass that `run` returns, which
+    `relcore.base.records` stores: ``class Migration(Task[MigrationResult], kind="migration", title=…)``.
 
     Attributes
     ----------
@@ -40,13 +42,16 @@ class Task(ABC, Generic[Result]):
         Its name in the store; jobs of one kind share a pace.
     version : int
         Increase it when results would change.
-    result : str
-        ``"module:Class"`` of the dataclass that `run` returns, stored by `relcore.base.records`.
     """
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
-    result: ClassVar[str]
+
+    def __init_subclass__(cls, kind: str = "", version: int = 0, title: str = "") -> None:
+        super().__init_subclass__()
+        for name, value in {"kind": kind, "version": version, "title": title}.items():
+            if value:
+                setattr(cls, name, value)
 
     __post_init__ = check
 
@@ -101,7 +106,11 @@ class Task(ABC, Generic[Result]):
         return self.read(entry)
 
     def read(self, entry: Entry) -> Result:
-        return records.unpack(Named("", self.result).load(), entry.arrays, entry.metadata[self.kind])
+        bases = [base for one in type(self).__mro__ for base in vars(one).get("__orig_bases__", ())]
+        (kept,) = next(get_args(base) for base in bases if get_origin(base) is Task)
+        if isinstance(kept, ForwardRef):
+            kept = vars(sys.modules[type(self).__module__])[kept.__forward_arg__]
+        return records.unpack(kept, entry.arrays, entry.metadata[self.kind])
 
 
 def task_job(context: Context, *, task: Task[Any], inputs: Sequence[str] = ()) -> None:
@@ -131,6 +140,10 @@ class Recipe(ABC):
 
     figure: ClassVar[str]
     newer: ClassVar[tuple[str, ...]] = ()  # settings that 0.1.0 lacked: left out while they are empty
+
+    def __init_subclass__(cls, figure: str = "") -> None:
+        super().__init_subclass__()
+        cls.figure = figure or getattr(cls, "figure", "")
 
     def to_json(self) -> dict[str, Any]:
         """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,14 +135,9 @@ class AuditOutcome(Reported):
 
 
 @dataclass(frozen=True)
-class PairAudit(Task[AuditOutcome]):
+class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the anchors"):
     """The task of `audit_pairs` of anchors, with scores with and without the suspects; `partners` are the
     anchors' ids in the target if these differ."""
-
-    kind: ClassVar[str] = "audit"
-    result: ClassVar[str] = "relcore.compare.audit:AuditOutcome"
-    title: ClassVar[str] = "Audit of the anchors"
-    version: ClassVar[int] = 4
 
     anchors: tuple[str, ...]
     partners: tuple[str, ...] = ()
@@ -249,10 +244,8 @@ def _directions(source: LatentSpace, target: LatentSpace, rows: Sequence[np.ndar
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnchorAudit(Recipe):
+class AnchorAudit(Recipe, figure="anchor-audit"):
     """A figure of the agreement of all anchor pairs, least first, with the suspects marked."""
-
-    figure: ClassVar[str] = "anchor-audit"
 
     source: SpaceSpec
     target: SpaceSpec

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -301,7 +300,7 @@ class DifferenceSettings:
 
 
 @dataclass(frozen=True)
-class Differences(DifferenceSettings, Task[FoundDifferences]):
+class Differences(DifferenceSettings, Task[FoundDifferences], kind="differences", version=4):
     """The task that finds where two spaces with the same rows differ: neighbourhood agreement by class or
     cluster, tested against equal noise.
 
@@ -309,10 +308,6 @@ class Differences(DifferenceSettings, Task[FoundDifferences]):
     `moved_beyond_noise` tests it: without this correction, dense classes seem to move when every row gets the
     same noise.
     """
-
-    kind: ClassVar[str] = "differences"
-    version: ClassVar[int] = 4
-    result: ClassVar[str] = "relcore.compare.differences:FoundDifferences"
 
     random_state: int = 0
 
@@ -434,10 +429,8 @@ _LONGEST = 28  # characters of a group's name on the axis
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupDifferences(DifferenceSettings, Recipe):
+class GroupDifferences(DifferenceSettings, Recipe, figure="differences"):
     """A figure of classes or clusters by the share of neighbours that the other space keeps."""
-
-    figure: ClassVar[str] = "differences"
 
     spaces: tuple[SpaceSpec, SpaceSpec]
     digests: tuple[str, ...] = ()

@@ -282,10 +282,9 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
 
 
 @dataclass(frozen=True)
-class Panes(Recipe, ComparisonRecipe):
+class Panes(Recipe, ComparisonRecipe, figure="comparison"):
     """The figure of the linked panes."""
 
-    figure: ClassVar[str] = "comparison"
     newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look")
 
     stars: StarLook | None = None
@@ -325,10 +324,9 @@ def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
 
 
 @dataclass(frozen=True)
-class Scores(Recipe, ComparisonRecipe):
+class Scores(Recipe, ComparisonRecipe, figure="scores"):
     """A figure of the scores of all representations on held-out rows, with chance levels."""
 
-    figure: ClassVar[str] = "scores"
     newer: ClassVar[tuple[str, ...]] = ("class_agreement", "metrics")
 
     k: int = setting(10, low=1)
@@ -357,10 +355,8 @@ class Scores(Recipe, ComparisonRecipe):
 
 
 @dataclass(frozen=True)
-class Spectrum(Recipe, ComparisonRecipe):
+class Spectrum(Recipe, ComparisonRecipe, figure="spectrum"):
     """A figure of the singular values of the anchors in both spaces."""
-
-    figure: ClassVar[str] = "spectrum"
 
     def draw(self, result: Mapping[str, AnchorDiagnostics] | None = None) -> Exportable:
         if result is None:
@@ -373,10 +369,8 @@ class Spectrum(Recipe, ComparisonRecipe):
 
 
 @dataclass(frozen=True)
-class PairMap(Recipe):
+class PairMap(Recipe, figure="all-pairs"):
     """A heat map with one score for every pair of spaces."""
-
-    figure: ClassVar[str] = "all-pairs"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
@@ -401,10 +395,8 @@ class PairMap(Recipe):
 
 
 @dataclass(frozen=True)
-class Training(Recipe):
+class Training(Recipe, figure="training"):
     """A figure of loss and held-out accuracy by epoch for the encoders of these encodings."""
-
-    figure: ClassVar[str] = "training"
 
     spaces: tuple[SpaceSpec, ...]
 

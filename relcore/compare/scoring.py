@@ -44,15 +44,12 @@ class FoundScores:
 
 
 @dataclass(frozen=True)
-class ExactScores(Task[FoundScores]):
+class ExactScores(Task[FoundScores], kind="scores", version=3):
     """The task that scores two spaces with every held-out row as a query; `metrics` are those registered
     when it is made.
 
     Neither space's representation is held in memory, unless a metric reads rows.
     """
-
-    kind, version = "scores", 3
-    result = "relcore.compare.scoring:FoundScores"
 
     representation: str
     anchors: tuple[str, ...]
@@ -125,15 +122,12 @@ def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class AllPairs(Task[PairScores]):
+class AllPairs(Task[PairScores], kind="all-pairs", version=2):
     """Score every pair of spaces on the rows that both have, paired by id; the widths may differ.
 
     A pair that cannot be compared (no shared ids, a missing anchor, too few rows) has a reason instead of a
     score. Settings that the metric does not need (`names.Metric.needs`) must keep their defaults.
     """
-
-    kind, version = "all-pairs", 2
-    result = "relcore.scores.score:PairScores"
 
     metric: str = "cka"
     anchors: tuple[str, ...] = ()

@@ -9,7 +9,6 @@ from functools import cached_property
 from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -374,7 +373,7 @@ STATE = setting(0, low=0, help="Random state of queries and noise.")
 
 
 @dataclass(frozen=True)
-class DriftCheck(Task[Drift]):
+class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two versions"):
     """Compare two versions of the same rows, paired by id: old first, then new.
 
     Examples
@@ -383,11 +382,6 @@ class DriftCheck(Task[Drift]):
     >>> DriftCheck(k=5).k
     5
     """
-
-    kind: ClassVar[str] = "drift"
-    version: ClassVar[int] = 3
-    result: ClassVar[str] = "relcore.drift.check:Drift"
-    title: ClassVar[str] = "Drift between two versions"
 
     k: int = NEIGHBOURS
     n_queries: int = DRAWN
@@ -653,7 +647,7 @@ class SeriesDrift:
 
 
 @dataclass(frozen=True)
-class DriftSeries(Task[SeriesDrift]):
+class DriftSeries(Task[SeriesDrift], kind="drift-series", title="Drift over a series of versions"):
     """The task that compares all versions of a series, in order, on their shared rows; settings as in
     `DriftCheck`.
 
@@ -668,10 +662,6 @@ class DriftSeries(Task[SeriesDrift]):
     >>> DriftSeries().run(versions).headline().partition(":")[0]
     "'v2' changed most"
     """
-
-    kind: ClassVar[str] = "drift-series"
-    result: ClassVar[str] = "relcore.drift.check:SeriesDrift"
-    title: ClassVar[str] = "Drift over a series of versions"
 
     k: int = NEIGHBOURS
     n_queries: int = DRAWN

@@ -125,7 +125,7 @@ _NUMBERED = 8  # versions up to which cells have room for numbers
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftChart(Recipe):
+class DriftChart(Recipe, figure="drift"):
     """A figure of changed neighbours, of all rows and of each class, in both situations, with the noise
     level.
 
@@ -136,8 +136,6 @@ class DriftChart(Recipe):
     >>> DriftChart(old=first, new=second).figure
     'drift'
     """
-
-    figure: ClassVar[str] = "drift"
 
     old: SpaceSpec
     new: SpaceSpec
@@ -153,9 +151,7 @@ class DriftChart(Recipe):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftMap(Recipe):
-    figure: ClassVar[str] = "drift-map"
-
+class DriftMap(Recipe, figure="drift-map"):
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
     series: DriftSeries = DriftSeries()

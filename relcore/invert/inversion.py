@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -655,12 +655,8 @@ _PERMUTATIONS = 20
 
 
 @dataclass(frozen=True)
-class Translation(Task[TranslationResult]):
+class Translation(Task[TranslationResult], kind="translate", title="Translate every pair"):
     """The task `translate_all`."""
-
-    kind: ClassVar[str] = "translate"
-    result: ClassVar[str] = "relcore.invert.inversion:TranslationResult"
-    title: ClassVar[str] = "Translate every pair"
 
     anchors: tuple[str, ...]
     spec: TranslationSpec = TranslationSpec()
@@ -801,11 +797,9 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationTable(Recipe):
+class TranslationTable(Recipe, figure="translation-table"):
     """A figure with a heat map per method, every space against every other (Table 1 of Maiorca et al.
     2024)."""
-
-    figure: ClassVar[str] = "translation-table"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
@@ -906,10 +900,8 @@ def inversion_scene(
 
 
 @dataclass(frozen=True)
-class RecoveredRows(Recipe, ComparisonRecipe):
+class RecoveredRows(Recipe, ComparisonRecipe, figure="inversion"):
     """A figure with the panes of original and recovered rows; its CSV has each row's errors."""
-
-    figure: ClassVar[str] = "inversion"
 
     inversion: InversionSpec = InversionSpec()
     color_by: str = "error"
@@ -927,10 +919,8 @@ class RecoveredRows(Recipe, ComparisonRecipe):
 
 
 @dataclass(frozen=True)
-class RecoveryErrors(Recipe, ComparisonRecipe):
+class RecoveryErrors(Recipe, ComparisonRecipe, figure="inversion-errors"):
     """A histogram of 1 − cosine of the held-out rows for each method."""
-
-    figure: ClassVar[str] = "inversion-errors"
 
     inversion: InversionSpec = InversionSpec()
 

@@ -179,7 +179,7 @@ _STARTS = 2.1e-3  # seconds per row, of all starts from clusters
 
 
 @dataclass(frozen=True)
-class BootstrapSpec(Task[Outcome]):
+class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
     """The settings of linking: method, seeds, anchors and rows. `pairs` are seeds by id; without them
     `n_seeds` shared ids are drawn.
 
@@ -189,11 +189,6 @@ class BootstrapSpec(Task[Outcome]):
     >>> BootstrapSpec(n_anchors=100).n_anchors
     100
     """
-
-    kind: ClassVar[str] = "bootstrap"
-    version: ClassVar[int] = 4
-    result: ClassVar[str] = "relcore.linking.spec:Outcome"
-    title: ClassVar[str] = "Link"
 
     method: str = setting(
         "self-learning",
@@ -339,10 +334,8 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BootstrapRounds(Recipe):
+class BootstrapRounds(Recipe, figure="bootstrap"):
     """A figure of matched rows and hidden anchors by round, or of the published method's error."""
-
-    figure: ClassVar[str] = "bootstrap"
 
     source: SpaceSpec
     target: SpaceSpec

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,7 +31,7 @@ def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MigrationChart(Recipe):
+class MigrationChart(Recipe, figure="migration-options"):
     """The scores of the options of a migration, with their intervals, as a chart.
 
     Examples
@@ -42,8 +41,6 @@ class MigrationChart(Recipe):
     >>> MigrationChart(spaces=specs, migration=Migration()).figure
     'migration-options'
     """
-
-    figure: ClassVar[str] = "migration-options"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
@@ -55,10 +52,8 @@ class MigrationChart(Recipe):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CascadePrice(Recipe):
+class CascadePrice(Recipe, figure="cascade-price"):
     """The rows that a cascade embeds as the log of queries grows."""
-
-    figure: ClassVar[str] = "cascade-price"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
@@ -76,9 +71,7 @@ class CascadePrice(Recipe):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdScores(Recipe):
-    figure: ClassVar[str] = "threshold-change"
-
+class ThresholdScores(Recipe, figure="threshold-change"):
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
     task: ThresholdChange

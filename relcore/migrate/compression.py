@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -183,16 +183,11 @@ class CheaperIndexes(Reported):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheaperIndex(Task[CheaperIndexes]):
+class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title="A cheaper index"):
     """Score each option of a migration on a cheaper index, by the migration's judgements.
 
     `adapter` and `weight` are those of the migration's result. Uses at most 500 queries and 20,000 rows.
     """
-
-    kind: ClassVar[str] = "cheaper-index"
-    version: ClassVar[int] = 1
-    result: ClassVar[str] = "relcore.migrate.compression:CheaperIndexes"
-    title: ClassVar[str] = "A cheaper index"
 
     migration: Migration
     adapter: str = setting(choices=ADAPTERS)

@@ -7,7 +7,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -488,7 +488,7 @@ class QueryLog(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Migration(Task[MigrationResult]):
+class Migration(Task[MigrationResult], kind="migration", version=6, title="Migration to a new model"):
     """Decide what to do about a new embedding model, measured on judged queries or labels.
 
     Without these, measure how much of the new model's results is found with the old vectors. The spaces are
@@ -502,11 +502,6 @@ class Migration(Task[MigrationResult]):
     >>> Migration(adapter="ridge", n_pairs=300).n_pairs
     300
     """
-
-    kind: ClassVar[str] = "migration"
-    version: ClassVar[int] = 6
-    result: ClassVar[str] = "relcore.migrate.migration:MigrationResult"
-    title: ClassVar[str] = "Migration to a new model"
 
     adapter: str = setting(
         AUTO,

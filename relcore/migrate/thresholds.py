@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -278,16 +277,13 @@ AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdChange(Task[ThresholdOutcome]):
+class ThresholdChange(
+    Task[ThresholdOutcome], kind="migration-threshold", version=2, title="Similarity threshold"
+):
     """Restore a similarity threshold of the old model after bridging or re-embedding.
 
     It uses the pairs and queries of a migration whose result names `adapter`.
     """
-
-    kind: ClassVar[str] = "migration-threshold"
-    version: ClassVar[int] = 2
-    result: ClassVar[str] = "relcore.migrate.thresholds:ThresholdOutcome"
-    title: ClassVar[str] = "Similarity threshold"
 
     migration: Migration
     adapter: str = setting(choices=ADAPTERS)

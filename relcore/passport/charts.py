@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -39,12 +38,8 @@ class Embedded:
 
 
 @dataclass(frozen=True)
-class EmbedAnchors(Task[Embedded]):
+class EmbedAnchors(Task[Embedded], kind="passport-texts", title="Embed the anchors"):
     """The task that embeds the texts of a passport, which are the ids of a space, with the bundled MiniLM."""
-
-    kind: ClassVar = "passport-texts"
-    result: ClassVar = ".passport.charts:Embedded"
-    title: ClassVar = "Embed the anchors"
 
     prompt: str = ""
     pooling: str = "mean"
@@ -66,13 +61,9 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class NameRecipe(Task[Tried]):
+class NameRecipe(Task[Tried], kind="passport-recipe", title="Try recipes of MiniLM"):
     """The task that finds the prompt, pooling and layer of the bundled MiniLM that give the rows of a
     space."""
-
-    kind: ClassVar = "passport-recipe"
-    result: ClassVar = ".passport.charts:Tried"
-    title: ClassVar = "Try recipes of MiniLM"
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         return 8 + 0.25 * len(spaces[0])
@@ -84,11 +75,9 @@ class NameRecipe(Task[Tried]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PassportChart(Recipe):
+class PassportChart(Recipe, figure="passport"):
     """The figure of a check. `passport` is a space, such as a passport's file. `new` is a space with its ids;
     if it is None, MiniLM embeds the texts. `anchors` are some of its ids."""
-
-    figure: ClassVar[str] = "passport"
 
     passport: SpaceSpec
     new: SpaceSpec | None = None
@@ -151,11 +140,9 @@ _DRAWN = 3000  # rows of a map
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckChart(Recipe):
+class CheckChart(Recipe, figure="check"):
     """The map of a checked space: its two longest axes, with the first-ranked rows in colour. `trusted` are
     rows of the right model."""
-
-    figure: ClassVar[str] = "check"
 
     space: SpaceSpec
     trusted: SpaceSpec | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -378,13 +378,8 @@ def name_of(X: Rows, known: Sequence[Passport]) -> str:
 
 
 @dataclass(frozen=True)
-class CheckRows(Task[Checked]):
+class CheckRows(Task[Checked], kind="check", version=2, title="Check for a second model"):
     """The task that checks a space, the first one, with a second one as trusted rows, if given."""
-
-    kind: ClassVar = "check"
-    version: ClassVar = 2
-    result: ClassVar = ".passport.check:Checked"
-    title: ClassVar = "Check for a second model"
 
     random_state: int = 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -168,10 +167,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossLingual(Recipe):
+class CrossLingual(Recipe, figure="cross-lingual"):
     """A figure of retrieval scores by method; `pairs` of ids are needed if the spaces have different ids."""
-
-    figure: ClassVar[str] = "cross-lingual"
 
     spaces: tuple[SpaceSpec, SpaceSpec]
     digests: tuple[str, ...] = ()

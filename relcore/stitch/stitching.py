@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -44,7 +43,7 @@ _SURER, _FEWEST_ERRORS = 0.95, 20
 
 
 @dataclass(frozen=True)
-class StitchSpec(Task["StitchResult"]):
+class StitchSpec(Task["StitchResult"], kind="stitching", version=3, title="Stitching every pair"):
     """The settings of stitching: methods, heads, anchors, split, and number of repetitions.
 
     Each random state draws test rows, anchors, prunings and a network's initial weights. `anchors` and
@@ -56,10 +55,6 @@ class StitchSpec(Task["StitchResult"]):
     >>> StitchSpec(("absolute", "procrustes"), n_anchors=100).methods
     ('absolute', 'procrustes')
     """
-
-    kind: ClassVar[str] = "stitching"
-    result: ClassVar[str] = "relcore.stitch.stitching:StitchResult"
-    version: ClassVar[int] = 3
 
     methods: tuple[str, ...] = setting(STITCHED, choices=METHODS, distinct=True, help="Methods.")
     head: str = setting("logistic", choices=HEADS, help="Classifier that is trained on each space.")
@@ -79,8 +74,6 @@ class StitchSpec(Task["StitchResult"]):
         (), metavar="LABELS", help="Labels from low to high; errors are then counted in steps, too."
     )
     settings: MethodSettings = MethodSettings()
-
-    title: ClassVar[str] = "Stitching every pair"
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         shared = share_rows(spaces, self.order)
@@ -551,7 +544,7 @@ _WHY_NONE = "no answer: the dimensions differ, so this head cannot read these ro
 
 
 @dataclass(frozen=True, kw_only=True)
-class StitchMatrix(Recipe):
+class StitchMatrix(Recipe, figure="stitch-matrix"):
     """A figure with one heat map per method: encoders as rows, heads as columns; the diagonal is not
     stitched.
 
@@ -561,8 +554,6 @@ class StitchMatrix(Recipe):
     >>> StitchMatrix(spaces=tuple(SpaceSpec("file", f"{name}.npz") for name in "ab")).figure
     'stitch-matrix'
     """
-
-    figure: ClassVar[str] = "stitch-matrix"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
@@ -578,10 +569,8 @@ class StitchMatrix(Recipe):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StitchConfusion(Recipe):
+class StitchConfusion(Recipe, figure="stitch-confusion"):
     """A figure with the confusion matrix of a head on another encoder, beside that on its own."""
-
-    figure: ClassVar[str] = "stitch-confusion"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -251,11 +251,9 @@ _LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
 
 
 @dataclass(frozen=True, kw_only=True)
-class TryIt(Recipe):
+class TryIt(Recipe, figure="try-it"):
     """A figure of every pair's answer to one item, a text or a PNG as base64, by the first method and
     state."""
-
-    figure: ClassVar[str] = "try-it"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()

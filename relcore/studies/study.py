@@ -634,13 +634,11 @@ def _shown(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class StudyChart(Recipe):
+class StudyChart(Recipe, figure="study"):
     """A chart of a study, by default its first, with the study's conclusion; LaTeX prints the findings.
 
     The result is the table of the runs; without it, all runs are computed.
     """
-
-    figure: ClassVar[str] = "study"
 
     study: dict[str, Any]  # from `StudySpec.to_json`
     chart: str = ""

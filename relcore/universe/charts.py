@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -38,7 +37,7 @@ _OF_ALL = "Mean of all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class UniverseChart(Recipe):
+class UniverseChart(Recipe, figure="universe"):
     """A figure of a universe, one of `CHARTS`.
 
     Examples
@@ -47,8 +46,6 @@ class UniverseChart(Recipe):
     >>> UniverseChart(spaces=tuple(SpaceSpec("file", f"{name}.npy") for name in "abc")).figure
     'universe'
     """
-
-    figure: ClassVar[str] = "universe"
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()

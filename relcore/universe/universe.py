@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import chain, permutations
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -420,7 +420,7 @@ class Universe(Reported):
 
 
 @dataclass(frozen=True)
-class UniverseSpec(Task[Universe]):
+class UniverseSpec(Task[Universe], kind="universe", title="One space for all models"):
     """The task that maps spaces into a common space, each by an orthogonal map.
 
     Examples
@@ -429,10 +429,6 @@ class UniverseSpec(Task[Universe]):
     >>> UniverseSpec() == UniverseSpec()
     True
     """
-
-    kind: ClassVar[str] = "universe"
-    result: ClassVar[str] = "relcore.universe.universe:Universe"
-    title: ClassVar[str] = "One space for all models"
 
     unit: bool = setting(
         True,
