@@ -309,17 +309,16 @@ def draw_notice(page: str) -> None:
     if own.noticed != present:
         _dismiss()
         return
-    text = f"Your last session is open again, with {counted(n_steps, 'step')} to undo."
-    button = "Start a new one", "autosave.new", ":material/add:", _start_new
+    text = f"Last session restored, {counted(n_steps, 'step')} to undo."
+    button = "Start new", "autosave.new", ":material/add:", _start_new
     if own.offered:
         text = "This page shows what you opened."
-        button = "Open my last session instead", "autosave.open", ":material/history:", _open_offered
-    dismiss = "", "autosave.dismiss", ":material/close:", _dismiss
+        button = "Open my last session", "autosave.open", ":material/history:", _open_offered
+    dismiss = "Dismiss", "autosave.dismiss", ":material/close:", _dismiss
     with st.container(horizontal=True, vertical_alignment="center", key="autosave"):
         st.caption(text, width="content")
         for label, key, icon, act in (button, dismiss):
-            help_ = None if label else "Dismiss"
-            st.button(label, key=key, type="tertiary", icon=icon, help=help_, on_click=act)
+            st.button(label, key=key, type="tertiary", icon=icon, on_click=act)
 
 
 def _start_new() -> None:

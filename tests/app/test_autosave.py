@@ -69,7 +69,7 @@ def test_reloading_brings_back_steps_selection_and_place(opened):
     assert after.history.redo_step == "centre first off"
     assert after.session_state["relscope.selection"] == ("r3", "r4")
     assert not after.errors
-    assert "last session" not in after.captions  # the page was only loaded again
+    assert "ast session" not in after.captions  # the page was only loaded again
     after.click("history.undo")
     assert after.workspace.k == 10
 
@@ -79,8 +79,8 @@ def test_a_new_visit_opens_the_newest_session_and_says_so_until_the_first_action
     for act in (lambda visit: visit.change("number_input", "scores.k", 9), lambda visit: visit.open("data")):
         visit = opened()
         assert visit.workspace.k in (7, 9)
-        assert "Your last session is open again" in visit.captions
-        assert "last session" not in act(visit).captions
+        assert "Last session restored" in visit.captions
+        assert "ast session" not in act(visit).captions
 
 
 def test_a_link_wins_and_the_saved_session_is_offered(opened):
