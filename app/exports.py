@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from app import messages
 from app.page_settings import menu
+from relcore.base.errors import SpaceError
 from relcore.base.portable import without_paths
 from relcore.compare.atlas import NEIGHBOURS, how_to_open
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 
-_FORMATS = {
-    "html": ("HTML", "Interactive page, works offline"),
-    "pdf": ("PDF", "For the paper: vector axes, embedded fonts"),
-    "svg": ("SVG", "For a drawing program"),
-    "png": ("PNG", "For slides"),
-    "csv": ("CSV", "The plotted numbers"),
-    "tex": ("LaTeX", "The table, for a paper that uses booktabs"),
-    "json": ("Recipe", "All settings as JSON"),
-    "py": ("Python script", "Draws the figure again, with settings to change"),
+# What a figure is exported for: its formats by kind, and a line about them.
+_GROUPS = {
+    "Picture": (
+        {"html": "HTML", "pdf": "PDF", "svg": "SVG", "png": "PNG"},
+        "HTML: interactive, works offline. PDF: for papers. SVG: to edit. PNG: for slides.",
+    ),
+    "Numbers": (
+        {"csv": "CSV", "tex": "LaTeX", "parquet": "Embedding Atlas"},
+        "CSV: the numbers that are drawn, a line for each point, bar or cell.",
+    ),
+    "Repeat it": (
+        {"json": "Recipe", "py": "Python script"},
+        "Recipe: all settings, which `relscope figure` draws again. Python script: the same settings as"
+        " code, to read and change.",
+    ),
 }
-_SLOW = ("pdf", "svg", "png")
+_SLOW = ("pdf", "svg", "png", "parquet")
+_FAILED = "relscope.failed-exports"
 
 
 def theme() -> Theme:
@@ -70,8 +79,7 @@ def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None =
 
 
 def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], bytes] | None) -> None:
-    about = f"The rows drawn, with all columns, both maps and the {NEIGHBOURS} nearest rows in each space"
-    formats = st.container()  # above their settings
+    formats = st.container(key=f"formats-{key}")  # above their settings
     with st.expander("Print style", icon=":material/tune:"):
         style = _style_choosers(key)
         full_paths = figure.recipe != without_paths(figure.recipe) and st.toggle(
@@ -83,28 +91,45 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
             ),
             persist_state="session",
         )
-    with formats:
-        for kind, (label, explanation) in _FORMATS.items():
-            if (kind in ("json", "py") and figure.recipe is None) or (kind == "tex" and figure.latex is None):
-                continue
-            download(
-                label,
-                lambda kind=kind: figure.bytes(kind, style=style, theme=shown, full_paths=full_paths),
-                figure.filename(kind),
-                MEDIA_TYPES[kind],
-                f"export-{key}-{kind}",
-                help=explanation,
-                type="tertiary",
-                on_click=_say_it_comes if kind in _SLOW else "ignore",
-                args=(label,),
+    lacks = {"tex": figure.latex, "json": figure.recipe, "py": figure.recipe, "parquet": atlas}
+    failed = st.session_state.setdefault(_FAILED, {})
+    for title, (kinds, about) in _GROUPS.items():
+        kinds = {kind: label for kind, label in kinds.items() if lacks.get(kind, True) is not None}
+        if not kinds:
+            continue
+        formats.caption(f"**{title}**")
+        row = formats.container(horizontal=True, gap="small", key=f"formats-{key}-{title[:3]}")
+        for kind, label in kinds.items():
+            make = partial(figure.bytes, kind, style=style, theme=shown, full_paths=full_paths)
+            media = MEDIA_TYPES.get(kind, "application/vnd.apache.parquet")
+            look = {"icon": None, "on_click": _say_it_comes if kind in _SLOW else "ignore", "args": (label,)}
+            made = partial(_made, failed, label, atlas if kind == "parquet" else make)
+            with row:
+                download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", **look)
+        if "parquet" in kinds:
+            about += (
+                f" Embedding Atlas: all columns, both maps and the {NEIGHBOURS} nearest rows; open it with"
+                f" `{how_to_open(figure.filename('parquet'))}`."
             )
-        if atlas:
-            name, media = figure.filename("parquet"), "application/vnd.apache.parquet"
-            look = {"help": about, "type": "tertiary", "on_click": _say_it_comes, "args": ("file",)}
-            download("Embedding Atlas", atlas, name, media, f"export-{key}-atlas", **look)
-            st.caption(f"Embedding Atlas opens it: `{how_to_open(name)}`")
-        if figure.recipe is not None:
-            st.caption(f"A recipe draws the figure again: `relscope figure {figure.filename('json')}`")
+        formats.caption(about)
+    with formats:
+        _say_what_failed(failed)
+
+
+def _made(failed: dict[str, str], label: str, make: Callable[[], bytes]) -> bytes:
+    """The bytes of an export, made in another thread when its button is clicked; notes what went wrong."""
+    failed.pop(label, None)
+    try:
+        return make()
+    except Exception as error:
+        failed[label] = str(error) if isinstance(error, SpaceError) else f"{type(error).__name__}: {error}"
+        raise
+
+
+@st.fragment(run_every=2)
+def _say_what_failed(failed: Mapping[str, str]) -> None:
+    for label, why in list(failed.items()):
+        messages.error(f"{label} was not made. {why}")
 
 
 def _say_it_comes(label: str) -> None:

@@ -333,7 +333,10 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
 def to_query(workspace: Workspace) -> dict[str, str]:
     """The small settings that differ from the defaults, for the address bar."""
     usual = _query(Workspace())
-    return {name: text for name, text in _query(workspace).items() if text != usual[name]}
+    query = {name: text for name, text in _query(workspace).items() if text != usual[name]}
+    if workspace.others:
+        query["others"] = ",".join(str(workspace.spaces.index(spec) + 1) for spec in workspace.others)
+    return query
 
 
 def _query(workspace: Workspace) -> dict[str, str]:
@@ -349,4 +352,9 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
             if inner:
                 value = dataclasses.replace(getattr(workspace, field), **{inner: value})
             workspace = dataclasses.replace(workspace, **{field: value})
+    with suppress(ValueError, KeyError):
+        numbers = [_number(number, len(workspace.spaces)) for number in query["others"].split(",")]
+        others = tuple(workspace.spaces[number - 1] for number in dict.fromkeys(numbers))
+        others = tuple(spec for spec in others if spec not in (workspace.source, workspace.target))
+        workspace = dataclasses.replace(workspace, others=others)
     return workspace

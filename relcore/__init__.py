@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
     from relcore.catalog.examples import example_spaces as example_spaces
     from relcore.runs.entries import bundled_results as bundled_results
     from relcore.compare.notebook import show as show
-    from relcore.compare.scene import panes_of as panes_of
+    from relcore.compare.scene import figure_of as figure_of, panes_of as panes_of
     from relcore.drift.check import (
         DriftCheck as DriftCheck,
         DriftSeries as DriftSeries,
@@ -134,6 +134,7 @@ _MODULES = {
     "drift": "drift.check",
     "example_spaces": "catalog.examples",
     "gulp": "scores.measures",
+    "figure_of": "compare.scene",
     "histogram_exportable": "figures.export",
     "invert": "invert.inversion",
     "jaccard": "scores.neighbours",

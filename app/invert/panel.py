@@ -12,6 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, live, messages, session
+from app.compare.choosers import color_name
 from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
@@ -160,9 +161,7 @@ def draw(workspace: Workspace) -> None:
         messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
         return
     chosen = pair, workspace.anchors, workspace.inversion
-    colors = {
-        name: name.capitalize() for name in COLORS if name != "labels" or pair.source.labels is not None
-    }
+    colors = {name: color_name(name) for name in COLORS if name != "labels" or pair.source.labels is not None}
     if (color_by := st.session_state.setdefault("invert.color", "error")) not in colors:
         color_by = st.session_state["invert.color"] = "error"
     try:
@@ -193,7 +192,7 @@ def draw(workspace: Workspace) -> None:
                 format_func=colors.get,
                 key="invert.color",
                 required=True,
-                help="Error: 1 − cosine of recovered and true row after centring, in fixed steps.",
+                help="Error: 1 − cosine of recovered and true row. Examples: those of Explore.",
             )
             method_details(workspace)
         _panes(pair, result, workspace, scene, color_by)
@@ -239,26 +238,25 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
     )
     rows, columns = result.shape
     caption(
-        f"A matrix W, {rows:,} × {columns:,}, maps each centred row into the other space, for any ω. A row's"
-        " length is lost: the recovered row has the anchors' mean length, reduced by the part of its"
-        " direction that the anchors do not span. The panes include the anchors; the scores do not."
+        f"The recovery is one matrix of {rows:,} × {columns:,}. Directions are recovered, lengths are not."
+        " The maps show the anchors, too; the scores leave them out."
     )
 
 
 def lead(pair: Match, result: Inversion, found: Recovery) -> str:
-    """A paragraph on what inversion does, with the share of rows recovered here."""
+    """What inversion recovers here, as HTML: the share of rows that are recovered, and on how many."""
     source, target = map(plain_html, side_names(pair, result.spec.route))
-    becomes = "a vector of the same space" if source == target else f"a vector of {target}"
-    share, alike = percent(found.first), ""
+    where = "" if source == target else f" in {target}"
+    anchors, alike = counted(result.n_anchors, "anchor"), ""
     if found.labelled:
         labelled, chance = map(percent, found.labelled)
-        alike = f", <b>{labelled}</b> to a row of the same label (by chance {chance})"
+        alike = f" Nearest to a row of the same label: {labelled} (by chance {chance})."
     asked = f"{found.n:,} of " * (found.n < result.n) + counted(result.n, "held-out row")
     return (
-        "Inversion turns similarities to the anchors back into vectors. Here the similarities of each row of"
-        f" {source} to the anchors, measured in {source}, become {becomes}, and everything that was trained"
-        f" on {target} can use it. Of {asked}, <b>{share}</b> are recovered nearest to their own original"
-        f" among {found.among:,} (by chance {percent(1 / found.among)}){alike}."
+        f"From its similarities to {anchors} alone, a row of {source} is recovered{where}. For"
+        f" <b>{percent(found.first)}</b>, the nearest original is their own. <small>By chance:"
+        f" {percent(1 / found.among)}.{alike} Measured on {asked}, among {found.among:,} originals. What was"
+        f" trained on {target} can use the recovered rows.</small>"
     )
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
-from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.commands.arguments import CommandOptions, FullPaths, Printed
@@ -56,9 +55,9 @@ OPTIONS = CommandOptions(
 
 
 def run(options: argparse.Namespace) -> Report:
-    from relcore.compare.scene import exportable
+    from relcore.compare.scene import figure_of
     from relcore.figures import style
-    from relcore.figures.export import KINDS, read_recipe
+    from relcore.figures.export import KINDS
 
     need_suffix(options.output, [f".{kind}" for kind in KINDS])
     theme = style.DARK if options.dark else style.LIGHT
@@ -69,9 +68,7 @@ def run(options: argparse.Namespace) -> Report:
         if not sign or not expanded(path).is_file():
             raise SpaceError(f"--file: expected NAME=PATH with the path of a file, got {text!r}")
         given[name] = expanded(path)
-    remedy = "name its folder with --data FOLDER, or the file with --file NAME=PATH"
-    find = finder([options.recipe.parent, Path()], [*options.data, *data_folders()], given, remedy)
-    figure = exportable(with_paths(read_recipe(options.recipe), find))
+    figure = figure_of(options.recipe, options.data, given)
     output = options.output = options.output or Path(figure.filename("pdf"))
     if output.resolve() == options.recipe.resolve():
         raise SpaceError(f"{output}: expected another file than the recipe, got the same; choose one with -o")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.numbers import counted
+from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, encode_again, load
@@ -37,6 +39,7 @@ from relcore.figures.charts import Curves, curve_of
 from relcore.figures.export import (
     Exportable,
     chart_exportable,
+    read_recipe,
     scores_exportable,
     spectrum_exportable,
     training_exportable,
@@ -279,6 +282,38 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
         An unknown figure; settings that are missing, unknown or wrong; data that are gone or have changed.
     """
     return recipe_of(recipe).draw()
+
+
+def figure_of(
+    recipe: Mapping[str, Any] | str | Path,
+    folders: Sequence[str | Path] = (),
+    files: Mapping[str, Path] | None = None,
+) -> Exportable:
+    """The figure of a recipe: a mapping, or a recipe or picture that Relscope exported, by its path.
+
+    Files that the recipe names are looked for beside it, in this folder, and up to two folders below
+    `folders` and RELSCOPE_DATA; `files` gives their paths by name.
+
+    Raises
+    ------
+    SpaceError
+        As `exportable`; a recipe that cannot be read; a file that is not found.
+
+    Examples
+    --------
+    >>> from relcore import figure_of
+    >>> names = "word2vec-novels", "fasttext-novels"
+    >>> source, target = ({"source": "bundled", "name": name, "limit": 500} for name in names)
+    >>> recipe = {"figure": "comparison", "source": source, "target": target, "anchors": ["time", "man"]}
+    >>> figure_of(recipe | {"view": {"pivots": ["time"]}}).name
+    'relscope-panes'
+    """
+    beside = []
+    if not isinstance(recipe, Mapping):
+        beside, recipe = [Path(recipe).parent], read_recipe(recipe)
+    remedy = "name its folder, on the command line with --data FOLDER, or the file with --file NAME=PATH"
+    places = [*map(Path, folders), *data_folders()]
+    return exportable(with_paths(recipe, finder([*beside, Path()], places, files, remedy)))
 
 
 @dataclass(frozen=True)

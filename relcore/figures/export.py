@@ -16,6 +16,7 @@ from functools import partial
 from html import escape, unescape
 from importlib import import_module
 from pathlib import Path
+from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -153,17 +154,24 @@ MEDIA_TYPES = {
 }
 KINDS = tuple(MEDIA_TYPES)
 _SCRIPT = """\
-# Draws {name}.pdf again with the settings below, by the Python that has Relscope. Run it beside the data, or
-# add "--data", "FOLDER" to the command.
-import json
-import pathlib
-import subprocess
+# Draws the figure {name} again. Run it in the folder of your data, or name that folder after the script:
+#     PATH/TO/RELSCOPE/.venv/bin/python {name}.py FOLDER
 import sys
 
-recipe = json.loads(r'''{recipe}''')
-pathlib.Path("{name}.json").write_text(json.dumps(recipe))
-command = [sys.executable, "-m", "relcore", "figure", "{name}.json", "-o", "{name}.pdf"]
-sys.exit(subprocess.run(command).returncode)
+try:
+    from relcore import SpaceError, figure_of
+except ImportError:
+    sys.exit("This Python has no Relscope. Use the one in Relscope's folder: .venv/bin/python {name}.py")
+
+# All settings. Change one, and the figure and its numbers follow.
+recipe = {recipe}
+
+try:
+    figure = figure_of(recipe, sys.argv[1:])
+except SpaceError as error:
+    sys.exit(str(error))
+figure.save("{name}.pdf")  # or .svg, .png, .html
+print(figure.table())  # the plotted numbers, a DataFrame of pandas
 """
 
 
@@ -237,7 +245,8 @@ class Exportable:
         if kind == "json":
             return (json.dumps(recipe, indent=2, ensure_ascii=False) + "\n").encode()
         if kind == "py":
-            return _SCRIPT.format(name=self._slug, recipe=text.replace("'", "\\u0027")).encode()
+            shown = pformat(dict(recipe), width=100, compact=True, sort_dicts=False)
+            return _SCRIPT.format(name=self._slug, recipe=shown).encode()
         if kind == "html":
             return (self.page or self._html)(theme or (style.theme if style else LIGHT), text)
         return self._printed(kind, style or PAPER, text)

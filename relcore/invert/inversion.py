@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import long_rows
 from relcore.scores.neighbours import Neighbours
-from relcore.scores.score import Score
+from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.matching import Match, agreed_labels, distinct_names, marked, match, shared_ids
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import Split
@@ -304,16 +304,14 @@ class Inversion(Reported):
         condition = short(self.condition, 1) if self.condition < float("inf") else "∞"
         kept = f"{short(self.kept, 1)} of" if self.spec.method == "pruned" else "all"
         caption = (
-            f"The score is the mean cosine of recovered and true directions from the mean, over {scored}."
-            f" Chance level: these rows permuted. Settings: {self.spec.settings()}"
+            f"Mean cosine of recovered and true row after centring, over {scored}. By chance: rows permuted"
         )
+        caption += ", or for the absolute copy, one space rotated" * ("absolute copy" in self.scores)
+        caption += f". Settings: {self.spec.settings()}"
         if self.choice:
-            caption += (
-                f", the best of {self.choice.n_tried} on held-out anchors, {self.choice.n_held_out:,} at a"
-                f" time (mean cosine {short(self.choice.cosine)}), fitted again on all anchors"
-            )
+            caption += f", the best of {self.choice.n_tried} on {self.choice.n_held_out:,} held-out anchors"
         caption += (
-            f". Kept: {kept} {self.n_anchors:,} anchors. Directions recovered: {self.rank:,} of"
+            f". Anchors kept: {kept} {self.n_anchors:,}. Directions recovered: {self.rank:,} of"
             f" {self.shape[1]:,}. Condition number: {condition}."
         )
         rows = [["method", "cosine", "chance level, 95 %"]]
@@ -434,7 +432,18 @@ class PairedRows:
             maps["absolute copy"] = self.X
         scored = {method: self.scored_rows(rows) for method, rows in maps.items()}
         errors, scores = ({method: pair[part] for method, pair in scored.items()} for part in (0, 1))
+        if (copy := scores.get("absolute copy")) is not None:
+            null = self._by_turned_axes()
+            scores["absolute copy"] = Score(float(copy), metric=copy.metric, n=copy.n, null=null)
         return errors, scores
+
+    def _by_turned_axes(self) -> ChanceLevel:
+        """The mean cosine where the axes of one space are random: over all rotations R, of tr(R C) with C the
+        mean product of paired rows, the mean is 0 and the variance |C|² / d. Permuted rows would leave out
+        that all pairs share the axes."""
+        directions = unit_rows(self.X, self.means[1])[self.scored]
+        products = directions.T @ self.units[self.scored] / len(directions)
+        return ChanceLevel.from_moments(0.0, float(np.sum(products**2, dtype=np.float64)) / len(products))
 
     def scored_rows(self, rows: np.ndarray) -> tuple[np.ndarray, Score]:
         """1 − cosine of each row with the true one, and the score of the held-out rows."""
@@ -855,7 +864,11 @@ def _translations(result: TranslationResult, metric: str) -> Matrices:
 
 COLORS = ("error", "pivots", "labels")
 EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that figures can be compared
-ERROR_NAMES = (*(f"error < {general(edge)}" for edge in EDGES), f"error ≥ {general(EDGES[-1])}")
+ERROR_NAMES = (
+    f"error up to {general(EDGES[0])}",
+    *(f"{general(low)} to {general(high)}" for low, high in pairwise(EDGES)),
+    f"{general(EDGES[-1])} or more",
+)
 # Viridis without its ends, which are hard to see on a dark or a white page.
 ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74", "#70cf57", "#b0dd2f")
 
@@ -893,7 +906,7 @@ def inversion_scene(
         f" {inversion.spec.settings()}: mean cosine to the true rows"
         f" {short(inversion.scores[inversion.spec.title])} over"
         f" {counted(inversion.n_scored, 'held-out row')}. Coloured by"
-        f" {'error, 1 − cosine' if color_by == 'error' else color_by}."
+        f" {'error, 1 − cosine' if color_by == 'error' else color_by.replace('pivots', 'examples')}."
     )
     colors = ERROR_COLORS if color_by == "error" else ()
     return Scene(panes, pair.ids[inversion.rows], categories, names, caption=caption, category_colors=colors)

@@ -288,7 +288,7 @@ class DensityKey {
     this.ramp.hidden = !dense || dense.asPoints;
     if (dense) told = dense.asPoints ? `${rows} rows as points` : `Density of ${rows} rows; zoom in for points`;
     this.said = this.ramp.hidden ? told : `density of ${rows} rows: the stronger a colour, the more rows, on a logarithmic scale`;
-    const lines = lined && !lost ? `Lines hold ${SHARES.map((share) => 100 * share).join(", ")} % of the rows` : "";
+    const lines = lined && !lost ? `Inside the lines: ${SHARES.map((share) => 100 * share).join(", ")} % of the rows` : "";
     this.words.textContent = [told, lines].filter(Boolean).join(" · ");
     this.root.hidden = !this.words.textContent;
     if (!this.ramp.hidden) this.most.textContent = `${dense.density.top.toLocaleString()} or more rows in a dot`;

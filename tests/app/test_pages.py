@@ -10,6 +10,8 @@ import re
 import numpy as np
 import pytest
 
+from app import exports
+from relcore.base.errors import SpaceError
 from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
@@ -222,3 +224,15 @@ def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, 
 
 def lead_of(session):
     return re.search(r'<p class="relscope-lead">.*?</(details|p)>$', session.html, re.M)[0]
+
+
+def test_a_failed_export_is_noted_with_its_reason_until_it_succeeds():
+    def fail():
+        raise SpaceError("reduction: expected PCA, got none; choose one")
+
+    failed = {}
+    with pytest.raises(SpaceError):
+        exports._made(failed, "PDF", fail)
+    assert failed == {"PDF": "reduction: expected PCA, got none; choose one"}
+    assert exports._made(failed, "PDF", lambda: b"%PDF") == b"%PDF"
+    assert not failed

@@ -189,6 +189,18 @@ def test_a_permalink_holds_only_what_differs_from_the_defaults(changes, query):
     assert to_query(Workspace(**changes)) == query
 
 
+def test_a_link_keeps_further_models_where_the_session_has_them():
+    spaces = tuple(SpaceSpec("file", f"{name}.npy") for name in "abcd")
+    session = dataclasses.replace(Workspace(), spaces=spaces, source=spaces[1], target=spaces[3])
+    shown = dataclasses.replace(session, others=(spaces[2], spaces[0]))
+    query = to_query(shown)
+    assert query["others"] == "3,1"
+    assert from_query(query, session) == shown
+    assert from_query(query, Workspace()) == from_query(query | {"others": ""}, Workspace())
+    for wrong in ("0", "5", "2", "x", "3,1,3,99"):
+        assert from_query({"others": wrong}, session) == session
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

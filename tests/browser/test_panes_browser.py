@@ -234,7 +234,9 @@ def test_lines_of_density_come_in_a_crowd_go_while_it_moves_and_follow_their_swi
     draw(page, crowd)
     page.wait_for_function("document.querySelectorAll('.ls-contours[d]').length === 2")
     page.wait_for_selector("[data-tool=density][aria-pressed=true]")
-    assert page.locator(".ls-density-key").first.inner_text() == "Lines hold 25, 50, 75, 95 % of the rows"
+    assert (
+        page.locator(".ls-density-key").first.inner_text() == "Inside the lines: 25, 50, 75, 95 % of the rows"
+    )
     made = page.evaluate("""() => new Promise((done) => {
         const [pane] = scatter.panes, make = pane.contours.make;
         let times = 0;

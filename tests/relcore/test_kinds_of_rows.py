@@ -135,6 +135,7 @@ OF_SPECS = {
     "chart_exportable",
     "drift",
     "example_spaces",
+    "figure_of",
     "histogram_exportable",
     "invert",
     "migrate",

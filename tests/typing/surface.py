@@ -51,6 +51,7 @@ from relcore import (
     cycle_knn,
     drift,
     example_spaces,
+    figure_of,
     gulp,
     histogram_exportable,
     invert,
@@ -168,7 +169,7 @@ assert_type([BootstrapSpec(n_anchors=3)], list[BootstrapSpec])
 assert_type([StitchSpec(n_anchors=3), StitchSpec()], list[StitchSpec])
 assert_type([UniverseSpec()], list[UniverseSpec])
 
-figures = [panes_of(pair, ["a"]), histogram_exportable({"a": X[0]}, "norm")]
+figures = [panes_of(pair, ["a"]), figure_of("panes.pdf"), histogram_exportable({"a": X[0]}, "norm")]
 figures += [chart_exportable(Lines((Line("a", [1, 2], [0.1, 0.2]),), "x", "y"))]
 figures += [chart_exportable(Matrices((MatrixPanel("a", ("b",), ("c",), X),), (0, 1), "score", "alt"))]
 figures += [DriftChart(old=specs[0], new=specs[1]).draw(change), DriftLines(spaces=tuple(specs)).draw()]

@@ -1,10 +1,8 @@
 """Export: any figure as any kind of file, and its recipe back from it."""
 
 import re
-import sys
 from dataclasses import replace
 from io import BytesIO
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -122,14 +120,20 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
     assert "-0.000" not in numbers.bytes("tex").decode()
 
 
-def test_the_script_runs_the_command_with_the_recipe(make_scene, monkeypatch, tmp_path):
+def test_the_script_draws_the_recipe_and_prints_its_numbers(make_scene, monkeypatch, tmp_path, capsys):
     recipe = RECIPE | {"name": "it's '''odd\\\n"}
-    text = scene_exportable(make_scene(n_panes=1), recipe, name="my panes").bytes("py").decode()
-    called = []
-    ended = SimpleNamespace(returncode=0)
-    monkeypatch.setattr("subprocess.run", lambda command: called.append(command) or ended)
+    figure = scene_exportable(make_scene(n_panes=1), recipe, name="my panes")
+    script, called = compile(figure.bytes("py").decode(), "script", "exec"), []
+    monkeypatch.setattr("relcore.figure_of", lambda *given: called.append(given) or figure, raising=False)
+    monkeypatch.setattr("sys.argv", ["my-panes.py", "data"])
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit, match=r"^0$"):
-        exec(compile(text, "script", "exec"), {})
-    assert called == [[sys.executable, "-m", "relcore", "figure", "my-panes.json", "-o", "my-panes.pdf"]]
-    assert read_recipe(tmp_path / "my-panes.json") == recipe
+    exec(script, {})
+    assert called == [(recipe, ["data"])]
+    assert read_recipe(tmp_path / "my-panes.pdf") == recipe
+    assert "id" in capsys.readouterr().out
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    gone = {"figure": "comparison", "source": {"source": "file", "name": "gone.npz"}}
+    script = compile(replace(figure, recipe=gone).bytes("py").decode(), "script", "exec")
+    with pytest.raises(SystemExit, match=r"expected a file, got 'gone.npz', where there is none"):
+        exec(script, {})

@@ -90,6 +90,24 @@ def test_direct_maps_stand_beside_only_where_they_say_something(pair, anchors):
     assert found.scores["absolute copy"] < 0.9
 
 
+def test_chance_of_an_absolute_copy_is_what_randomly_turned_axes_give(pair, anchors):
+    """300 rotations: mean within 3 standard errors, quantiles within 4 of theirs (2.7 times as large)."""
+    source = pair.source
+    turned = source.vectors @ ortho_group.rvs(D, random_state=0)
+    same = match(source, LatentSpace(turned, source.ids, name="t"))
+    found = invert_pair(same, anchors, InversionSpec(method="ridge"))
+    null = found.scores["absolute copy"].null
+    rows, mean = found.rows[found.scored], turned.mean(axis=0)
+    centred = [space[rows] - mean for space in (source.vectors, turned)]
+    units = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in centred]
+    turns = (ortho_group.rvs(D, random_state=state) for state in range(1, 301))
+    copies = [np.vecdot(units[0] @ turn, units[1]).mean() for turn in turns]
+    error = np.std(copies) / np.sqrt(300)
+    assert null.mean == 0
+    assert abs(np.mean(copies)) < 3 * error
+    assert np.quantile(copies, [0.025, 0.975]) == pytest.approx([null.low, null.high], abs=4 * 2.7 * error)
+
+
 @pytest.fixture
 def recipe(pair, anchors, tmp_path):
     specs = []
