@@ -26,7 +26,7 @@ _GROUPS = {
         {"csv": "CSV", "tex": "LaTeX", "parquet": "Embedding Atlas"},
         "CSV: the numbers that are drawn, a line for each point, bar or cell.",
     ),
-    "Repeat it": (
+    "Repeat": (
         {"json": "Recipe", "py": "Python script"},
         "Recipe: all settings, which `relscope figure` draws again. Python script: the same settings as"
         " code, to read and change.",
@@ -76,6 +76,8 @@ def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None =
     with menu("Export", f"export-{key}", **look) as is_open:
         if is_open:
             _formats(figure, key, shown, atlas)
+        else:
+            st.space(320)  # so that the menu opens where it has room
 
 
 def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], bytes] | None) -> None:
@@ -97,15 +99,20 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
         kinds = {kind: label for kind, label in kinds.items() if lacks.get(kind, True) is not None}
         if not kinds:
             continue
-        formats.caption(f"**{title}**")
-        row = formats.container(horizontal=True, gap="small", key=f"formats-{key}-{title[:3]}")
+        look = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
+        row = formats.container(key=f"formats-{key}-{title[:3]}", **look)
+        row.markdown(f"**{title}**", width=96)
         for kind, label in kinds.items():
             make = partial(figure.bytes, kind, style=style, theme=shown, full_paths=full_paths)
             media = MEDIA_TYPES.get(kind, "application/vnd.apache.parquet")
-            look = {"icon": None, "on_click": _say_it_comes if kind in _SLOW else "ignore", "args": (label,)}
+            button = {
+                "icon": None,
+                "on_click": _say_it_comes if kind in _SLOW else "ignore",
+                "args": (label,),
+            }
             made = partial(_made, failed, label, atlas if kind == "parquet" else make)
             with row:
-                download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", **look)
+                download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", **button)
         if "parquet" in kinds:
             about += (
                 f" Embedding Atlas: all columns, both maps and the {NEIGHBOURS} nearest rows; open it with"

@@ -83,7 +83,7 @@ def color_name(color_by: str) -> str:
 _POSITIONS = {
     OWN: ("Each in its own axes", "A map for each model: do the shapes agree?"),
     "absolute": ("Shared axes", "One map for both: do the coordinates agree?"),
-    "relative": ("Relative to anchors", "Similarities to ★ as coordinates: do the spaces agree?"),
+    "relative": ("Relative to anchors", "Similarities to ★: do the spaces agree?"),
     "whitened": ("Relative, whitened", "Similarities to ★, decorrelated over the anchors."),
     TWO: ("By two anchors", "The axes are the similarities to ★1 and ★2."),
 }

@@ -19,6 +19,7 @@ from relcore.spaces.space import LatentSpace
 NUMBERS = ("counts", "source norm", "target norm", "agreement")
 COLUMN = "column:"
 MOST_PIVOTS = 20  # the number of distinguishable colours
+NEARLY_ALL = 0.99
 _CLUSTERED = 20_000  # largest sample of rows from which default pivots are chosen
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
@@ -84,7 +85,9 @@ class View:
 def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()) -> View:
     """The rows and colours of this space by `spec`."""
     belongs = _nearest_pivots(space, spec)
-    drawn = np.ones(len(space), dtype=bool) if spec.everything else belongs >= 0
+    near = belongs >= 0
+    # To leave out a few rows of many would only raise the question which.
+    drawn = np.ones(len(space), dtype=bool) if spec.everything or near.mean() > NEARLY_ALL else near
     if spec.show_anchors and len(anchor_ids):
         drawn[space.rows(anchor_ids)] = True
     rows = np.flatnonzero(drawn)
@@ -100,7 +103,9 @@ def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
 
 def _colored(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
     if spec.color_by != "labels":
-        return View(rows, belongs[rows], spec.pivots)
+        # A number alone would read as a name of the colour.
+        names = tuple(f"around {pivot}" if pivot.isdecimal() else pivot for pivot in spec.pivots)
+        return View(rows, belongs[rows], names)
     if space.labels is None:
         raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")
     names = tuple(sorted(set(space.labels) - {""}))
