@@ -52,7 +52,7 @@ _TOLD = {
     "shared": "An experiment: the target is shuffled, its ids are hidden, and what is found is compared with"
     " them.",
     "none": "Only the shapes of the two spaces are compared.",
-    "few": "Pairs that are known to belong together: three or more, better 15 to 30. No other ids are read.",
+    "few": "Pairs that are known to belong together: three or more, better 15 to 30.",
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # links that are listed to be checked
@@ -151,8 +151,8 @@ def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None
             ]
             text = kept(
                 st.text_area,
-                f"One pair per line: {ends[0]}, then a tab or “=”, then {ends[1]}",
-                placeholder="\n".join(f"{identifier} = …" for identifier in source.ids[:3]),
+                f"One pair per line: {ends[0]} = {ends[1]}",
+                placeholder="\n".join(f"{own} = partner of {own}" for own in source.ids[:3]),
                 key="bootstrap.typed",
                 height=120,
             )
@@ -276,7 +276,7 @@ def _use_button(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
             f" {missing} more below."
             if missing > 0
-            else f"Explore scores {counted(len(known), 'confirmed pair')}."
+            else f"{counted(len(known), 'confirmed pair')} will be scored; the other links are guesses."
         )
     if clicked:
         if chosen or not used:
@@ -305,8 +305,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         st.subheader("Links to check", anchor=False)
         told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
         caption(
-            f"{told}, in random order. Select those that are right: only confirmed links are scored. A"
-            " confirmed anchor is scored, too, so it is no longer an anchor."
+            f"{told}, in random order. Select those that are right, then press Confirm: only confirmed links"
+            " are scored. Confirming an anchor frees it from being one, because anchors are not scored."
         )
     if not pairs:
         return ()
@@ -375,8 +375,8 @@ def anchors_beside(result: BootstrapResult, confirmed: Collection[str]) -> tuple
 
 def page(workspace: Workspace) -> None:
     caption(
-        "Finds the rows of two spaces that are the same thing, from a few pairs that you know or from none;"
-        " not every row needs a partner. The links are guesses with an estimated precision."
+        "Link finds which rows of two spaces are the same thing, from a few known pairs or from none. Links"
+        " are guesses, with an estimated share of right ones. Rows may stay without a partner."
     )
     if (used := in_use(workspace)) is not None:
         tell_in_use()

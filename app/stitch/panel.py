@@ -18,6 +18,7 @@ from app.page_settings import kept, segments
 from app.plain_text import bold_numbers, plain, plain_name
 from app.stitch import try_it
 from app.stitch.try_it import StitchSetup, load_spaces, shared_rows
+from app.tables import short_numbers
 from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -37,6 +38,7 @@ from relcore.stitch.stitching import (
     StitchMatrix,
     StitchResult,
     StitchSpec,
+    best_method,
     gaps,
     headline,
     split_rows,
@@ -150,7 +152,7 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
     )
     chosen = kept(
         st.pills,
-        "From an encoder to another's head",
+        "Methods",
         list(METHODS),
         selection_mode="multi",
         default=list(StitchSpec().methods),
@@ -258,10 +260,11 @@ def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: Stitch
     )
 
 
-def draw(setup: StitchSetup | None, details: DeltaGenerator) -> None:
+def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
+    """Draw the scores of all pairs; returns the best method, "" without a result."""
     if setup is None:
         st.caption("Choose two or more encoders to score every encoder with every head.")
-        return
+        return ""
     result = results.computed(
         setup.spec,
         setup.specs,
@@ -271,7 +274,7 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> None:
         details=details,
     )
     if result is None:
-        return
+        return ""
     sentence, choosers = st.columns([1.45, 1], gap="medium")
     with choosers, st.container(horizontal=True, gap="small", horizontal_alignment="right"):
         names = {"accuracy": "Accuracy", "f1": "F1", "mae": "MAE"}
@@ -293,6 +296,7 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> None:
             if pair.open:
                 _one_pair(setup, result, cell)
     _summary(result, metric)
+    return best_method(result)
 
 
 def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) -> None:
@@ -305,12 +309,12 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
     exports.chart(figure, key, picked=lambda points: _open(cell_of(points, result)))
     _, common = short_names(result.encoders)
-    common = f" All names of encoders also say “{plain_name(common)}”." if common else ""
+    common = f" Full names of encoders end in “{plain_name(common)}”." if common else ""
     lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""
     missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
     none = " Empty cells have no answer, because the dimensions differ." if missing else ""
     n = len(result.runs)
-    states = f"mean of {n} random states" if n > 1 else f"random state {result.runs[0].random_state}"
+    states = f"mean of {n} random splits" if n > 1 else "one random split"
     caption(
         "Each row is an encoder, each column the head of a model: the classifier trained on its encoder."
         f" Dotted cells are not stitched.{none}{lost}{common} {result.tested}, {states}."
@@ -336,12 +340,13 @@ def _pick(cell: Cell | None) -> None:
 
 
 def _chosen(result: StitchResult) -> Cell | None:
-    """The selected cell, else the pair that loses most accuracy, by relative representations if computed."""
+    """The selected cell, else the pair that loses most by the best method."""
     method, encoder, head = map(st.session_state.get, _CELL)
     every = range(len(result.encoders))
     if method in result.spec.methods and encoder in every and head in every:
         return method, encoder, head
-    for method in sorted(result.spec.methods, key=lambda name: name != "relative"):
+    best = best_method(result)
+    for method in sorted(result.spec.methods, key=lambda name: name != best):
         lost = gaps(result, method)
         np.fill_diagonal(lost, np.nan)
         if not np.isnan(lost).all():
@@ -386,7 +391,6 @@ def _summary(result: StitchResult, metric: str) -> None:
     knows = {"one": "one space", "both": "both spaces"}
     table.insert(1, "knows", [knows[METHODS[method].knows] for method in result.spec.methods])
     table["pairs"] = [f"{row.pairs} of {row.of}" for row in table.itertuples()]
-    top = 1.0 if metric != "mae" else max(1.0, float(table[["stitched", "chance"]].max(axis=None)))
     unused = ["of"] if len(result.runs) > 1 else ["of", "stitched_deviation", "own_deviation"]
     column = st.column_config
     shares = {
@@ -396,27 +400,26 @@ def _summary(result: StitchResult, metric: str) -> None:
         "chance": ("chance", "Chance level: always the most frequent class"),
         "permuted": ("permuted labels", "Chance level: the same answers, the labels permuted"),
     }
-    look = {
-        name: column.NumberColumn(title, format="%.3f", help=text) for name, (title, text) in shares.items()
-    }
+    look = {name: column.NumberColumn(title, help=text) for name, (title, text) in shares.items()}
     look |= {
         "method": column.TextColumn(width="medium"),
         "knows": column.TextColumn(help="Whether a method prepares each space alone or needs both at once."),
-        "stitched": column.ProgressColumn("stitched", min_value=0, max_value=top, format="%.3f"),
-        "test_rows": column.NumberColumn("test rows", format="localized"),
+        "test_rows": column.NumberColumn("test rows"),
         "random_states": column.NumberColumn("random states"),
     }
-    st.dataframe(table.drop(columns=unused), key="stitch.summary", hide_index=True, column_config=look)
+    shown = short_numbers(table.drop(columns=unused))
+    st.dataframe(shown, key="stitch.summary", hide_index=True, column_config=look)
 
 
 def page(workspace: Workspace) -> None:
     setup, details = choose(workspace)
+    above = st.container()
+    best = draw(setup, details)
     if setup is not None:
-        shown = st.expander(_try_it(setup), icon=":material/draw:", key="stitch.try", on_change="rerun")
+        shown = above.expander(_try_it(setup), icon=":material/draw:", key="stitch.try", on_change="rerun")
         with shown:
             if shown.open:
-                try_it.draw(setup)
-    draw(setup, details)
+                try_it.draw(setup, best)
 
 
 def _try_it(setup: StitchSetup) -> str:

@@ -118,7 +118,7 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None)
 
 def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     look = _look(dataset.digest, dataset)
-    sources = {"test": "Test"} | ({"draw": "Draw"} if look.on_dark else {}) | {"upload": "Upload"}
+    sources = ({"draw": "Draw"} if look.on_dark else {}) | {"test": "Test row", "upload": "Upload"}
     if not shared():  # the browser's camera belongs to this machine
         sources |= {"camera": "Camera"}
     source = segments("Picture", sources, "stitch.try-way")
@@ -205,7 +205,8 @@ def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
     )
 
 
-def draw(setup: StitchSetup | None) -> None:
+def draw(setup: StitchSetup | None, best: str = "") -> None:
+    """Draw the answers of all pairs to a new item, at first by the `best` method."""
     st.html(STYLE)
     if setup is None:
         st.caption(
@@ -220,7 +221,7 @@ def draw(setup: StitchSetup | None) -> None:
     for spec, reason in others.items():
         st.caption(f"{plain_name(space_name(spec))} is used as a head only: its encoder {plain(reason)}.")
     if ready:
-        _answers(setup, {spec: encoder for spec, encoder in ready.items() if spec not in others})
+        _answers(setup, {spec: encoder for spec, encoder in ready.items() if spec not in others}, best)
         return
     messages.info(
         "None of these encoders can encode new items. Encode a dataset in Data: its encoder can"
@@ -230,15 +231,14 @@ def draw(setup: StitchSetup | None) -> None:
 
 
 @st.fragment
-def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
+def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: str) -> None:
     """Draw the answers, as a fragment: a keystroke redraws only this part."""
     first_imports.spare_collector()  # else the modules of encoders are visited after each keystroke
     try:
         first = next(iter(encoders.values()))
         methods = {name: METHODS[name] for name in setup.spec.methods}
-        usual = next((name for name in ("whitened", "relative", "irp-pruned") if name in methods), None)
-        key = f"stitch.try-method-{'-'.join(methods)}"
-        method = segments("From an encoder to another's head", methods, key, usual)
+        usual = next((name for name in (best, "whitened", "relative", "irp-pruned") if name in methods), None)
+        method = segments("Method", methods, f"stitch.try-method-{'-'.join(methods)}-{usual}", usual)
         setup = replace(setup, spec=replace(setup.spec, methods=(method,)))  # other methods would take time
         stitching = fitted(setup)
         if first.kind == "texts":
@@ -282,12 +282,12 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, seconds: float) -> N
 def lead(answers: Answers, truth: str = "") -> str:
     leaders, count, n = answers.verdict()
     own = [answer for i, j in enumerate(answers.own) if (answer := answers.answer(i, j))]
-    known = f" Its label is <b>{plain_html(truth)}</b>." if truth else ""
+    known = f" The true label is <b>{plain_html(truth)}</b>." if truth else ""
     if not n:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
     heads = range(len(answers.heads))
     same = sum(answers.agrees(i, j) is True for i, o in enumerate(answers.own) for j in heads if j != o)
-    rest = f"{same} of {n} answer as the head does on its own encoder.{known}"
+    rest = f"{same} of {n} pairs agree with the head on its own encoder.{known}"
     if len(leaders) > 1:
         shown = " and ".join(f"<b>{plain_html(name)}</b>" for name in leaders[:3])
         more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""

@@ -809,12 +809,12 @@ class _Bootstrap:
         links = np.stack([np.searchsorted(rows, links[0]), np.searchsorted(targets, links[1])])
         held_out = fit_held_out(X, Y, seeds, self.source.ids[rows], links, **self.settings)
         scores = (
-            f"{held_out.n:,} held-out rows have a mean CSLS of {short(held_out.mean)}, chance level "
-            f"{band(min(held_out.null), max(held_out.null))}"
+            f"{held_out.n:,} held-out rows match with a mean CSLS of {short(held_out.mean)} (chance level"
+            f" {band(min(held_out.null), max(held_out.null))})"
         )
         found = "no link is likely to be right"
         if held_out.again == held_out.again:
-            found = f"a fit without them finds {100 * held_out.again:.0f} % of their links again"
+            found = f"{100 * held_out.again:.0f} % of their links are found again by a fit without them"
         scores += f", and {found}"
         if held_out.linked:
             return "linked", f"{scores}.", held_out

@@ -326,11 +326,12 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
     """Sentences on the number of rows needed to link without pairs, and on the number in these spaces."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
     requirement = (
-        f"That takes about {ENOUGH:,} rows of each space and models of the same kind; these have {rows}."
+        f"Linking without pairs takes about {ENOUGH:,} rows of each space and models of the same kind; these"
+        f" have {rows}."
     )
     if min(map(len, spaces)) >= ENOUGH:
         return requirement
-    return f"{requirement} With fewer, most rows must have a partner. A few known pairs are the safer start."
+    return f"{requirement} Known pairs, even a few, are a safer start."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -745,15 +745,19 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
         )
     best, title = able.loc[able.stitched.idxmax()], STITCH_METRICS[metric].title
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
-    own, chance = (
-        " to ".join(dict.fromkeys((ends[0], ends[-1]))) for ends in (sorted(map(short, table.own)), chances)
-    )
-    pairs = counted(int(table.pairs.max()), "pair")
+    chance = " to ".join(dict.fromkeys((chances[0], chances[-1])))
+    how = f"{best.method}, the best of {counted(len(able), 'method')}" if len(able) > 1 else best.method
     return (
-        f"With another model's encoder, the {title} of a classifier is {short(best.stitched)}, the mean of"
-        f" {pairs} by the best of {counted(len(able), 'method')} ({best.method}). With its own encoder it is"
-        f" {own}; by chance, {chance}."
+        f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}; with its own,"
+        f" {short(best.own)} (by chance {chance}). {counted(int(best.pairs), 'pair')} stitched by {how}."
     )
+
+
+def best_method(result: StitchResult) -> str:
+    """The method whose stitched pairs are most accurate on average, which the headline names."""
+    means = {row.method: row.stitched for row in summary_table(result, "accuracy").itertuples() if row.pairs}
+    titles = {METHODS[method].title: method for method in result.spec.methods}
+    return titles[max(means, key=means.get)] if means else result.spec.methods[0]
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:

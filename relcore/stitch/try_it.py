@@ -327,7 +327,7 @@ def matrices_of(answers: Answers) -> Matrices:
         f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} heads,"
         f" {METHODS[answers.method].title}: {verdict}"
     )
-    return Matrices((panel,), (0, 1), "probability of the answer", alt, "rows of", "head of")
+    return Matrices((panel,), (0, 1), "probability of the answer", alt, "encoder", "head of")
 
 
 def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:

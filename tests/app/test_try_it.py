@@ -60,7 +60,7 @@ def test_a_typed_sentence_is_answered_by_every_pair_and_fits_nothing_again(sente
     session.change("text_input", "stitch.try-text", "Where is the station?")
     assert spared  # a collection of all modules of encoders takes longer than the answer
     assert "of 2 stitched pairs say" in session.html
-    assert "Its label is" not in session.html
+    assert "The true label is" not in session.html
     session.change("text_input", "stitch.try-text", "xyzzy")
     assert "knows none of these words" in session.captions
     session.change("text_input", "stitch.try-text", "   ")
@@ -92,13 +92,15 @@ def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
     probabilities = np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.6, 0.4], [0.3, 0.7]]])
     found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes"), probabilities)
     told = try_it.lead(found, "yes")
-    assert "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched: 1 of 2. 1 of 2 answer" in told
-    assert told.endswith("Its label is <b>yes</b>.")
+    assert (
+        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched: 1 of 2. 1 of 2 pairs agree" in told
+    )
+    assert told.endswith("The true label is <b>yes</b>.")
 
 
 def test_a_tie_is_no_majority():
     probabilities = np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
     told = try_it.lead(Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities))
     assert told.startswith(
-        "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. 1 of 2 answer"
+        "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. 1 of 2 pairs agree"
     )
