@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> Report:
     if options.output:  # in the target's coordinates
         labels = None if pair.source.labels is None else pair.source.labels[inversion.rows]
         ids, name = pair.ids[inversion.rows], f"{source}, recovered"
-        write_space(LatentSpace(inversion.found, ids, name=name, labels=labels), options.output)
+        write_space(LatentSpace(inversion.recovered, ids, name=name, labels=labels), options.output)
     shared = pair_settings(specs, pair, anchors) | {"inversion": inversion.spec}
     figure = partial(FIGURES["inversion-errors"].load(), **shared)
     report = inversion.report((source, target), **{"inversion-errors": lambda: figure().draw(inversion)})

@@ -357,7 +357,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences], kind="differences"
         test = moved_beyond_noise(
             vectors,
             represented,
-            (near.own, near.other),
+            (near.first_lists, near.second_lists),
             queries,
             agreement,
             compared,

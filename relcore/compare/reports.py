@@ -65,17 +65,19 @@ def agreement(
     first, *others = shares
     what = f"the nearest {row} in the other space is the same {row}"
     what = "most neighbours in the other space have the same class" if classes else what
-    told = [f"For {of[first]} of the {row}s, {what}, {by[first]}."]
-    told += [f"{by[form].capitalize()}: {of[form]}." for form in others]
+    sentences = [f"For {of[first]} of the {row}s, {what}, {by[first]}."]
+    sentences += [f"{by[form].capitalize()}: {of[form]}." for form in others]
     if chance is not None:
-        told.append(f"By chance: {percent(chance)}.")
+        sentences.append(f"By chance: {percent(chance)}.")
     widths = sorted({space.dimension for space in (pair.source, pair.target)})
     if len(widths) > 1:
-        told.append(f"The spaces have {' and '.join(f'{d:,}' for d in widths)} dimensions: no shared axes.")
+        sentences.append(
+            f"The spaces have {' and '.join(f'{d:,}' for d in widths)} dimensions: no shared axes."
+        )
     same = scores[first]["mrr"].top1 if classes and "mrr" in scores[first] else None
     if same is not None:  # what a universe counts
-        told.append(f"The nearest {row} is the same {row}: {about}{percent(same)}.")
-    return told
+        sentences.append(f"The nearest {row} is the same {row}: {about}{percent(same)}.")
+    return sentences
 
 
 def disagreement(scores: Scores) -> str:

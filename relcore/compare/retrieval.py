@@ -125,7 +125,7 @@ def rank_rows(
     >>> bool("king" in pair.ids[rows])
     True
     """
-    spaces, told = (pair.source, pair.target), list(how)
+    spaces, descriptions = (pair.source, pair.target), list(how)
     for space, query in zip(spaces, queries, strict=True):
         if query is not None and query.shape != (space.dimension,):
             raise SpaceError(
@@ -142,14 +142,14 @@ def rank_rows(
         best, lists = best[words[best] > 0], [words]
         stand_in = f"the mean of the {counted(len(best), 'row')} whose texts fit best"
         by_space = [_similarities(space, _mean_direction(space, best)) for space in spaces]
-        told = [stand_in, stand_in]
+        descriptions = [stand_in, stand_in]
     for side in known:
         by_space[side] = _similarities(spaces[side], queries[side])
     for side in {0, 1} - set(known) if known else ():
         best = np.argsort(-by_space[1 - side], kind="stable")[:_FEEDBACK]
         by_space[side] = _similarities(spaces[side], _mean_direction(spaces[side], best))
-        told[side] = f"the mean of the {len(best)} rows nearest in {spaces[1 - side].name}"
-    return _fused(by_space, lists, n_each, (told[0], told[1]))
+        descriptions[side] = f"the mean of the {len(best)} rows nearest in {spaces[1 - side].name}"
+    return _fused(by_space, lists, n_each, (descriptions[0], descriptions[1]))
 
 
 def _similarities(space: LatentSpace, query: np.ndarray) -> np.ndarray:

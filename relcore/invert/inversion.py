@@ -239,10 +239,10 @@ class Inversion(Reported):
         Numbers of the translated rows, ascending: held-out rows and anchors.
     scored : array (m,) of bool
         Which of them are held out.
-    true, found : arrays (m, d)
+    true, recovered : arrays (m, d)
         The true and the recovered rows in the target's absolute space.
     errors : {method: array (m,)}
-        1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first.
+        1 − cosine of recovered and true directions from the target's mean, 0 … 2; the inverse first.
     scores : {method: Score}
         Mean cosine of the held-out rows, with the chance level of permuted rows.
     n_anchors, kept : int, float
@@ -264,7 +264,7 @@ class Inversion(Reported):
     rows: np.ndarray
     scored: np.ndarray
     true: np.ndarray
-    found: np.ndarray
+    recovered: np.ndarray
     errors: dict[str, np.ndarray]
     scores: dict[str, Score]
     n_anchors: int
@@ -278,8 +278,8 @@ class Inversion(Reported):
 
     @cached_property
     def distance(self) -> np.ndarray:
-        """The relative error ‖found − true‖ / ‖true − mean‖ of each row by the inverse, (m,)."""
-        return recovered(self.found, self.true, self.paired.means[1])["error"].to_numpy()
+        """The relative error ‖recovered − true‖ / ‖true − mean‖ of each row by the inverse, (m,)."""
+        return recovered(self.recovered, self.true, self.paired.means[1])["error"].to_numpy()
 
     @property
     def n_scored(self) -> int:
@@ -395,7 +395,7 @@ class PairedRows:
             rows=self.rows,
             scored=self.scored,
             true=self.true,
-            found=rows,
+            recovered=rows,
             errors={spec.title: errors, **direct_errors},
             scores={spec.title: score, **direct_scores},
             n_anchors=len(self.anchors),
@@ -501,8 +501,8 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
         "Worst": order[: -shown - 1 : -1],
     }
     queries = np.random.default_rng(0).permutation(scored)[:most_queries]
-    asked = np.concatenate([queries, *groups.values()])
-    found = nearest(unit_rows(result.found[asked], mean), unit_rows(result.true, mean), 1).rows[:, 0]
+    sampled = np.concatenate([queries, *groups.values()])
+    found = nearest(unit_rows(result.recovered[sampled], mean), unit_rows(result.true, mean), 1).rows[:, 0]
     first = float(np.mean(found[: len(queries)] == queries))
     parts = np.split(found[len(queries) :], len(groups))
     shown_rows = {
@@ -885,7 +885,7 @@ def inversion_scene(
         Colours that the pair does not have.
     """
     need_one_of("color_by", color_by, COLORS)
-    coordinates = inversion.paired.coordinates(inversion.found)
+    coordinates = inversion.paired.coordinates(inversion.recovered)
     inverse = inversion.errors[inversion.spec.title]
     if color_by == "error":
         categories, names = np.digitize(inverse, EDGES), ERROR_NAMES

@@ -679,7 +679,11 @@ def cknna(
     1.0
     """
     neighbours = _found(source, target, k, ids, most_rows)
-    n, X, Y = len(neighbours.own), neighbours.source.astype(np.float64), neighbours.target.astype(np.float64)
+    n, X, Y = (
+        len(neighbours.first_lists),
+        neighbours.source.astype(np.float64),
+        neighbours.target.astype(np.float64),
+    )
 
     def align(lists: np.ndarray, others: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
         """n (n − 3) times the HSIC of the cosines of `first` and of `second` at the entries in both lists."""
@@ -694,7 +698,10 @@ def cknna(
         shared = one[twins] @ two[order[at]][twins]
         return shared + one.sum() * two.sum() / ((n - 1) * (n - 2)) - 2 * crossed / (n - 2)
 
-    own = align(neighbours.own, neighbours.own, X, X), align(neighbours.other, neighbours.other, Y, Y)
+    own = (
+        align(neighbours.first_lists, neighbours.first_lists, X, X),
+        align(neighbours.second_lists, neighbours.second_lists, Y, Y),
+    )
     if min(own) <= 0:
         raise SpaceError(f"CKNNA: expected rows that are neighbours of each other, got too few with k = {k}")
     scale = np.sqrt(own[0] * own[1])
@@ -764,13 +771,13 @@ def _of_lists(
     """The score ``value(own, other, order)`` of both lists, where `order` permutes the second space's rows.
     If rows are repeated, it has no chance level, which would be too low.
     """
-    n, k = neighbours.own.shape
+    n, k = neighbours.first_lists.shape
 
     def permuted(order: np.ndarray) -> float:
-        return value(neighbours.own, np.argsort(order)[neighbours.other[order]], order)
+        return value(neighbours.first_lists, np.argsort(order)[neighbours.second_lists[order]], order)
 
     null = None if neighbours.repeated else by_permutation(permuted, n, 40 * n * k * k)
-    score = value(neighbours.own, neighbours.other, np.arange(n))
+    score = value(neighbours.first_lists, neighbours.second_lists, np.arange(n))
     return Score(score, metric=metric, convention="mutual", k=k, n=n, null=null, note=neighbours.note)
 
 

@@ -54,10 +54,10 @@ class Neighbours:
 
     Attributes
     ----------
-    own : array (m, k)
+    first_lists : array (m, k)
         "paper": target rows near each query's target vector, the query included. "mutual": source rows near
         its source vector, the query excluded.
-    other : array (m, k)
+    second_lists : array (m, k)
         "paper": target rows near each query's *source* vector. "mutual": target rows near its target vector,
         the query excluded.
     queries : array (m,)
@@ -72,8 +72,8 @@ class Neighbours:
     source: np.ndarray
     target: np.ndarray
     queries: np.ndarray
-    own: np.ndarray
-    other: np.ndarray
+    first_lists: np.ndarray
+    second_lists: np.ndarray
     convention: str
     device: str
     crossing: tuple[np.ndarray, ...] | None = None
@@ -93,8 +93,8 @@ class Neighbours:
 
     @cached_property
     def overlap(self) -> np.ndarray:
-        """Jaccard index |own ∩ other| / |own ∪ other| of each query, (m,), 0 … 1."""
-        return jaccard_rows(self.own, self.other)
+        """Jaccard index of the two lists of each query, (m,), 0 … 1."""
+        return jaccard_rows(self.first_lists, self.second_lists)
 
     @cached_property
     def repeated(self) -> float:
@@ -102,13 +102,13 @@ class Neighbours:
         in one dimension.
         """
         some = self.queries[:_NOTED_ROWS]
-        lists, every = self.own[: len(some), :2], np.arange(len(some))
+        lists, every = self.first_lists[: len(some), :2], np.arange(len(some))
         nearest = lists[every, (lists != some[:, None]).argmax(axis=1)]
         equal = nearest != some
         for rows in (self.source, self.target):
             distances = np.linalg.norm(unit_rows(rows[some]) - unit_rows(rows[nearest]), axis=1)
             equal &= distances < _NEAR
-        other = self.source if self.convention == "paper" else self.target  # the space that `own` lacks
+        other = self.source if self.convention == "paper" else self.target  # without rows in `first_lists`
         units, share = unit_rows(other[some]), float(equal.mean())
         by_chance = np.mean(units @ units.T > 1 - _NEAR) - 1 / len(some)
         return share if share > max(_MOST_ALIKE, 1.5 * by_chance) else 0.0
@@ -124,9 +124,9 @@ class Neighbours:
                 " is no chance level. Keep one row of each."
             )
         some = self.queries[:_NOTED_ROWS]
-        sides = [(self.target if self.convention == "paper" else self.source, self.own)]
+        sides = [(self.target if self.convention == "paper" else self.source, self.first_lists)]
         if self.convention == "mutual":
-            sides.append((self.target, self.other))
+            sides.append((self.target, self.second_lists))
         for rows, lists in sides:
             last = rows[lists[: len(some), -1]]
             share = float(np.mean(np.linalg.norm(unit_rows(rows[some]) - unit_rows(last), axis=1) < _NEAR))
@@ -143,13 +143,17 @@ class Neighbours:
         """1 / rank of each query's own row, 0 beyond k; for "mutual" the mean of both directions; (m,)."""
         crossing, ranks = self.crossing, []
         if crossing is None and self.convention == "paper":
-            crossing = (self.other,)
+            crossing = (self.second_lists,)
         elif crossing is None:
             if self.source.shape[1] != self.target.shape[1]:
                 raise widths_differ(self.source.shape[1], self.target.shape[1])
             crossing = (
-                nearest(self.source[self.queries], self.target, self.own.shape[1], device=self.device).rows,
-                nearest(self.target[self.queries], self.source, self.own.shape[1], device=self.device).rows,
+                nearest(
+                    self.source[self.queries], self.target, self.first_lists.shape[1], device=self.device
+                ).rows,
+                nearest(
+                    self.target[self.queries], self.source, self.first_lists.shape[1], device=self.device
+                ).rows,
             )
         for lists in crossing:
             hits = lists == self.queries[:, None]
@@ -166,10 +170,10 @@ class Neighbours:
             draws = np.empty(number_of_draws(m, n_permutations))
             for draw in range(len(draws)):
                 if self.convention == "paper":  # query i gets the list of query π(i) ≠ i
-                    other = self.other[without_fixed_points(m, rng)]
+                    other = self.second_lists[without_fixed_points(m, rng)]
                 else:
                     other = self._renamed(rng)
-                draws[draw] = jaccard_rows(self.own, other).mean()
+                draws[draw] = jaccard_rows(self.first_lists, other).mean()
             if self.convention == "paper":  # a permutation of n rows fixes one on average, these draws none
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
             null = ChanceLevel.from_draws(draws)
@@ -182,7 +186,7 @@ class Neighbours:
         probability. The mean is exactly Σ 1/r / n over r = 1 … k; the band is from thousands of draws of
         these ranks. For "mutual" the band assumes that both directions always succeed together.
         """
-        (m, k), n, null = self.own.shape, len(self.target), None
+        (m, k), n, null = self.first_lists.shape, len(self.target), None
         reciprocal = np.append(1 / np.arange(1, k + 1), 0.0)
         if n_permutations > 1:
             chances = np.append(np.full(k, 1 / n), 1 - k / n)
@@ -199,7 +203,7 @@ class Neighbours:
             values.mean(dtype=np.float64),
             metric=metric,
             convention=self.convention,
-            k=self.own.shape[1],
+            k=self.first_lists.shape[1],
             n=len(self.target),
             n_queries=len(self.queries),
             interval=sampling_interval(values, len(self.target)),
@@ -232,10 +236,10 @@ class Neighbours:
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The distinct rows in `other` (r,), the index of each entry among them (m, k), the number of each
         row that is a query, and which rows are no queries (r,)."""
-        rows, places = np.unique(self.other, return_inverse=True)
+        rows, places = np.unique(self.second_lists, return_inverse=True)
         non_queries, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
         query_numbers = order[np.searchsorted(self.queries[order], rows[~non_queries])]
-        return rows, places.reshape(self.other.shape), query_numbers, non_queries
+        return rows, places.reshape(self.second_lists.shape), query_numbers, non_queries
 
 
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
@@ -384,7 +388,11 @@ def _noted(score: Score, neighbours: Neighbours) -> Score:
     beyond chance. With common axes, noise would lower that overlap at least as much.
     """
     some = neighbours.queries[:: -(-len(neighbours.queries) // _NOTED_ROWS)]
-    sides, k, device = (neighbours.source, neighbours.target), neighbours.own.shape[1], neighbours.device
+    sides, k, device = (
+        (neighbours.source, neighbours.target),
+        neighbours.first_lists.shape[1],
+        neighbours.device,
+    )
     if len(some) < 2 or k >= len(neighbours.target):
         return score
     across = _searched(sides, some, k, "paper", device).jaccard()
@@ -438,7 +446,7 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
     sets, 186 to 197 contain the true difference with 300 rows, all of them queries, in either convention;
     with 120 rows, 192 ("paper") and 177 ("mutual").
     """
-    (m, k), n = before.own.shape, len(before.target)
+    (m, k), n = before.first_lists.shape, len(before.target)
     if n - 1 - (before.convention == "mutual") < k or queries_decide(n, m):
         return mean_difference(before.overlap, now.overlap)
     change = now.overlap - before.overlap
@@ -460,14 +468,14 @@ def effects_of_rows(neighbours: Neighbours) -> sparse.csr_array:
     """
     from scipy import sparse
 
-    m, k = neighbours.own.shape
+    m, k = neighbours.first_lists.shape
     lines = np.repeat(np.arange(m), k)
     sides = neighbours.source, neighbours.target
     longer = _searched(
         sides, neighbours.queries, k + 1, neighbours.convention, neighbours.device
     )  # nearest first
     (own, next_own), (other, next_other) = (
-        (lists[:, :k], lists[:, k:]) for lists in (longer.own, longer.other)
+        (lists[:, :k], lists[:, k:]) for lists in (longer.first_lists, longer.second_lists)
     )
     twins = own[:, :, None] == other[:, None, :]
     own_shared, other_shared = twins.any(axis=2), twins.any(axis=1)

@@ -174,7 +174,7 @@ def filesystem(place: str) -> tuple[Any, str]:
     if not is_address(place):  # `url_to_fs` would take "a::b" for a chain that begins with "a"
         return LocalFileSystem(), os.path.abspath(access.allowed(place))
     access.need_own_machine(place)
-    with _told(place, "an address that fsspec opens", "install what it names, or check the address"):
+    with _naming_place(place, "an address that fsspec opens", "install what it names, or check the address"):
         return url_to_fs(place, **{kind: _bounded() for kind in ("http", "https") if f"{kind}://" in place})
 
 
@@ -185,8 +185,8 @@ def _bounded() -> dict[str, Any]:
     class Bounded(ClientResponse):
         async def read(self) -> bytes:
             if self._body is None:
-                asked = _RANGE.fullmatch(self.request_info.headers.get("Range", ""))
-                most = int(asked[2]) - int(asked[1]) + 1 if asked else _MOST_LISTING
+                wanted = _RANGE.fullmatch(self.request_info.headers.get("Range", ""))
+                most = int(wanted[2]) - int(wanted[1]) + 1 if wanted else _MOST_LISTING
                 content = bytearray()
                 async for some in self.content.iter_any():
                     content += some
@@ -206,7 +206,9 @@ def _bounded() -> dict[str, Any]:
 
 
 @contextmanager
-def _told(place: str, expected: str, remedy: str, errors: type[Exception] = Exception) -> Iterator[None]:
+def _naming_place(
+    place: str, expected: str, remedy: str, errors: type[Exception] = Exception
+) -> Iterator[None]:
     """A context that turns any error of a file system into one sentence with the place."""
     try:
         yield
@@ -222,8 +224,8 @@ def _told(place: str, expected: str, remedy: str, errors: type[Exception] = Exce
 @contextmanager
 def opened(url: str) -> Iterator[BinaryIO]:
     files, path = filesystem(url)
-    with _told(url, *_READABLE, OSError), ExitStack() as around:
-        with _told(url, *_READABLE):
+    with _naming_place(url, *_READABLE, OSError), ExitStack() as around:
+        with _naming_place(url, *_READABLE):
             stream = around.enter_context(files.open(path, "rb"))
         yield stream
 
@@ -231,7 +233,7 @@ def opened(url: str) -> Iterator[BinaryIO]:
 def listed(place: str) -> dict[str, dict[str, Any]]:
     """The files of a folder, except hidden ones, by name, with what the file system reports on each."""
     files, path = filesystem(place)
-    with _told(place, "a folder of shards", "check the spelling"):
+    with _naming_place(place, "a folder of shards", "check the spelling"):
         files.invalidate_cache()
         entries = files.ls(path, detail=True)
     names = {
@@ -254,7 +256,7 @@ def listed(place: str) -> dict[str, dict[str, Any]]:
 
 def _stamp_of(url: str) -> list[str]:
     files, path = filesystem(url)
-    with _told(url, *_READABLE):
+    with _naming_place(url, *_READABLE):
         if not is_address(url):
             about = os.stat(path)  # for a link: the file that it leads to
             return [str(about.st_size), str(about.st_mtime_ns)]

@@ -138,7 +138,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
         if rows is None:
             continue
         near = find_neighbours(*rows, spec.k)
-        first = float((near.other[:, 0] == near.queries).mean())
+        first = float((near.second_lists[:, 0] == near.queries).mean())
         # Exact: the number of fixed points of a random permutation has mean 1 and variance 1.
         null = ChanceLevel.from_moments(1 / len(rest), 1 / len(rest) ** 2)
         scores[method] = {
@@ -146,7 +146,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
             "mrr": near.mrr(_PERMUTATIONS, spec.random_state),
             "jaccard": near.jaccard(_PERMUTATIONS, spec.random_state),
         }
-        found[method] = near.other
+        found[method] = near.second_lists
     return RetrievalResult(spec, (pair.source.name, pair.target.name), pair.ids[rest], scores, found)
 
 

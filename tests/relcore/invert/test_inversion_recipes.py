@@ -55,8 +55,8 @@ def test_rows_are_those_of_the_estimator(pair, anchors, route, method):
     means = [space.vectors.mean(axis=0) for space in (source, target)]
     inverse = InverseRelativeProjection(method, 3, 0.4, 0.5, 2)
     inverse.fit(source.vectors[:K], target.vectors[:K], source_mean=means[0], target_mean=means[1])
-    np.testing.assert_allclose(found.found, inverse.transform(source.vectors), atol=1e-3)
-    expected = recovered(found.found, target.vectors, means[1])
+    np.testing.assert_allclose(found.recovered, inverse.transform(source.vectors), atol=1e-3)
+    expected = recovered(found.recovered, target.vectors, means[1])
     np.testing.assert_allclose(1 - found.errors[spec.title], expected["cosine"], atol=1e-5)
     np.testing.assert_allclose(found.distance, expected["error"], rtol=1e-4)
     assert float(found.scores[spec.title]) == pytest.approx(expected["cosine"][K:].mean(), abs=1e-5)
@@ -70,7 +70,7 @@ def test_rows_are_those_of_the_estimator(pair, anchors, route, method):
 def test_chance_is_what_permuted_rows_give(pair, anchors, rng):
     found = invert_pair(pair, anchors, InversionSpec())
     mean = found.true.mean(axis=0)
-    rows, true = found.found[found.scored], found.true[found.scored]
+    rows, true = found.recovered[found.scored], found.true[found.scored]
     permuted = [recovered(rows, rng.permutation(true), mean)["cosine"].mean() for _ in range(1000)]
     null = found.scores["inverse, pruned"].null
     assert null.mean == pytest.approx(np.mean(permuted), abs=0.003)

@@ -54,7 +54,7 @@ def test_the_map_is_that_of_a_fresh_inversion(method, k):
         }
         spec = replace(start, tuned=False, **numbers)
         found = rows.invert(spec)
-        expected = rows.coordinates(found.found)[1]
+        expected = rows.coordinates(found.recovered)[1]
         np.testing.assert_allclose(live.coordinates(spec), expected, atol=1e-5 * np.ptp(expected))
         assert live.cosine(spec) == pytest.approx(float(found.scores[spec.title]), abs=1e-6)
 

@@ -123,9 +123,9 @@ def test_no_note_about_axes_where_noise_alone_lowers_a_score(make_pair, width, n
 def test_duplicates_do_not_put_a_row_among_its_own_neighbours(n_copies):
     copies = np.repeat(np.eye(3, dtype=np.float32), n_copies, axis=0)
     found = find_neighbours(copies, copies, 2, "mutual")
-    assert found.own.shape == (3 * n_copies, 2)
-    assert (found.own != np.arange(3 * n_copies)[:, None]).all()
-    assert (found.own // n_copies == np.arange(3 * n_copies)[:, None] // n_copies).all()
+    assert found.first_lists.shape == (3 * n_copies, 2)
+    assert (found.first_lists != np.arange(3 * n_copies)[:, None]).all()
+    assert (found.first_lists // n_copies == np.arange(3 * n_copies)[:, None] // n_copies).all()
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
