@@ -520,15 +520,11 @@ class SpaceSpec:
         return records.from_json(cls, described, "space")
 
 
-def _compact(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
 def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str, name: str) -> SpaceSpec:
     """The spec of an encoding, with everything needed to compute it again if the store lacks it."""
     made_of = (
-        ("dataset", _compact(dataset.to_json())),
-        ("encoder", _compact(encoder.only(output).to_record())),
+        ("dataset", json.dumps(dataset.to_json(), sort_keys=True)),
+        ("encoder", json.dumps(encoder.only(output).to_record(), sort_keys=True)),
     )
     return SpaceSpec("encoding", name, options=(*made_of, ("key", key), ("output", output)))
 
@@ -544,7 +540,9 @@ def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
 
 def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
     """The spec of a space whose rows have the new ids of the pairing under `key` (`put_pairing`)."""
-    return SpaceSpec("renamed", name, options=(("base", _compact(base.to_json())), ("key", key)))
+    return SpaceSpec(
+        "renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key))
+    )
 
 
 def numbered_spec(spec: SpaceSpec) -> SpaceSpec:

@@ -76,6 +76,15 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
     return shape, dtype, stream.tell()
 
 
+def npy_rows(stream: BinaryIO, m: int, shape: tuple[int, int], dtype: np.dtype, what: str) -> np.ndarray:
+    """The next m rows of an open .npy of shape (n, d), as float32 (m, d); too large numbers are infinite."""
+    rows = np.empty((m, shape[1]), dtype)
+    if stream.readinto(rows.data.cast("B")) < rows.nbytes:
+        raise SpaceError(f"{what}: expected {shape[0]:,} rows, got the end of the file; copy it again")
+    with np.errstate(over="ignore"):
+        return rows.astype(np.float32, copy=False)
+
+
 def cut_short(what: str, shape: tuple[int, ...], dtype: np.dtype) -> SpaceError:
     return SpaceError(
         f"{what}: expected an array of shape {shape!s:.60} of {dtype!s:.40}, as its header says, got fewer"

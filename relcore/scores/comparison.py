@@ -638,7 +638,7 @@ def score_forms(
         cosines=keep is not None,
         extra_neighbours=EXTRA_NEIGHBOURS if keep else 0,
     )
-    rows = RowPair.of_match(match, labels, device, done)
+    rows = RowPair(match.source.vectors, match.target.vectors, match.ids, labels, device, done)
     splits, parts = {}, []
     for group in groups_of(forms):
         split = held_out(match, anchor_ids, group[0], k, convention)
@@ -687,7 +687,7 @@ def anchor_differences(
         rows = (represent(match, form, anchors, projection) for anchors in (before, now))
         return score_differences(*rows, split, k=k, convention=convention, n_queries=n_queries, labels=labels)
     request = ScoreRequest((form,), projection, k, convention, sums=False, cosines=True)
-    pair = RowPair.of_match(match, labels, device)
+    pair = RowPair(match.source.vectors, match.target.vectors, match.ids, labels, device)
 
     def passed(anchors: Sequence[str]) -> AlignedPair:
         used = () if form == "absolute" else shared_anchors(anchors, match.source, match.target)

@@ -35,7 +35,6 @@ from relcore.scores.cka import (
 )
 from relcore.scores.neighbours import CONVENTIONS, Neighbours, widths_differ
 from relcore.scores.score import Score
-from relcore.spaces.matching import Match
 from relcore.spaces.split import Split
 
 NO_ROWS = np.empty(0, dtype=np.int64)
@@ -861,10 +860,6 @@ class RowPair:
         self.device, self._done, self._passes = device, done, (0, 1)
         self._classes = None if labels is None else np.where(labels == "", -1, pd.factorize(labels)[0])
         self.labelled = "" if labels is None else "some" if (self._classes < 0).any() else "all"
-
-    @classmethod
-    def of_match(cls, match: Match, labels: np.ndarray | None = None, *where: Any) -> RowPair:
-        return cls(match.source.vectors, match.target.vectors, match.ids, labels, *where)
 
     def __len__(self) -> int:
         return len(self.spaces[0])

@@ -25,7 +25,7 @@ from relcore.base.names import FORMATS
 from relcore.base.numbers import counted
 from relcore.base.text import visible
 from relcore.catalog.catalog import is_address
-from relcore.files.arrays import npy_layout
+from relcore.files.arrays import npy_layout, npy_rows
 from relcore.files.formats import checked_ids, checked_labels, readable
 from relcore.files.tables import ARROW_SUFFIXES, stored, vectors_of
 from relcore.runs.digest import digest_of
@@ -317,10 +317,10 @@ class NpyShard(Shard):
             for url, wanted in ((self.ids, True), (self.labels, labels))
         ]
         with opened(self.url) as stream:
-            (n, width), dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
+            shape, dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
             stream.seek(at)
-            for first in range(0, n, rows):
-                m = min(rows, n - first)
+            for first in range(0, shape[0], rows):
+                m = min(rows, shape[0] - first)
                 texts = [None if column is None else list(islice(column, m)) for column in columns]
                 if any(text is not None and len(text) < m for text in texts):
                     raise self._unpaired("fewer")
@@ -329,7 +329,7 @@ class NpyShard(Shard):
                         f"{self.name}, row {first + texts[0].index('') + 1:,}: expected an id, got an empty"
                         " line; write an id for every row"
                     )
-                yield ShardBlock(first, self._rows(stream, m, width, dtype), *texts)
+                yield ShardBlock(first, npy_rows(stream, m, shape, dtype, self.name), *texts)
         if any(column is not None and next(column, None) is not None for column in columns):
             raise self._unpaired("more")
 
@@ -339,19 +339,12 @@ class NpyShard(Shard):
         self.need_unchanged()
         out = np.empty((len(rows), self.width), dtype=np.float32)
         with opened(self.url) as stream:
-            (_, width), dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
+            shape, dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
             for place in np.argsort(rows, kind="stable"):
-                stream.seek(at + int(rows[place]) * width * dtype.itemsize)
-                out[place] = self._rows(stream, 1, width, dtype)
+                stream.seek(at + int(rows[place]) * self.width * dtype.itemsize)
+                out[place] = npy_rows(stream, 1, shape, dtype, self.name)
         self.need_unchanged()
         return out
-
-    def _rows(self, stream: Any, m: int, width: int, dtype: np.dtype) -> np.ndarray:
-        raw = stream.read(m * width * dtype.itemsize)
-        if len(raw) < m * width * dtype.itemsize:
-            raise SpaceError(f"{self.name}: expected {self.n:,} rows, got the end of the file; copy it again")
-        with np.errstate(over="ignore"):
-            return np.frombuffer(raw, dtype).reshape(m, width).astype(np.float32, copy=False)
 
     def _unpaired(self, got: str) -> SpaceError:
         return SpaceError(

@@ -28,7 +28,7 @@ from relcore.base.rows import FileStamp
 from relcore.base.text import as_lines, visible
 from relcore.base.writing import NotWritten, discard, disk_errors, replacing, sweep, write
 from relcore.files import confined
-from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, open_faiss
+from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, npy_rows, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes
 from relcore.files.saving import OF_VECTORS, write_parquet
 from relcore.files.tables import ParquetTable, is_vectors, vectors_of
@@ -550,14 +550,8 @@ class NpyIndex(VectorIndex):
         with self.path.open("rb") as stream:
             stream.seek(self._at + start * self.width * self._dtype.itemsize)
             for ids in _ids_beside(self.path, self.n, size, start):
-                values = np.fromfile(stream, self._dtype, len(ids) * self.width)
-                if len(values) < len(ids) * self.width:
-                    raise SpaceError(
-                        f"{self.path.name}: expected {self.n:,} rows, got the end of the file; copy it again"
-                    )
-                with np.errstate(over="ignore"):
-                    vectors = values.reshape(-1, self.width).astype(np.float32, copy=False)
-                yield StoredRows(ids, vectors)
+                shape = self.n, self.width
+                yield StoredRows(ids, npy_rows(stream, len(ids), shape, self._dtype, self.path.name))
 
     @classmethod
     def write(

@@ -32,7 +32,7 @@ def test_numbers_and_rows_are_those_of_the_function(run, files, pair, tmp_path, 
     assert "Mean cosine of recovered and true rows: second → first" in out
     assert expected.spec.settings() in out
     written = load_space(tmp_path / "found.npz")
-    assert np.array_equal(written.vectors, expected.found)
+    assert np.array_equal(written.vectors, expected.recovered)
     assert written.ids.tolist() == pair.ids.tolist()
     run("figure", "recipe.json", "-o", "again.tex")
     run("figure", "recipe.json", "-o", "again.csv")

@@ -151,7 +151,7 @@ def test_inversions_by_other_numbers_share_orders_direct_maps_and_the_map(pair, 
     for one, spec in zip(found, specs, strict=True):
         translation._orders.cache_clear()
         alone = invert_pair(pair, anchors, spec)
-        np.testing.assert_array_equal(one.found, alone.found)
+        np.testing.assert_array_equal(one.recovered, alone.recovered)
         assert one.scores == alone.scores
-        coordinates = reduce_spaces([alone.true, alone.found], ReductionSpec(fit="first"))
-        np.testing.assert_allclose(paired.coordinates(one.found), coordinates, atol=1e-6)
+        coordinates = reduce_spaces([alone.true, alone.recovered], ReductionSpec(fit="first"))
+        np.testing.assert_allclose(paired.coordinates(one.recovered), coordinates, atol=1e-6)

@@ -67,7 +67,7 @@ def test_the_map_of_anchors_in_a_plane_is_that_of_the_pseudo_inverse():
         "forward",
     )
     spec = InversionSpec(delta=0.0)
-    expected = rows.coordinates(rows.invert(spec).found)[1]
+    expected = rows.coordinates(rows.invert(spec).recovered)[1]
     np.testing.assert_allclose(
         LiveInversion(rows, spec).coordinates(spec), expected, atol=1e-5 * np.ptp(expected)
     )
@@ -87,7 +87,7 @@ def test_no_kept_anchors_are_inverted_twice():
 def test_answers_are_maps_of_the_slider_s_value():
     rows, start = rows_of(), InversionSpec(method="ridge", ridge=1.0)
     answers = SlidAnswers(LiveInversion(rows, start), SLIDERS)
-    expected = in_full_range(rows.coordinates(rows.invert(replace(start, ridge=30.0)).found)[1])
+    expected = in_full_range(rows.coordinates(rows.invert(replace(start, ridge=30.0)).recovered)[1])
     answer = answers.answer(answers.read(asked(7, SLIDE, 2, 2000)))
     assert answer[:8] == asked(7, SLIDE)[:8]
     np.testing.assert_allclose(maps_of(answer), expected, atol=2e-3)
