@@ -99,10 +99,13 @@ def _texts(file: str, comma: str) -> Iterator[Case]:
         "an open quote": whole.replace(b'"one, two"', b'"one, two').replace(b"one, two", b'"one, two', 1),
         "a cell too many": whole + comma.join(["x", "y", "z"]).encode() + b"\n",
         "an empty text": table([*LINES, ["", "a"]], comma),
-        "a text of 20 MB": table([*LINES, ["x" * 20_000_000, "a"]], comma),
-        "a line of 60 MB of delimiters": whole + comma.encode() * 60_000_000,
     }.items():
         yield Case(f"{file}: {name}", read, {file: content}, truth(content, comma))
+    for name, content in {  # Python's reader refuses both, too, but needs seconds and gigabytes for it
+        "a text of 20 MB": whole + b"x" * 20_000_000 + comma.encode() + b"a\n",
+        "a line of 60 MB of delimiters": whole + comma.encode() * 60_000_000,
+    }.items():
+        yield Case(f"{file}: {name}", read, {file: content})
     yield Case(f"{file}: 2 GB of zeros", read, {file: hole(2 * 10**9)})
     yield Case(f"{file}: a text of 2 GB", read, {file: hole(2 * 10**9, b'text\n"')})
     dropping, gaps = dataset(file, options=(("empty", "drop"),)), table([*LINES, ["", "a"]], comma)

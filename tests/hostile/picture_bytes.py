@@ -107,7 +107,7 @@ def cases() -> Iterator[Case]:
         "a text that unpacks to 1 GB": png(
             5, 5, zlib.compress(bytes(30)), chunk(b"zTXt", b"k\0\0" + GIGABYTE)
         ),
-        "a million chunks": png(5, 5, zlib.compress(bytes(30)), chunk(b"tEXt", b"k\0v") * 10**6),
+        "200,000 chunks": png(5, 5, zlib.compress(bytes(30)), chunk(b"tEXt", b"k\0v") * 200_000),
         "PPM of 10¹⁸ pixels": b"P6\n1000000000 1000000000\n255\n",
         "GIF of 65,535 × 65,535": (
             b"GIF89a\xff\xff\xff\xff\x80\0\0" + bytes(6) + b",\0\0\0\0\xff\xff\xff\xff\0\x02\x02D\x01\0;"
