@@ -43,7 +43,7 @@ from relcore.runs.digest import digest_of
 from relcore.scores import comparison
 from relcore.scores.comparison import LIVE_QUERIES, AlignedPair, anchor_differences, score_forms
 from relcore.scores.score import Interval, Score
-from relcore.spaces.ids import GuessedIds, scored_rows, without_scores
+from relcore.spaces.ids import GuessedIds, mark_unscored, scored_rows
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace, n_equal_rows
 
@@ -146,7 +146,7 @@ def load_space(spec: SpaceSpec) -> LatentSpace:
     """The space of a spec; a file is read again when it has changed."""
     if removed := unscored_ids(spec):
         space = load_space(with_unscored(spec, ()))
-        return space.with_columns(ids=without_scores(space.ids, removed))
+        return space.with_columns(ids=mark_unscored(space.ids, removed))
     if kept := kept_ids(spec):
         return chosen_rows(load_space(with_kept(spec, ())), kept)
     return catalog.load(spec)
@@ -462,7 +462,7 @@ def filtered(pair: Match, workspace: Workspace) -> Match:
     anchors[pair.source.rows(workspace.anchors)] = True
     rows, outside = np.flatnonzero(met | anchors), pair.ids[anchors & ~met].tolist()
     ends = (space.take(rows) for space in (pair.source, pair.target))
-    source, target = (space.with_columns(ids=without_scores(space.ids, outside)) for space in ends)
+    source, target = (space.with_columns(ids=mark_unscored(space.ids, outside)) for space in ends)
     return replace(pair, source=source, target=target)
 
 

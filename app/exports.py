@@ -107,7 +107,7 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
             media = MEDIA_TYPES.get(kind, "application/vnd.apache.parquet")
             button = {
                 "icon": None,
-                "on_click": _say_it_comes if kind in _SLOW else "ignore",
+                "on_click": _announce_download if kind in _SLOW else "ignore",
                 "args": (label,),
             }
             made = partial(_made, failed, label, atlas if kind == "parquet" else make)
@@ -139,7 +139,7 @@ def _say_what_failed(failed: Mapping[str, str]) -> None:
         messages.error(f"{label} was not made. {why}")
 
 
-def _say_it_comes(label: str) -> None:
+def _announce_download(label: str) -> None:
     messages.toast(f"The {label} is being made. Its download starts by itself.")
 
 

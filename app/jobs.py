@@ -23,7 +23,13 @@ from relcore.catalog.task import task_job
 from relcore.compare.scoring import ExactScores
 from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.encoder import Encoder
-from relcore.maps.pane_maps import fitting_reduction, on_maps, pane_blocks, pane_matrices, reduction_note
+from relcore.maps.pane_maps import (
+    fitting_reduction,
+    pane_blocks,
+    pane_matrices,
+    reduction_note,
+    representation_of_pane,
+)
 from relcore.maps.reduction import (
     ReductionSpec,
     aligned,
@@ -151,7 +157,7 @@ def reduction(
     spec: ReductionSpec,
 ) -> tuple[list[np.ndarray], str] | Job:
     """Coordinates by UMAP or t-SNE with a note, or the job that computes them."""
-    pane, spec = on_maps(pane, spec)
+    pane, spec = representation_of_pane(pane, spec)
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
     shapes = [(n, len(needed) or space.dimension) for space in pair.spaces]
     shown = fitting_reduction([width for _, width in shapes], spec)
@@ -161,7 +167,7 @@ def reduction(
     if sampled := n_fitted(n, fitting) < n:
         key = digest_of(key, "fitted on", n_fitted(n, fitting))
     job = queue().job(key)
-    if job is None or asked_again(job):
+    if job is None or retry_requested(job):
         inputs = [digest_of("drawn rows", i, RESULTS, *drawn_of) for i in range(len(shapes))]
         settings = pair, drawn.rows, needed, projection, pane
         blocks = pane_blocks(*settings) if sampled else ([matrix] for matrix in pane_matrices(*settings))
@@ -190,7 +196,7 @@ def exact_scores(
     key = task.key(spaces)
     job = queue().job(key)
     ended = job is None or job.status().state in ("failed", "cancelled")
-    if (start and ended) or (job and asked_again(job)):
+    if (start and ended) or (job and retry_requested(job)):
         inputs = [put_space(queue().store, space) for space in spaces]
         job = queue().submit(key, task_job, title=task.title, task=task, inputs=inputs)
     return task.read(job.result()).scores if job and job.status().state == "done" else job
@@ -259,7 +265,7 @@ def _why(job: Job) -> str:
     return "stopped" if status.state == "cancelled" else status.error or "failed"
 
 
-def asked_again(job: Job) -> bool:
+def retry_requested(job: Job) -> bool:
     """Whether the user asked to run this failed or stopped job again."""
     if st.session_state.get(_AGAIN) != job.key or not job.status().ended:
         return False

@@ -32,8 +32,8 @@ from relcore.compare.live import (
     LiveAnswers,
     LiveComparison,
     LiveRows,
-    leave_all_but,
     live_header,
+    release_other_rows,
     why_not,
 )
 from relcore.maps.reduction import ReductionSpec
@@ -170,7 +170,7 @@ def _kept(place: str, offer: Offer | None) -> str:
             _offers.popitem(last=False)
     st.session_state[place] = content, name
     shown = {space.digest for one in _offers.values() for space in one.pair.spaces}
-    leave_all_but(shown)
+    release_other_rows(shown)
     if before and before.pair.others and (gone := {space.digest for space in before.pair.spaces} - shown):
         compute.forget(gone)
     return name

@@ -24,7 +24,7 @@ from relcore.compare.live import N_SPREAD, SPREAD, page_units
 from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
 from relcore.figures.scene import SELECTED_ROWS, Facet, Scene, StarLook
 from relcore.files.saving import write_parquet
-from relcore.maps.pane_maps import OWN, TWO, drawn_panes, orient_pairs, placed_on
+from relcore.maps.pane_maps import OWN, TWO, coordinates_on_maps, drawn_panes, orient_pairs
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import View
 from relcore.panes.payload import PaneEvent, Sheet
@@ -227,7 +227,7 @@ def _with_places(
     """The maps with the `others` added; rows that are drawn already stay in place."""
     settings = pane, workspace.anchors, workspace.projection, maps, affine
     both = []
-    for known, new in zip(maps, placed_on(pair, view.rows, others, *settings), strict=True):
+    for known, new in zip(maps, coordinates_on_maps(pair, view.rows, others, *settings), strict=True):
         coordinates = np.empty((len(shown.rows), known.shape[1]), dtype=known.dtype)
         coordinates[np.searchsorted(shown.rows, view.rows)] = known
         coordinates[np.searchsorted(shown.rows, others)] = new

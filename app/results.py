@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, messages
-from app.jobs import asked_again, cost_in_words, follow, queue
+from app.jobs import cost_in_words, follow, queue, retry_requested
 from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.catalog.task import Task, inputs_of, task_job
@@ -58,7 +58,7 @@ def computed(
     job = queue().job(key)
     if made and job and job.status().state == "done":  # it came with Relscope, but this session wants its own
         job = None
-    if job is not None and not asked_again(job):
+    if job is not None and not retry_requested(job):
         if job.status().state == "done":
             return _read(key, True, task, job.result)
         follow([job], below, dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)

@@ -240,7 +240,7 @@ def _find(folder: Path) -> None:
         _restore(saved)
 
 
-def begins_with_settings() -> bool:
+def was_given_settings() -> bool:
     """Whether this is the first run of a session that a link or `relscope app` gave settings to."""
     return st.session_state.get(_WITH_SETTINGS, False)
 

@@ -6,6 +6,6 @@ from app import saving
 from app.places import EXPLORE, go
 from app.start import story
 
-if saving.begins_with_settings():
+if saving.was_given_settings():
     go(EXPLORE, same_settings=True)
 story.page()

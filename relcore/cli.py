@@ -72,7 +72,7 @@ def main(
         stopping.at_once()
         if stopping.stopped or isinstance(error, KeyboardInterrupt):  # some libraries make it another error
             return stopping.say()
-        return _told(error, options)
+        return _report_error(error, options)
     finally:
         stopping.at_once()
         for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE", environment.DEVICE):
@@ -82,7 +82,7 @@ def main(
     return stopping.say() if stopping.stopped else code or 0
 
 
-def _told(error: Exception, options: argparse.Namespace | None) -> int:
+def _report_error(error: Exception, options: argparse.Namespace | None) -> int:
     """Print an error that the user can fix, in one line; raises all other errors."""
     if isinstance(error, ImportError):
         from relcore.base.libraries import explained

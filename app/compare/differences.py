@@ -21,7 +21,7 @@ from relcore.compare.differences import (
     Differences,
     FoundDifferences,
     GroupDifferences,
-    p_told,
+    p_in_words,
     summary,
     with_anchors,
 )
@@ -78,7 +78,7 @@ def _differences(workspace: Workspace, pair: Match) -> None:
     table = pd.DataFrame(
         {
             "group": [group.name for group in result.groups],
-            "p": [p_told(group).removeprefix("p ").removeprefix("= ") for group in result.groups],
+            "p": [p_in_words(group).removeprefix("p ").removeprefix("= ") for group in result.groups],
             "rows": [group.n for group in result.groups],
             "agreement": [group.agreement for group in result.groups],
             "expected": [group.expected for group in result.groups],
@@ -151,7 +151,7 @@ def _lead(result: FoundDifferences, task: Differences) -> str:
         return f"{text}. First: {'; '.join(group.name for group in result.moved[:3])}."
     return (
         f"{text}. The lowest is {first.name}: {short(first.agreement)} of its neighbours kept,"
-        f" {p_told(first)}."
+        f" {p_in_words(first)}."
     )
 
 
@@ -177,7 +177,7 @@ def _detail(workspace: Workspace, pair: Match, result: FoundDifferences, place: 
     st.caption(
         f"{counted(group.n, 'row')}, {group.n_queries:,} of them compared. Agreement"
         f" {short(group.agreement)}, expected {short(group.expected)} ({short(group.low)} …"
-        f" {short(group.high)}), {p_told(group)}."
+        f" {short(group.high)}), {p_in_words(group)}."
     )
     ids = tuple(pair.ids[result.belongs == place].tolist())
     st.button(

@@ -59,7 +59,7 @@ def collect() -> bool:
     """Add the spaces of all finished jobs to the session in one step; True if there were any."""
     specs: list[SpaceSpec] = []
     for job in awaited():
-        if jobs.asked_again(job):
+        if jobs.retry_requested(job):
             jobs.queue().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
         elif job.status().state == "done":
             specs += _specs_of(job)

@@ -86,7 +86,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
             )
     guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
-        tell_in_use()
+        show_linked_notice()
     unknown = guessed or is_pairing_unknown((workspace.source, workspace.target), (source, target))
     n_shared = 0 if unknown else len(shared_ids([source, target]))  # shared ids of this kind are only guesses
     fields, n = settings_of(BootstrapSpec), min(len(source), len(target))
@@ -174,7 +174,7 @@ def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None
         return messages.warning(error)
 
 
-def tell_in_use() -> None:
+def show_linked_notice() -> None:
     st.info(
         "These rows are linked. All pages use the links, and score only those that you confirmed. To link"
         " again, choose the original space above, or undo.",
@@ -379,7 +379,7 @@ def page(workspace: Workspace) -> None:
         " are guesses, with an estimated share of right ones. Rows may stay without a partner."
     )
     if (used := in_use(workspace)) is not None:
-        tell_in_use()
+        show_linked_notice()
         draw(used, used=True)
     elif (setup := choose(workspace)) is not None:
         draw(setup)

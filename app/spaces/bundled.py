@@ -21,7 +21,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog.catalog import CatalogEntry
 from relcore.files import items
-from relcore.files.columns import what_loads
+from relcore.files.columns import size_in_words
 from relcore.runs.digest import digest_of
 
 _MOST_TABLES = 50  # in one folder
@@ -120,7 +120,7 @@ def _entry_limit(entry: CatalogEntry, limit: int) -> int | None:
 def _describe_entry(entry: CatalogEntry, limit: int) -> loading.ToLoad | None:
     spec, limit = entry.spec, _entry_limit(entry, limit)
     if spec.source != "file":
-        return replace(spec, limit=limit), what_loads(entry.n, entry.dimension, limit)
+        return replace(spec, limit=limit), size_in_words(entry.n, entry.dimension, limit)
     path, tables = Path(spec.name), []
     if not path.is_dir():
         tables = [

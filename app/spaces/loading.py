@@ -32,7 +32,7 @@ from relcore.files.columns import (
     Columns,
     overview,
     shown_name,
-    what_loads,
+    size_in_words,
 )
 from relcore.files.tables import TABLES
 from relcore.runs.digest import digest_of
@@ -111,7 +111,7 @@ def describe(
         n, dimension = (
             (read[0].n, read[0].dimension) if is_table else (read[0].n if n is None else n, dimension)
         )
-    size = what_loads(n, dimension, limit)
+    size = size_in_words(n, dimension, limit)
     if not is_table:
         st.caption(size)
     options = (*options, *chosen, *((("metadata", str(table)),) if table else ()), *(read[1] if read else ()))
@@ -135,7 +135,7 @@ def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | N
         "Matrix",
         names,
         index=None if usual is None else names.index(usual),
-        format_func=lambda name: f"{name} · {what_loads(*matrices[name])}",
+        format_func=lambda name: f"{name} · {size_in_words(*matrices[name])}",
         key=f"import.matrix-{digest_of([str(path), *names])[:12]}",
         placeholder="Choose a matrix",
         help="The array, tensor or layer of the file that has a vector for each row.",

@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from app import compute, messages, sharing
-from app.jobs import asked_again, follow, queue
+from app.jobs import follow, queue, retry_requested
 from app.plain_text import plain_name
 from app.spaces.loading import load
 from app.widgets import space_labels, space_name
@@ -96,7 +96,7 @@ def _load_when_drawn(places: list[str], n_rows: int) -> None:
 def _job(spec: SpaceSpec, n_rows: int) -> Job:
     key = spec.option("key")
     job = queue().job(key)
-    if job is None or asked_again(job):
+    if job is None or retry_requested(job):
         title = f"Sample of {space_name(spec)}"
         job = queue().submit(key, sample_job, title=title, place=spec.name, n_rows=n_rows)
     return job

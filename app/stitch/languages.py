@@ -91,7 +91,7 @@ def _encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpe
         return specs
     running = {key: job for key in missing if (job := queue.job(key))}
     for key, job in running.items():
-        if jobs_.asked_again(job):
+        if jobs_.retry_requested(job):
             _submit({key: missing[key]})
     waiting = {key: side for key, side in missing.items() if key not in running}
     if waiting:

@@ -37,7 +37,7 @@ from relcore.runs.digest import digest_of
 from relcore.runs.entries import Summary
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
-from relcore.spaces.ids import GuessedIds, RowNumbers, without_scores
+from relcore.spaces.ids import GuessedIds, RowNumbers, mark_unscored
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import StorePlace, load_rows
 
@@ -62,7 +62,7 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     large = summary is not None and 4 * math.prod(summary.shapes.get("vectors", ())) >= MAP_FROM
     entry = (store.mapped(key) if large else None) or store.get(key)
     if entry is None:
-        raise _gone(
+        raise _missing_entry(
             store, f"the encoding {key[:8]}…", "none (removed: damaged, or to make room); encode it again"
         )
     try:
@@ -70,12 +70,12 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, SpaceError):
             raise
-        raise _gone(
+        raise _missing_entry(
             store, f"an encoding under the key {key[:8]}…", "another result; encode it again"
         ) from error
 
 
-def _gone(store: Store, expected: str, got: str) -> SpaceError:
+def _missing_entry(store: Store, expected: str, got: str) -> SpaceError:
     return SpaceError(f"expected {expected} in {store.root}, got {got}")
 
 
@@ -128,7 +128,7 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
     """
     entry = store.get(key)
     if entry is None or "pairs" not in entry.arrays:
-        raise _gone(store, f"the pairing {key[:8]}…", "none (removed to make room); link again")
+        raise _missing_entry(store, f"the pairing {key[:8]}…", "none (removed to make room); link again")
     pairs = unpacked(entry.arrays["pairs"])
     if not pairs:
         raise SpaceError(f"{name}: expected one pair of ids or more, got none; link the spaces first")
@@ -186,11 +186,13 @@ def _sample(store: Store, place: str, key: str) -> LatentSpace:
     again = f"draw it again in Data, or by relscope app {place}"
     sample = store.summary(key)
     if sample is None:
-        raise _gone(store, f"a sample of {place!r:.200}", f"none (removed to make room); {again}")
+        raise _missing_entry(store, f"a sample of {place!r:.200}", f"none (removed to make room); {again}")
     drawn_from = sample.metadata.get("sample of")
     # a session file names any key that it likes
     if drawn_from is None or (access.shared() and drawn_from != place):
-        raise _gone(store, f"a sample of {place!r:.200} under the key {key[:8]}…", f"another result; {again}")
+        raise _missing_entry(
+            store, f"a sample of {place!r:.200} under the key {key[:8]}…", f"another result; {again}"
+        )
     if folder_stamp(drawn_from) != sample.metadata["stamp"]:
         raise SpaceError(
             f"{drawn_from!r:.200}: expected the shards that its sample was drawn from, got others; {again}"
@@ -237,7 +239,7 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     """
     if removed := unscored_ids(spec):
         space = load(with_unscored(spec, ()), store, again)
-        return space.with_columns(ids=without_scores(space.ids, removed))
+        return space.with_columns(ids=mark_unscored(space.ids, removed))
     if kept := kept_ids(spec):
         return chosen_rows(load(with_kept(spec, ()), store, again), kept)
     if again and spec.source == "encoding":

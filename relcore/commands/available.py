@@ -15,7 +15,7 @@ from relcore.base.settings import setting
 from relcore.catalog.catalog import available, ignored_columns
 from relcore.catalog.naming import space_specs
 from relcore.commands.arguments import CommandOptions, Printed
-from relcore.files.columns import Choices, overview, what_loads
+from relcore.files.columns import Choices, overview, size_in_words
 from relcore.files.reading import column_roles, parts_of, shape_of
 from relcore.files.tables import TABLES
 
@@ -91,7 +91,7 @@ def file_report(options: argparse.Namespace) -> Report:
                 print(shown.text())
             raise
         facts = {"n": roles.n, "dimension": roles.dimension}
-        return Report(what_loads(roles.n, roles.dimension), [shown], facts)
+        return Report(size_in_words(roles.n, roles.dimension), [shown], facts)
     shapes = [(spec.name, *(shape_of(Path(spec.name)) or (None, None))) for spec in specs]
     rows = [("space", "rows", "dimensions")]
     for name, *shape in shapes:

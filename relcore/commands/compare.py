@@ -30,7 +30,7 @@ from relcore.commands.arguments import (
 from relcore.commands.output import Bar
 from relcore.compare.reports import comparison_report
 from relcore.compare.scoring import ExactScores
-from relcore.engine.device import get_ready
+from relcore.engine.device import preload_torch
 from relcore.engine.nearest import need_k
 from relcore.represent.representations import REPRESENTATIONS
 from relcore.scores.comparison import (
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> Report:
     metrics = _metrics(options)
     if by_shard(options, options.source, options.target):
         return _by_shard(options, n_queries)
-    get_ready()
+    preload_torch()
     settings = values_of(options, ExactScores)
     specs, spaces = spaces_of(options, (options.source, options.target))
     pair = match(*spaces)

@@ -368,7 +368,7 @@ _SMALLEST = 0.02  # a cluster has at least this share of the rows
 _CLUSTERED = 0.5  # no clusters if they hold less than this share of the rows
 
 
-def telling_ids(ids: np.ndarray) -> bool:
+def are_readable_ids(ids: np.ndarray) -> bool:
     """Whether ids can be read as words: at least half of them have three letters in a row."""
     some = ids[:: max(1, len(ids) // _FITTED)]
     return 2 * sum(bool(_TERM.search(identifier)) for identifier in some) >= len(some)

@@ -466,7 +466,7 @@ def differences_lines(found: FoundDifferences, kind: str) -> Lines:
         (found.too_small, f"too small to be judged with k = {found.k}"),
     ):
         if some := [place for place, group in enumerate(shown) if group in groups]:
-            labels = [f"{shown[place].name}: {p_told(shown[place])}" for place in some]
+            labels = [f"{shown[place].name}: {p_in_words(shown[place])}" for place in some]
             lines.append(Line(name, some, [shown[place].agreement for place in some], labels=labels))
     names = (group.name for group in shown)
     return Lines(
@@ -492,7 +492,7 @@ def summary(found: FoundDifferences, kind: str) -> str:
     return f"{text}; the {SHOWN} that moved most are shown" if n > SHOWN else text
 
 
-def p_told(group: MovedGroup) -> str:
+def p_in_words(group: MovedGroup) -> str:
     """``"p = .012"``, or ``"p < .001"``."""
     return "p < .001" if group.p < 0.001 else f"p = {short(group.p)}"
 

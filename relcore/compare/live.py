@@ -31,7 +31,7 @@ from relcore.panes.page import PageUnits
 from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import inverse_root, mean_of
 from relcore.scores.cka import CkaSums, SpaceSums
-from relcore.scores.comparison import LIVE_QUERIES, class_labels, wins_vote
+from relcore.scores.comparison import LIVE_QUERIES, class_labels, has_majority_class
 from relcore.spaces.matching import Match
 from relcore.spaces.split import Split
 
@@ -65,7 +65,7 @@ class Overtaken(Exception):
     """Raised to stop computing scores, because an anchor has moved again."""
 
 
-class HeldRows(NamedTuple):
+class UnitRowsKey(NamedTuple):
     """A key of unit rows on a device: the digest of their space, whether its mean is subtracted, and "" for
     all rows or a digest of their numbers.
     """
@@ -75,19 +75,19 @@ class HeldRows(NamedTuple):
     rows: str
 
 
-def leave_all_but(digests: Collection[str]) -> None:
+def release_other_rows(digests: Collection[str]) -> None:
     """Free the unit rows of spaces whose digests are not among these."""
-    leave(lambda content: isinstance(content, HeldRows) and content.space not in digests)
+    leave(lambda content: isinstance(content, UnitRowsKey) and content.space not in digests)
 
 
-class SomeRows(NamedTuple):
+class RowSubset(NamedTuple):
     """Row numbers of a pair, None for all, and their digest."""
 
     numbers: np.ndarray | None
     digest: str
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SomeRows) and self.digest == other.digest
+        return isinstance(other, RowSubset) and self.digest == other.digest
 
     __hash__ = None
 
@@ -123,7 +123,7 @@ class LiveRows:
         self.moments = [one.moments for one in known]
         self.center, self._few = center, [one.few for one in known]
         digest = hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()
-        self.drawn_rows = SomeRows(None, "") if len(rows) == len(pair) else SomeRows(rows, digest)
+        self.drawn_rows = RowSubset(None, "") if len(rows) == len(pair) else RowSubset(rows, digest)
         self.onto = None if reference is None else self._products(self.drawn[0], reference)
 
     def anchor(self, side: int, row: int) -> np.ndarray:
@@ -161,14 +161,14 @@ class LiveRows:
             return None
         return np.where(labels == "", -1, codes)
 
-    def some(self, rows: np.ndarray | None) -> SomeRows:
+    def some(self, rows: np.ndarray | None) -> RowSubset:
         if rows is None or len(rows) == len(self.pair):
-            return SomeRows(None, "")
+            return RowSubset(None, "")
         if np.array_equal(rows, self.rows):
             return self.drawn_rows
-        return SomeRows(rows, hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest())
+        return RowSubset(rows, hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest())
 
-    def units(self, side: int, some: SomeRows) -> Array:
+    def units(self, side: int, some: RowSubset) -> Array:
         """The unit rows of some rows of a space, (r, d), kept on the device for all sessions."""
         space, origin = self.spaces[side], self.origins[side]
         n = len(space) if some.numbers is None else len(some.numbers)
@@ -181,7 +181,7 @@ class LiveRows:
                     f" {n:,}; draw fewer rows"
                 )
         units = DerivedRows(space.vectors, lambda X: unit_rows(X, origin), some.numbers)
-        return self.where.stay(HeldRows(space.digest, self.center, some.digest), units)
+        return self.where.stay(UnitRowsKey(space.digest, self.center, some.digest), units)
 
     def _products(self, units: Array, reference: np.ndarray) -> np.ndarray:
         """Σ u (t − t̄)ᵀ, (d, 2) float64."""
@@ -243,7 +243,7 @@ class LiveComparison:
         shown: np.ndarray | None = None,
     ) -> None:
         projection, reduction = projection or ProjectionSpec(), reduction or ReductionSpec(fit="first")
-        need_followed(projection, reduction, forms)
+        need_live_maps(projection, reduction, forms)
         self.held, self.projection, self.reduction, self.forms = held, projection, reduction, tuple(forms)
         self.where = held.where.alike()
         self.some = held.drawn_rows if shown is None else held.some(shown)
@@ -411,7 +411,7 @@ class LiveComparison:
         if classes is None or not (known := classes[queries] >= 0).any():
             return np.nan
         own = classes[queries[known]]
-        return float(np.mean([wins_vote(own, classes[near[known]]) for near in lists]))
+        return float(np.mean([has_majority_class(own, classes[near[known]]) for near in lists]))
 
     def _ranks(
         self,
@@ -588,7 +588,7 @@ def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -
     return ""
 
 
-def need_followed(projection: ProjectionSpec, reduction: ReductionSpec, forms: Sequence[str] = ()) -> None:
+def need_live_maps(projection: ProjectionSpec, reduction: ReductionSpec, forms: Sequence[str] = ()) -> None:
     """Raise a SpaceError for settings whose maps cannot follow a dragged anchor."""
     if projection.similarity != "cosine":
         raise SpaceError(f"live: expected the similarity 'cosine', got {projection.similarity!r}")

@@ -20,13 +20,13 @@ from relcore.catalog.row_tables import row_texts
 from relcore.catalog.task import ComparisonRecipe, Recipe, load_all, load_models, load_pair, recipe_of
 from relcore.compare.columns import (
     Cells,
+    are_readable_ids,
     cells_of,
     colored,
     kept_rows,
     named_clusters,
     needs_clusters,
     of_rows,
-    telling_ids,
 )
 from relcore.compare.live import page_units
 from relcore.compare.scoring import (
@@ -162,7 +162,7 @@ def assemble_scene(
     caption = "; ".join([*notes, f"{counted(n, 'anchor')}{among}", *filter(None, [view.about])])
     title = view.scale.title if view.scale else ""
     number = {"scale": view.scale, "values": view.values, "color_title": title} if view.scale else {}
-    mute = not telling_ids(source.ids)
+    mute = not are_readable_ids(source.ids)
     look = {"mute": mute, "columns": len(spaces)} | number
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **look)
 

@@ -464,7 +464,7 @@ def classes(pair: Match) -> dict[str, np.ndarray]:
     return {name: rows for name, rows in groups.items() if len(rows) >= FEWEST}
 
 
-def shares_told(drift: Drift) -> dict[str, float]:
+def shares_in_words(drift: Drift) -> dict[str, float]:
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
 
 

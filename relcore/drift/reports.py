@@ -30,7 +30,7 @@ from relcore.drift.check import (
     cautions,
     circumstances,
     describe,
-    shares_told,
+    shares_in_words,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
@@ -58,7 +58,7 @@ def report(
     Without a situation the change of model is planned, and only broken rows raise an alarm."""
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     names += " chance_churn churn_uncentred reciprocal_rank"
-    shares, notes = shares_told(drift), cautions(drift, verdict, not situations)
+    shares, notes = shares_in_words(drift), cautions(drift, verdict, not situations)
     facts = {
         "relscope": __version__,
         "old": drift.names[0],
@@ -207,7 +207,7 @@ def churn_chart(drift: Drift) -> Lines:
     lines.append(
         Line("noise level", np.arange(len(groups)), noise, labels=[group or "all rows" for group in groups])
     )
-    shares = ", ".join(f"{step} {short(share)}" for step, share in shares_told(drift).items())
+    shares = ", ".join(f"{step} {short(share)}" for step, share in shares_in_words(drift).items())
     hidden = sum(bool(group) for group in new) - len(classes)
     notes = (
         f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}",

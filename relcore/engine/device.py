@@ -76,7 +76,7 @@ def leave(is_unwanted: Callable[[Hashable], bool]) -> None:
             _resident.pop(key)
 
 
-def _stay(device: str, content: Hashable, n_bytes: int, room: float, make: Callable[[], Any]) -> Any:
+def _cached_rows(device: str, content: Hashable, n_bytes: int, room: float, make: Callable[[], Any]) -> Any:
     """The rows of this content on a device. If they are not there, they are made, and others are released to
     make room."""
     key = content, device
@@ -156,7 +156,7 @@ class NumpyDevice:
         Raises a SpaceError if they can never fit.
         """
         _need_room(X.nbytes, _MEMORY_ROOM)
-        return _stay(_MEMORY, content, X.nbytes, _MEMORY_ROOM, lambda: self.gathered(X))
+        return _cached_rows(_MEMORY, content, X.nbytes, _MEMORY_ROOM, lambda: self.gathered(X))
 
     def full_range(self, axes: Array, m: int) -> np.ndarray:
         """The first m columns of axes (c, n) as float16, scaled so that each axis ranges over −1 … 1; 0 for
@@ -295,13 +295,13 @@ class TorchDevice:
         if not self.keeps(X):
             return self.rows(np.asarray(X[block]))
         content = content_of(X)
-        rows = _stay(self.torch_name, content, 4 * X.size, self._room(), lambda: self.rows(X))
+        rows = _cached_rows(self.torch_name, content, 4 * X.size, self._room(), lambda: self.rows(X))
         _own(X, (content, self.torch_name))
         return rows[block]
 
     def stay(self, content: Hashable, X: Rows) -> Array:
         _need_room(X.nbytes, self._room())
-        return _stay(self.torch_name, content, X.nbytes, self._room(), lambda: self.gathered(X))
+        return _cached_rows(self.torch_name, content, X.nbytes, self._room(), lambda: self.gathered(X))
 
     def gathered(self, X: Rows) -> Array:
         out = self._torch.empty(X.shape, dtype=self._torch.float32, device=self.torch_name)
@@ -379,7 +379,7 @@ def device_of(name: str | None = None) -> Device:
     return NumpyDevice() if name == "cpu" else TorchDevice(name)
 
 
-def get_ready() -> None:
+def preload_torch() -> None:
     """Start importing torch and opening the GPU in a thread, if one is chosen; this takes seconds, in which
     files can be read.
     """

@@ -131,7 +131,7 @@ class Steps:
 
     On a GPU, launching its kernels takes most of the time of a small network's step. So after three runs, the
     step for each batch length is recorded as a CUDA graph and then replayed: the same kernels with one
-    launch. Use it within `own_stream`. A loss that cannot be recorded, because it waits for the GPU, runs
+    launch. Use it within `separate_stream`. A loss that waits for the GPU cannot be recorded; it runs
     without a graph, with a warning.
     """
 
@@ -199,7 +199,7 @@ def recorded(work: Callable[[], None]) -> Callable[[], None]:
 
 
 @contextmanager
-def own_stream(device: str) -> Iterator[None]:
+def separate_stream(device: str) -> Iterator[None]:
     """A context in which the GPU works on a separate stream, because the default one cannot be recorded."""
     import torch
 

@@ -383,7 +383,7 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
     return [line[1:] for line in sorted(lines, key=lambda line: _ORDER.index(line[0]))]
 
 
-def what_loads(n: int | None, dimension: int | None, limit: int | None = None) -> str:
+def size_in_words(n: int | None, dimension: int | None, limit: int | None = None) -> str:
     """The known size of a space in words, ``"12 rows × 4 dimensions"``."""
     n = n if n is None or limit is None else min(n, limit)
     sizes = ((n, "row"), (dimension, "dimension"))

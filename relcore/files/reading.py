@@ -311,7 +311,7 @@ class _Source:
             stamp.need_same()
         return read
 
-    def as_many(self, what: str, items: Sequence[Any], n: int) -> Sequence[Any]:
+    def items_for_rows(self, what: str, items: Sequence[Any], n: int) -> Sequence[Any]:
         """The items for the n rows; surplus items are cut if there is a limit, else a wrong number is an
         error."""
         if len(items) != n and not self.request.limit == n < len(items):
@@ -370,7 +370,7 @@ def _named_rows(
         columns["ids"] = ids
     own_ids: Sequence[str] | None = None
     if "ids" in columns:
-        own_ids = checked_ids(source.as_many("ids", columns["ids"], n), path.name)
+        own_ids = checked_ids(source.items_for_rows("ids", columns["ids"], n), path.name)
     elif (lines := sidecar_lines(path, "ids", n, limit)) is not None:
         own_ids = checked_ids(lines, f"{source.stem}.ids.txt")
     notes = [f"{path.name}: {note}" for note in dict.fromkeys(columns.pop("note", ()))]
@@ -383,11 +383,11 @@ def _named_rows(
         notes += [note] * bool(note)
     own_ids = RowNumbers(n) if own_ids is None else own_ids
     if "labels" in columns:
-        labels = checked_labels(source.as_many("labels", columns["labels"], n), path.name)
+        labels = checked_labels(source.items_for_rows("labels", columns["labels"], n), path.name)
     else:
         labels = sidecar_lines(path, "labels", n, limit)
     if (counts := columns.get("counts")) is not None:
-        counts = checked_counts(source.as_many("counts", counts, n), path.name)
+        counts = checked_counts(source.items_for_rows("counts", counts, n), path.name)
     arguments = {"vectors": vectors, "ids": own_ids, "labels": labels, "counts": counts}
     if by_number:
         arguments["ids"] = RowNumbers(n)

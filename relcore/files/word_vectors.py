@@ -111,7 +111,7 @@ class Word2VecBinary(_WordVectors):
                 if place == len(block) - 1 or row == wanted - 1:
                     yield block[: place + 1]
             if wanted == n and (buffer[at:] + stream.read(2)).strip():
-                raise _goes_on(path, n)
+                raise _trailing_data(path, n)
             # If a limit stops the reading, only the next words would reveal a wrong d in the header.
             ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
             for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
@@ -151,7 +151,7 @@ class Word2VecText(_WordVectors):
             if n is not None and len(ids) < wanted:
                 raise _cut_short(path, len(ids), n)
             if n is not None and wanted == n and next(lines, None):
-                raise _goes_on(path, n)
+                raise _trailing_data(path, n)
         return {"ids": ids}
 
 
@@ -276,7 +276,7 @@ def _cut_short(path: Path, n_whole: int, n: int) -> SpaceError:
     )
 
 
-def _goes_on(path: Path, n: int) -> SpaceError:
+def _trailing_data(path: Path, n: int) -> SpaceError:
     return SpaceError(
         f"{path.name}: the header promises {n:,} rows, but more follow; correct it, or pass limit={n} to take"
         " those"

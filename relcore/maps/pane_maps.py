@@ -65,7 +65,7 @@ class Directions:
 DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
 
 
-def on_maps(pane: str, spec: ReductionSpec) -> tuple[str, ReductionSpec]:
+def representation_of_pane(pane: str, spec: ReductionSpec) -> tuple[str, ReductionSpec]:
     """The representation that a pane shows, and the reduction of its maps."""
     return ("absolute", replace(spec, fit="apart")) if pane == OWN else (pane, spec)
 
@@ -136,7 +136,7 @@ def pca_pair(
     scores are computed by block. Raises SpaceError for fewer than three rows, and as `represent` and
     `reduce_spaces`.
     """
-    pane, spec = on_maps(pane, spec)
+    pane, spec = representation_of_pane(pane, spec)
     if pane == TWO:
         return by_two_anchors(matched, rows, anchors, projection)
     spaces = matched.spaces
@@ -176,7 +176,7 @@ def by_two_anchors(
     return pictures, f"across: similarity to {two[0]!r} (★1), up: similarity to {two[-1]!r} (★{len(two)})"
 
 
-def placed_on(
+def coordinates_on_maps(
     matched: Match,
     rows: np.ndarray,
     others: np.ndarray,
@@ -191,7 +191,7 @@ def placed_on(
     `affine`: the maps are affine in the rows, as PCA's are. These are found by least squares, whichever way
     the coordinates were turned. Otherwise each row is placed at the mean of its `_NEAR` nearest drawn rows.
     """
-    pane, _ = on_maps(pane, ReductionSpec())
+    pane, _ = representation_of_pane(pane, ReductionSpec())
     if pane == TWO:
         return by_two_anchors(matched, others, anchors, projection)[0]
     spaces, found = matched.spaces, []
@@ -225,7 +225,7 @@ def map_pair(
     UMAP places rows beyond its sample in the same blocks as the app's job, because other blocks round
     differently, which is visible.
     """
-    pane, spec = on_maps(pane, spec)
+    pane, spec = representation_of_pane(pane, spec)
     if spec.method == "pca" or pane == TWO:
         return pca_pair(matched, rows, pane, anchors, projection, spec)
     if n_fitted(len(rows), spec) == len(rows):

@@ -783,12 +783,12 @@ def cross_fitted(
         others = np.r_[first, np.flatnonzero(rewritten)]
         return int(others[_best(some[others] - some[first], _CAUTIOUS)])
 
-    best, best_of = _cross_chosen(adapter, folds)
+    best, best_of = _cross_validated_choice(adapter, folds)
     found, weight_by = trial.search(fits[names[best]], 1.0, k), {}
     for number in {best, *best_of}:
         name, queries = names[number], np.flatnonzero(best_of == number)
         both = np.stack([scored(name, "twice", one) for one in weights])
-        weight_by[number], weight_of = _cross_chosen(
+        weight_by[number], weight_of = _cross_validated_choice(
             lambda some, gains=both - keep: _best(gains[:, some], _CAUTIOUS), folds
         )
         if len(queries):
@@ -810,7 +810,7 @@ def _best(gains: np.ndarray, margin: float) -> int:
     return int(np.argmax(gains.mean(axis=1) - margin * gains.std(axis=1) / np.sqrt(gains.shape[1])))
 
 
-def _cross_chosen(choice: Callable[[np.ndarray], int], folds: np.ndarray) -> tuple[int, np.ndarray]:
+def _cross_validated_choice(choice: Callable[[np.ndarray], int], folds: np.ndarray) -> tuple[int, np.ndarray]:
     """The choice of all queries, and for each query (q,) the choice of the queries in other folds."""
     by_fold = np.array([choice(folds != fold) for fold in range(FOLDS)])
     return choice(folds >= 0), by_fold[folds]
@@ -823,7 +823,7 @@ PARTS = 10
 _MOST_MOVED = 500
 
 
-def moved_by_pairs(
+def jackknife_deviations(
     trial: RetrievalTask,
     pairs: Pairs,
     adapter: str,

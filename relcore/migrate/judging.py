@@ -167,7 +167,7 @@ def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
     )
 
 
-class Peek(NamedTuple):
+class SignTest(NamedTuple):
     """The sequential sign test after n answers that prefer a side, as arrays (n + 1,) indexed by the number
     that prefer the other option.
 
@@ -180,7 +180,7 @@ class Peek(NamedTuple):
 
 
 @cache
-def looks() -> tuple[Peek, ...]:
+def looks() -> tuple[SignTest, ...]:
     """The sign test after 0 to 50 answers; its p-values are over all paths of a fair coin, and so account for
     earlier looks.
     """
@@ -191,7 +191,7 @@ def looks() -> tuple[Peek, ...]:
         counts = np.arange(n + 1)
         far = abs(2 * counts - n)
         ends = 2 * bdtr(np.minimum(counts, n - counts).astype(float), n, 0.5) <= EARLY
-        found.append(Peek(ends, ended + np.array([paths[far >= one].sum() for one in far])))
+        found.append(SignTest(ends, ended + np.array([paths[far >= one].sum() for one in far])))
         ended += paths[ends].sum()
         paths = np.convolve(np.where(ends, 0, paths), [0.5, 0.5])
     return tuple(found)

@@ -46,9 +46,9 @@ from relcore.migrate.evaluate import (
     cross_fitted,
     curve_of,
     held_out_trial,
+    jackknife_deviations,
     judged_trial,
     length_cautions,
-    moved_by_pairs,
     parts_of,
     preprocessing_cautions,
     sampled,
@@ -587,7 +587,7 @@ class Migration(Task[MigrationResult], kind="migration", version=6, title="Migra
         choice = cross_fitted(trial, fits, self.k, state)
         name, weight, found = choice.adapter, choice.weight, choice.found
         report(4, 10, "drawing pairs again")
-        moved = moved_by_pairs(trial, pairs, name, weight, self.k, state)
+        moved = jackknife_deviations(trial, pairs, name, weight, self.k, state)
         # Without judgements the relevant rows are those found by re-embedding, or by a cascade over all rows.
         own = {"re-embed", *["cascade"] * (self.n_candidates >= len(trial.rows))}
         samples = {

@@ -186,9 +186,9 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     ]
     if not kept:
         return TwoParts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
-    best, second = _apart(even, odd, kept, rng)
+    best, second = _least_shared_parts(even, odd, kept, rng)
     # The same with the roles of odd and even dimensions exchanged: the higher slope counts.
-    other, again = _apart(odd, even, [second], rng)
+    other, again = _least_shared_parts(odd, even, [second], rng)
     best = max(best, other, key=lambda one: one.high)
     models = _Pair.of(even, second, rng), _Pair.of(odd, again, rng)
     ratio = np.empty(n, np.float32)
@@ -257,7 +257,7 @@ def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
     return [*_groups(X, rows[side], levels - 1), *_groups(X, rows[~side], levels - 1)]
 
 
-def _apart(
+def _least_shared_parts(
     X: np.ndarray, other: np.ndarray, starts: list[np.ndarray], rng: np.random.Generator
 ) -> tuple[Slope, np.ndarray]:
     """The lowest slope between two parts on the `other` dimensions, and the parts. Rows move to the part

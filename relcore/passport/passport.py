@@ -288,7 +288,7 @@ class Change(Reported):
     others: tuple[str, ...] = ()
 
     @property
-    def of_others(self) -> str:
+    def others_in_words(self) -> str:
         """A sentence on the anchors, and with 95 % the share of the rows, that have vectors of another model;
         "" if none."""
         if not self.others:
@@ -307,7 +307,7 @@ class Change(Reported):
         """The verdict on the anchors, and what to do."""
         made = f", made by {self.named}" if self.named else ""
         told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}{made}."
-        return " ".join(filter(None, (told, self.of_others, ADVICE[self.kind])))
+        return " ".join(filter(None, (told, self.others_in_words, ADVICE[self.kind])))
 
     def report(self, **facts: Any) -> Report:
         """A report of the verdict on the anchors, with the evidence."""

@@ -16,7 +16,7 @@ from relcore.base.names import HEADS
 from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.engine.device import full_precision
 from relcore.engine.engine import Engine
-from relcore.engine.training import Steps, own_stream, reproducible
+from relcore.engine.training import Steps, reproducible, separate_stream
 
 if TYPE_CHECKING:
     import torch
@@ -186,7 +186,7 @@ def _train(
     from torch.nn.functional import cross_entropy
 
     device = torch_name()
-    with reproducible(random_state), own_stream(device):
+    with reproducible(random_state), separate_stream(device):
         rows, targets = (
             torch.stack([torch.from_numpy(each) for each in given]).to(device) for given in (sides, classes)
         )

@@ -271,11 +271,11 @@ def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
     rows = []
     for lengths in squares:
         longest = np.argpartition(-lengths, min(_MOST_ROWS, len(lengths) - 1))[: _MOST_ROWS + 1]
-        rows.append(standing_apart(len(lengths), longest, lengths[longest], float(np.sum(lengths**2))))
+        rows.append(decisive_of_longest(len(lengths), longest, lengths[longest], float(np.sum(lengths**2))))
     return np.unique(np.concatenate(rows))
 
 
-def standing_apart(n: int, longest: np.ndarray, squares: np.ndarray, fourth: float) -> np.ndarray:
+def decisive_of_longest(n: int, longest: np.ndarray, squares: np.ndarray, fourth: float) -> np.ndarray:
     """The decisive rows among the `longest` of n rows, given their squared lengths and the sum of the squared
     squares of all rows."""
     order = np.argsort(-squares)[: min(_MOST_ROWS, max(1, n // 50)) + 1]

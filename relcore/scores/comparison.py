@@ -241,13 +241,13 @@ def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) ->
     With `order`, each query gets the neighbours of another query, except itself.
     """
     hits = [
-        wins_vote(votes.own, without_itself(votes.queries, rows[order], classes[order]))
+        has_majority_class(votes.own, without_itself(votes.queries, rows[order], classes[order]))
         for rows, classes in zip(votes.lists, votes.classes, strict=True)
     ]
     return np.mean(hits, axis=0)
 
 
-def wins_vote(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
+def has_majority_class(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
     """Whether each row's class (m,) is the most frequent one among its neighbours' classes (m, k), (m,)."""
     voted = np.sort(voted, axis=1)
     run, most = np.zeros(len(own), dtype=np.int64), np.zeros((2, len(own)), dtype=np.int64)

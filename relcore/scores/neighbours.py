@@ -339,7 +339,7 @@ def jaccard(
     True
     """
     neighbours = _found(source, target, k, convention, n_queries, queries, random_state, device)
-    return neighbours.jaccard() if convention == "mutual" else _noted(neighbours.jaccard(), neighbours)
+    return neighbours.jaccard() if convention == "mutual" else _with_note(neighbours.jaccard(), neighbours)
 
 
 def mrr(
@@ -373,7 +373,7 @@ def mrr(
     'Neighbours agree much more within the spaces (overlap 1.000) th'
     """
     neighbours = _found(source, target, k, convention, n_queries, queries, random_state, device)
-    return _noted(neighbours.mrr(), neighbours)
+    return _with_note(neighbours.mrr(), neighbours)
 
 
 def _found(source: MatrixLike, target: MatrixLike, k: int, convention: str, *settings: Any) -> Neighbours:
@@ -383,7 +383,7 @@ def _found(source: MatrixLike, target: MatrixLike, k: int, convention: str, *set
     return find_neighbours(*sides, k, convention, **dict(zip(names, settings, strict=True)))
 
 
-def _noted(score: Score, neighbours: Neighbours) -> Score:
+def _with_note(score: Score, neighbours: Neighbours) -> Score:
     """The score of a search across spaces, with a note if the overlap within the spaces is twice as high,
     beyond chance. With common axes, noise would lower that overlap at least as much.
     """

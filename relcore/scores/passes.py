@@ -29,9 +29,9 @@ from relcore.scores.cka import (
     SpaceSums,
     cosine_score,
     decided_note,
+    decisive_of_longest,
     power_near,
     sampled_rows,
-    standing_apart,
 )
 from relcore.scores.neighbours import CONVENTIONS, Neighbours, widths_differ
 from relcore.scores.score import Score
@@ -761,7 +761,7 @@ class Sums:
         rows, n = [], self.n
         for side in (0, 1):
             top, fourth = self.tops[f"{form}/longest/{side}"], float(self.total(f"{form}/power 2/{side}"))
-            rows.append(standing_apart(n, top.rows[0], top.values[0].astype(np.float64), fourth))
+            rows.append(decisive_of_longest(n, top.rows[0], top.values[0].astype(np.float64), fourth))
         rows = np.unique(np.concatenate(rows))
         return rows if n - len(rows) >= 4 else rows[:0]
 

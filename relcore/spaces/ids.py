@@ -106,7 +106,7 @@ class AuditedIds(MarkedIds):
     scored."""
 
 
-def without_scores(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
+def mark_unscored(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
     """The ids, marked so that those in `removed` are no longer scored."""
     if isinstance(ids, GuessedIds):
         fewer = ids.copy()

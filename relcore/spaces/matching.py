@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import NoCommonId, SpaceError, quote
-from relcore.spaces.ids import AuditedIds, GuessedIds, MarkedIds, scored_rows, without_scores
+from relcore.spaces.ids import AuditedIds, GuessedIds, MarkedIds, mark_unscored, scored_rows
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of
 
 
@@ -157,7 +157,7 @@ def marked(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
         return list(spaces)
     ids = np.asarray(spaces[0].ids)
     ids = GuessedIds.of(ids, frozenset.intersection(*guessed)) if guessed else ids
-    ids = without_scores(ids, frozenset().union(*audited))
+    ids = mark_unscored(ids, frozenset().union(*audited))
     return [space.with_columns(ids=ids) for space in spaces]
 
 

@@ -453,7 +453,7 @@ class StagedRows:
         for place in (folder.parent, folder):
             sweep(place)
         self.done, self.width, self.writing, self.before, self._sizes = 0, 0, False, 0, [0, 0]
-        self._recall()
+        self._read_state()
         for name, size in zip((_VECTORS, _ROWS), self._sizes, strict=True):
             if (folder / name).exists():
                 os.truncate(folder / name, size)
@@ -517,7 +517,7 @@ class StagedRows:
         state |= {"writing": self.writing, "before": self.before}
         write(self.folder / _STATE, json.dumps(state).encode())
 
-    def _recall(self) -> None:
+    def _read_state(self) -> None:
         path = self.folder / _STATE
         try:
             state = parse(path.read_bytes(), str(path))

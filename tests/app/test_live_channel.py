@@ -19,7 +19,7 @@ from app import live, sharing
 from app.live import AnchorOffer
 from app.server.guard import Gate, Guard
 from app.workspace import Workspace
-from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows, leave_all_but
+from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows, release_other_rows
 from relcore.engine.device import held
 from relcore.maps.views import View
 from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
@@ -179,7 +179,7 @@ def test_two_sessions_that_drag_at_once_get_their_own_maps(offer, pair, monkeypa
 def test_a_model_that_was_removed_leaves_the_memory_of_the_server(offer, pair, monkeypatch):
     monkeypatch.setattr(st.runtime, "exists", lambda: True)
     monkeypatch.setattr(st, "session_state", {})
-    leave_all_but(())
+    release_other_rows(())
     third = LatentSpace(np.random.default_rng(3).normal(size=(N, 4)), pair.ids)
     three = replace(offer, pair=match(pair.source, pair.target, third), name="three")
     assert live.offered("panes", three)["panes"] == [3, 4, 5]

@@ -7,7 +7,7 @@ import pytest
 
 from relcore import bundled_results, example_spaces
 from relcore.catalog.catalog import load
-from relcore.compare.columns import dense_clusters, named_clusters, telling_ids
+from relcore.compare.columns import are_readable_ids, dense_clusters, named_clusters
 from relcore.compare.scene import MapLook, dressed
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
@@ -89,8 +89,8 @@ def test_sentences_of_sixteen_articles_are_named_by_their_articles():
 
 
 def test_ids_that_say_nothing_are_told_from_words():
-    assert telling_ids(np.array(["wine", "anger", "r1"]))
-    assert not telling_ids(np.array(["1053", "r2478", "17/4", "wine"]))
+    assert are_readable_ids(np.array(["wine", "anger", "r1"]))
+    assert not are_readable_ids(np.array(["1053", "r2478", "17/4", "wine"]))
 
 
 def test_labels_are_used_where_most_rows_have_one(islands):

@@ -7,7 +7,7 @@ import pytest
 
 from relcore import LatentSpace, ProjectionSpec, SpaceError, match
 from relcore.base.environment import use_device
-from relcore.compare.live import LiveComparison, LiveRows, leave_all_but, why_not
+from relcore.compare.live import LiveComparison, LiveRows, release_other_rows, why_not
 from relcore.engine.device import NumpyDevice, device_of, held
 from relcore.maps import reduction as reduction_module
 from relcore.maps.pane_maps import TWO, Directions, orient_pairs, pca_pair
@@ -203,7 +203,7 @@ def test_a_drag_brings_a_map_from_the_device_and_no_row_to_it_but_those_of_the_a
 
 
 def test_unit_rows_are_held_once_for_all_and_leave_with_their_spaces(monkeypatch, device):
-    leave_all_but(())  # what earlier tests left
+    release_other_rows(())  # what earlier tests left
     pair, other = pair_of(seed=11), pair_of(seed=12)
     made, gathered = [], type(device_of()).gathered
     monkeypatch.setattr(type(device_of()), "gathered", lambda *given: made.append(1) or gathered(*given))
@@ -216,7 +216,7 @@ def test_unit_rows_are_held_once_for_all_and_leave_with_their_spaces(monkeypatch
         one.scores(n_queries=20)
     assert len(made) == 8  # both spaces of two pairs, drawn rows and all rows
     n, n_bytes = held()
-    leave_all_but({other.source.digest, other.target.digest})
+    release_other_rows({other.source.digest, other.target.digest})
     assert held()[0] == n - 4
     assert held()[1] == n_bytes - 4 * 1.5 * N * sum(space.dimension for space in (pair.source, pair.target))
     comparisons[0].frame()

@@ -183,7 +183,7 @@ def test_a_gpu_gets_ready_in_a_thread_and_its_faults_are_left_to_the_work(monkey
         raise SpaceError("no such GPU")
 
     monkeypatch.setattr(devices, "torch_name", chosen_device)
-    devices.get_ready()
+    devices.preload_torch()
     assert begun.wait(60)
     go_on.set()
     for thread in (one for one in enumerate_threads() if one.name == "get-ready"):

@@ -14,7 +14,7 @@ from relcore.invert.inversion import InversionSpec, Translation, invert_pair
 from relcore.linking.spec import BootstrapSpec
 from relcore.migrate.evaluate import parts_of
 from relcore.represent.representations import ProjectionSpec
-from relcore.spaces.ids import GuessedIds, without_scores
+from relcore.spaces.ids import GuessedIds, mark_unscored
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.languages import RetrievalSpec, retrieve
@@ -58,7 +58,7 @@ SCORERS = {
 
 
 def not_removed(ids, scored):
-    return without_scores(np.array(ids, dtype=object), set(ids).difference(scored))
+    return mark_unscored(np.array(ids, dtype=object), set(ids).difference(scored))
 
 
 @pytest.mark.parametrize("name", SCORERS)

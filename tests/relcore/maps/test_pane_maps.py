@@ -15,11 +15,11 @@ from relcore.maps import pane_maps, reduction
 from relcore.maps.pane_maps import (
     TWO,
     Directions,
+    coordinates_on_maps,
     map_pair,
     orient_pairs,
     pane_matrices,
     pca_pair,
-    placed_on,
     reduce_pair,
 )
 from relcore.maps.reduction import ReductionSpec
@@ -96,11 +96,11 @@ def test_other_rows_are_placed_where_the_map_itself_puts_them(pair, pane, step):
             axes = np.linalg.svd(X[rows] - middle, full_matrices=False)[2][:3].T @ turn
             found.append((X[rows] - middle) @ axes)
             expected.append((X[others] - middle) @ axes)
-        placed = placed_on(pair, rows, others, pane, MANY, projection, found)
+        placed = coordinates_on_maps(pair, rows, others, pane, MANY, projection, found)
         for ours, theirs, drawn in zip(placed, expected, found, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(drawn).max())
     maps, _ = pca_pair(pair, rows, pane, MANY, projection, spec)
-    again = placed_on(pair, rows, rows[[0, 3]], pane, MANY, projection, maps)
+    again = coordinates_on_maps(pair, rows, rows[[0, 3]], pane, MANY, projection, maps)
     for ours, theirs in zip(again, maps, strict=True):
         np.testing.assert_allclose(ours, theirs[[0, 3]], atol=1e-3 * np.abs(theirs).max())
 
@@ -108,7 +108,9 @@ def test_other_rows_are_placed_where_the_map_itself_puts_them(pair, pane, step):
 def test_on_another_map_a_row_is_placed_between_the_rows_nearest_to_it(pair):
     rows, twins = np.arange(0, N, 2), np.array([4, 90])
     anywhere = np.random.default_rng(0).normal(size=(len(rows), 2))
-    placed = placed_on(pair, rows, twins, "own", (), ProjectionSpec(), [anywhere, anywhere], affine=False)
+    placed = coordinates_on_maps(
+        pair, rows, twins, "own", (), ProjectionSpec(), [anywhere, anywhere], affine=False
+    )
     for ours, space in zip(placed, (pair.source, pair.target), strict=True):
         X = space.vectors[rows] - space.vectors[rows].mean(axis=0)
         X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -161,7 +163,7 @@ def test_by_two_anchors_the_axes_are_the_similarities_to_them_whatever_the_reduc
         for found, known in zip(maps, expected, strict=True):
             np.testing.assert_allclose(found, known[:, :2], atol=1e-6)
         assert note == "across: similarity to 'r0' (★1), up: similarity to 'r1' (★2)"
-        others = placed_on(pair, rows, np.array([1, 2]), TWO, FEW, settings[0], maps)
+        others = coordinates_on_maps(pair, rows, np.array([1, 2]), TWO, FEW, settings[0], maps)
         known = pane_matrices(pair, np.array([1, 2]), FEW, settings[0], "relative")
         np.testing.assert_allclose(others[1], known[1][:, :2], atol=1e-6)
     oriented = orient_pairs({TWO: (maps, note)}, rows[:, None] * [1.0, -1.0], pair, ReductionSpec())[TWO]

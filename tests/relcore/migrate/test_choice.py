@@ -15,7 +15,7 @@ from relcore.migrate.evaluate import (
     RetrievalTask,
     cross_fitted,
     curve_of,
-    moved_by_pairs,
+    jackknife_deviations,
     neighbours_as_truth,
     search,
 )
@@ -138,7 +138,7 @@ def test_a_choice_on_random_judgements_is_not_optimistic(rng, topics):
 def test_fewer_pairs_move_the_score_more(topics):
     old, new = (model(topics, 0.5, 24, seed) for seed in (1, 2))
     trial = on(old, new, topics)
-    few, many = (moved_by_pairs(trial, paired(new[:m], old[:m]), "whitened", 1.0) for m in (40, M))
+    few, many = (jackknife_deviations(trial, paired(new[:m], old[:m]), "whitened", 1.0) for m in (40, M))
     assert np.abs(few["bridge"]).mean() > 2 * np.abs(many["bridge"]).mean() > 0
     # Values of other draws of 40 pairs deviate by as much, within the error of ten deviations (a factor of 2).
     drawn = []

@@ -9,7 +9,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import SIMILARITIES
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, held_out, score_forms, score_pair
-from relcore.spaces.ids import GuessedIds, without_scores
+from relcore.spaces.ids import GuessedIds, mark_unscored
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from tests.relcore.scores.pairs import N, pair_of
@@ -54,13 +54,13 @@ def test_all_representations_and_metrics(n_anchors, convention, labelled):
         assert_equal(passed, whole)
 
 
-@pytest.mark.parametrize("mark", [GuessedIds.of, without_scores])
+@pytest.mark.parametrize("mark", [GuessedIds.of, mark_unscored])
 def test_rows_that_are_not_scored_are_no_neighbours_either(mark):
     pair = pair_of(labelled=0.8)
     source = pair.source.with_columns(ids=mark(pair.ids, pair.ids[20:400]))
     for (form, _), (passed, whole) in both(match(source, pair.target), tuple(pair.ids[:30])).items():
         confirmed = 380 if form == "absolute" else 370
-        assert mark == without_scores or passed.n <= confirmed
+        assert mark == mark_unscored or passed.n <= confirmed
         assert_equal(passed, whole)
 
 
