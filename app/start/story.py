@@ -200,7 +200,7 @@ def _examples(begin: Callable[..., None]) -> None:
                 go(MIGRATE, "New model")
             st.caption("Keep the old vectors, translate queries, or embed all again? See what each costs.")
             own = workspace.models[:2]
-            label = f"With {' and '.join(plain_name(space_name(spec)) for spec in own)}"
+            label = f"Use {' and '.join(plain_name(space_name(spec)) for spec in own)} instead"
             if own != BUNDLED and st.button(label, key="start.migrate-own", type="tertiary"):
                 session.migrate_example(False)
                 go(MIGRATE, "New model")

@@ -140,3 +140,10 @@ def test_stitched_networks_answer_as_the_core_does():
     ]
     expected = [answers[pair] for pair in ((0, 0), (0, 1), (1, 1), (1, 0))]
     assert shown == [(shared.classes[one.argmax()], short(one.max(), 2)) for one in expected]
+
+
+def test_the_card_of_a_new_model_opens_the_example_beside_an_own_pair(make_session):
+    for key, is_example in (("start.migrate", True), ("start.migrate-own", False)):
+        session = make_session().open("start").click(key)
+        instead_of = session.at.session_state["relscope.migrate-example-instead-of"]
+        assert instead_of == (session.workspace.models[:2] if is_example else None)
