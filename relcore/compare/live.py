@@ -578,11 +578,11 @@ def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -
     widest = max(space.dimension for space in pair.spaces)
     if reduction.method != "pca":
         title = REDUCTIONS[reduction.method].title
-        return f"{title} takes too long to follow a star that is dragged: choose PCA in View to drag anchors."
+        return f"{title} takes too long to follow a star. Choose PCA as the map to drag anchors."
     if reduction.n_components != 2:
-        return "In three dimensions stars cannot be dragged: choose two in View to drag anchors."
+        return "In three dimensions stars cannot be dragged. Choose a map of two dimensions."
     if projection.similarity != "cosine":
-        return "Maps follow a star that is dragged only where similarities are cosines: choose them in View."
+        return "Maps follow a star only where similarities are cosines: ★ anchors, Method details."
     if len(pair) * widest > MOST_NUMBERS and resolve() == "cpu":
         return "Without a GPU these are too many rows to follow a star: add and remove anchors instead."
     return ""

@@ -172,6 +172,13 @@ def test_a_frame_of_few_rows_reads_these_alone(monkeypatch):
     assert max(widths) <= 10 + 8  # and the rows at the edges of the two maps
 
 
+def test_without_a_map_that_follows_a_frame_of_some_rows_has_what_is_near():
+    live = LiveComparison(LiveRows(pair_of(), np.arange(N)), range(8), forms=())
+    maps, near = live.frame(np.arange(10), row=40, k=3)
+    assert maps == []
+    assert near.shape == (2, 3)
+
+
 def test_the_axes_of_two_anchors_are_the_similarities_to_them(device):
     pair = pair_of()
     live = LiveComparison(LiveRows(pair, np.arange(N)), [4, 9, 2], forms=(TWO,))
