@@ -48,3 +48,17 @@ def test_a_gap_breaks_neither_form():
 def test_wrong_input_says_so(make, message):
     with pytest.raises(SpaceError, match=message):
         make()
+
+
+def test_names_at_the_ends_of_lines_keep_apart_and_leave_the_legend():
+    lines = [
+        Line(f"{name}, as set", [1, 2], [0.1, end])
+        for name, end in zip("abc", (0.9, 0.899, 0.2), strict=True)
+    ]
+    figure = screen.lines_figure(Lines(tuple(lines), "pairs", "score", n_direct=2))
+    places = {one.text: one.y for one in figure.layout.annotations}
+    assert set(places) == {"a", "b"}
+    assert places["a"] - places["b"] > 0.03
+    low, high = figure.layout.yaxis.range
+    assert low < min(places.values()) < max(places.values()) < high
+    assert [trace.showlegend for trace in figure.data if trace.name] == [False, False, None]
