@@ -175,7 +175,7 @@ def reduction(
             put_blocks(store, matrix, *of_space)
         seconds = reduction_seconds(shapes, fitting)
         title = f"{REDUCTIONS[spec.method].title} map{f', {pane}' * (pane != 'absolute')}"
-        work = reduce_on_gpu_job if spec.method == "umap-gpu" else reduce_job
+        work = reduce_on_gpu_job if spec.method.endswith("-gpu") else reduce_job
         job = queue().submit(key, work, title=title, expected=seconds, spec=fitting, inputs=inputs)
     if job.status().state != "done":
         return job

@@ -1,8 +1,8 @@
 """A WebSocket of the same server, on which the panes get new maps and scores while an anchor or a slider is
-dragged. The page does not run meanwhile.
+dragged, and Stitch the answers to what is typed or drawn. The page does not run meanwhile.
 
-A run of the page registers what it shows under a random name, and the panes get this name. A connection needs
-this name and the cookie of the same browser; it passes the guard as every request does.
+A run of the page registers what it shows under a random name, and the browser gets this name. A connection
+needs this name and the cookie of the same browser; it passes the guard as every request does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import secrets
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -50,18 +50,18 @@ def _session() -> str:
     return context.session_id if context else ""
 
 
-class PaneAnswers(Protocol):
-    """Answers to the requests of panes."""
+class LiveRequests(Protocol):
+    """Answers to requests, whose second part is their kind."""
 
-    def read(self, message: bytes) -> np.ndarray | None: ...
-    def answer(self, request: np.ndarray, overtaken: Callable[[], bool]) -> bytes: ...
+    def read(self, message: bytes) -> Sequence[Any] | np.ndarray | None: ...
+    def answer(self, request: Any, overtaken: Callable[[], bool]) -> bytes: ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Offer(ABC):
-    """Maps of a pair that the panes of a session may ask for; `key` identifies the browser."""
+    """What a page may request, such as maps of a pair; `key` identifies the browser."""
 
-    pair: Match
+    pair: Match | None = None
     session: str = field(default_factory=_session)
     key: str = field(default_factory=browser_key)
     name: str = field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -78,14 +78,15 @@ class Offer(ABC):
         a channel."""
 
     @abstractmethod
-    def answers(self) -> PaneAnswers:
-        """The object that answers the panes, created at their first request."""
+    def answers(self) -> LiveRequests:
+        """The object that answers the requests, created at the first one."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AnchorOffer(Offer):
     """Maps and scores while an anchor is dragged; `shown` are the row numbers in the order of the panes."""
 
+    pair: Match
     view: View
     shown: np.ndarray
     workspace: Workspace
@@ -169,9 +170,11 @@ def _kept(place: str, offer: Offer | None) -> str:
         while len(_offers) > _MOST_OFFERS:
             _offers.popitem(last=False)
     st.session_state[place] = content, name
-    shown = {space.digest for one in _offers.values() for space in one.pair.spaces}
+    pairs = [one.pair for one in _offers.values() if one.pair]
+    shown = {space.digest for pair in pairs for space in pair.spaces}
     release_other_rows(shown)
-    if before and before.pair.others and (gone := {space.digest for space in before.pair.spaces} - shown):
+    many = before and before.pair and before.pair.others
+    if many and (gone := {space.digest for space in before.pair.spaces} - shown):
         compute.forget(gone)
     return name
 
@@ -189,11 +192,11 @@ async def _connect(socket: WebSocket) -> None:
         await socket.close()
 
 
-async def _answer(socket: WebSocket, answers: PaneAnswers) -> None:
+async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
     """Answer the latest request of each kind; drop earlier ones, which are late. Stop computing scores when
     the anchor moves again.
     """
-    waiting: dict[bool, np.ndarray] = {}
+    waiting: dict[bool, Any] = {}
     came, ended = asyncio.Event(), asyncio.Event()
 
     async def listen() -> None:

@@ -19,7 +19,7 @@ from relcore.base.names import REDUCTIONS
 from relcore.base.numbers import counted
 from relcore.compare.scene import AXES, LOWER, RIGHT
 from relcore.maps.pane_maps import OWN, TWO, drawn_panes
-from relcore.maps.reduction import offered_methods
+from relcore.maps.reduction import is_tsne, offered_methods
 from relcore.maps.views import COLUMN, MOST_PIVOTS
 from relcore.spaces.matching import Match
 
@@ -255,7 +255,7 @@ def _further_choosers(workspace: Workspace) -> None:
     if reduction.method in ("umap", "umap-gpu"):
         number("UMAP neighbours", "n_neighbors", 2, 200)
         number("UMAP minimum distance", "min_dist", 0.0, 1.0, 0.05)
-    if reduction.method == "tsne":
+    if is_tsne(reduction):
         number("perplexity", "perplexity", 2.0, 200.0)
 
 

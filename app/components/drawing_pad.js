@@ -1,5 +1,5 @@
-/* A canvas that is drawn on. The picture goes to Python as a data URI while one draws, the next one once Python has answered the last, and
-   whenever a stroke ends; "" once it is cleared. */
+/* A canvas that is drawn on. While one draws, the picture goes to the channel of the answers where there is one; else to Python as a data
+   URI, the next one once Python has answered the last. Python gets it whenever a stroke ends, and "" once it is cleared. */
 
 const pads = new WeakMap();
 
@@ -70,9 +70,14 @@ class Pad {
   }
 
   ask() {
-    if (!this.changed || this.waiting) return;
-    [this.changed, this.waiting] = [false, true];
-    this.send(this.canvas.toDataURL("image/png"));
+    if (!this.changed) return;
+    const detail = () => this.canvas.toDataURL("image/png");
+    const event = new CustomEvent("relscope-drawn", { bubbles: true, composed: true, cancelable: true, detail });
+    const taken = this.last && !this.canvas.dispatchEvent(event);
+    if (taken || !this.waiting) this.changed = false;
+    if (taken || this.waiting) return;
+    this.waiting = true;
+    this.send(detail());
   }
 
   /* Python has answered so many pictures. */

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from app.components.page import scripts
 from relcore.base.errors import SpaceError
 from relcore.encoders.images import decode_image
 
@@ -22,7 +23,7 @@ _mount, _mount_camera = (
     st.components.v2.component(
         f"relscope_{name}",
         css=(_HERE / "drawing_pad.css").read_text(encoding="utf-8"),
-        js=(_HERE / f"{name}.js").read_text(encoding="utf-8"),
+        js=scripts(name),
     )
     for name in ("drawing_pad", "camera")
 )

@@ -36,20 +36,6 @@ function arrived(parent, payload, home) {
   Promise.all(loading).then(draw, failed(late)).catch(failed("The maps could not be drawn. Reload the page."));
 }
 
-/* The channel for an anchor or a slider that is dragged: the latest question waits until it is open. */
-function open({ address, name }, answered, ended) {
-  const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}${address}?name=${name}`);
-  socket.binaryType = "arraybuffer";
-  let question = null;
-  socket.onopen = () => question && socket.send(question);
-  socket.onmessage = ({ data }) => answered(data);
-  socket.onclose = ended;
-  return {
-    send: (asked) => (socket.readyState === WebSocket.OPEN ? socket.send(asked) : (question = asked)),
-    close: () => socket.close(),
-  };
-}
-
 /* The number in the page's headline follows an anchor that is dragged. */
 function found(share) {
   for (const number of document.querySelectorAll(".relscope-live")) {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from app.components.page import scripts
 from app.items import digest_of_bytes
 from relcore.base.caching import MadeOnce
 from relcore.figures.scene import Scene
@@ -25,7 +25,7 @@ _SECRET = secrets.token_hex(16)  # of this server: sessions that show the same d
 _mount = st.components.v2.component(
     "relscope_linked_scatter",
     css=part("panes.css"),
-    js=script((Path(__file__).parent / "linked_scatter.js").read_text(encoding="utf-8")),
+    js=script(scripts("channel", "linked_scatter")),
     isolate_styles=False,
 )
 

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import streamlit as st
 
-_mount = st.components.v2.component(
-    "relscope_page", js=Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-)
+
+def scripts(*names: str) -> str:
+    """The scripts of this folder with these names, one after the other."""
+    return "\n".join((Path(__file__).parent / f"{name}.js").read_text(encoding="utf-8") for name in names)
+
+
+_mount = st.components.v2.component("relscope_page", js=scripts("page"))
 
 
 def around_the_page() -> None:

@@ -100,6 +100,7 @@ def numbers(fields: tuple[str, ...]) -> None:
 class SliderOffer(live.Offer):
     """Maps of the recovered rows while a slider of the method moves."""
 
+    pair: Match
     anchors: tuple[str, ...]
     spec: InversionSpec
 

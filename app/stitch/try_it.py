@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from app import compute, exports, messages
-from app.components.drawing_pad import camera, drawing_pad
+from app import compute, exports, live, messages
+from app.components.drawing_pad import camera, drawing_pad, read_picture
+from app.components.page import scripts
 from app.encode.ready import encoders
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html, plain_name
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 160  # pixels of a picture's longer side
+_FITTED_AT_ONCE = 5.0  # seconds: a click on another method would take longer than to fit all
+_LONGEST_TEXT = 2000  # letters
+_LONGEST_ITEM = 1 << 20  # bytes that the browser may send while one types or draws
+_TEXT, _ANSWERS = "st-key-stitch-try-text", "relscope-all-answers"  # classes of the page
+_follow = st.components.v2.component("relscope_answers", js=scripts("channel", "answers"))
 
 
 @dataclass(frozen=True)
@@ -91,9 +97,9 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
             st.text_input,
             "A sentence",
             key=key,
-            live="50ms",
+            live="200ms",  # the answers come by the channel
             placeholder="Type a sentence; every pair answers as you type",
-            max_chars=2000,
+            max_chars=_LONGEST_TEXT,
         )
         st.button(
             "Another test sentence",
@@ -111,7 +117,7 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None)
     if number is None:
         number = int(np.random.default_rng().integers(len(stitching.split.test)))
     item = _test_item(dataset, stitching, number)
-    text = " ".join(item.item.split())[:2000]
+    text = " ".join(item.item.split())[:_LONGEST_TEXT]
     st.session_state["stitch.try-text"] = text
     st.session_state["relscope.try-truth"] = {text: item.truth}
 
@@ -239,8 +245,9 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
         methods = {name: METHODS[name] for name in setup.spec.methods}
         usual = next((name for name in (best, "whitened", "relative", "irp-pruned") if name in methods), None)
         method = segments("Method", methods, f"stitch.try-method-{'-'.join(methods)}-{usual}", usual)
-        setup = replace(setup, spec=replace(setup.spec, methods=(method,)))  # other methods would take time
-        stitching = fitted(setup)
+        one = replace(setup, spec=replace(setup.spec, methods=(method,)))
+        together = setup.spec.seconds(load_spaces(setup.specs)) < _FITTED_AT_ONCE
+        stitching = fitted(setup if together else one)
         if first.kind == "texts":
             item, place = _text(first.dataset, stitching), st.container()
         else:
@@ -249,32 +256,100 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
                 item = _picture(first.dataset, stitching)
         if item is None:
             return
-        started = time.perf_counter()
-        rows = rows_of([encoders.get(spec) for spec in setup.specs], [item.item])
-        answers = answers_of(stitching, method, rows)
-        seconds = time.perf_counter() - started
+        known = tuple(st.session_state.get("relscope.try-truth", {}).items())
+        own = tuple(encoders.get(spec) for spec in setup.specs)
+        offer = ItemOffer(one, stitching, method, own, exports.theme(), known)
+        answers, html = offer.answered(item)
         with place:
-            _show(setup, answers, item, seconds)
+            _show(one, answers, item, html, live.offered("stitch.try", offer))
     except SpaceError as error:
         messages.error(error)
 
 
-def _show(setup: StitchSetup, answers: Answers, item: Item, seconds: float) -> None:
-    messages.lead(lead(answers, item.truth))
+@dataclass(frozen=True, eq=False)
+class ItemOffer(live.Offer):
+    """The answers to one item, also while it is typed or drawn; `truths` are labels of test sentences."""
+
+    setup: StitchSetup
+    stitching: Stitching
+    method: str
+    encoders: tuple[ItemEncoder | None, ...]
+    theme: Theme
+    truths: tuple[tuple[str, str], ...]
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        return self.setup, self.stitching.spec, self.theme, self.truths
+
+    @property
+    def header(self) -> dict[str, str]:
+        return {"text": _TEXT, "answers": _ANSWERS}
+
+    def answers(self) -> ItemOffer:
+        return self
+
+    def read(self, message: bytes) -> tuple[str, int] | None:
+        """What is typed, or the picture as a data URI; None where it is too long or no text."""
+        with suppress(UnicodeDecodeError):
+            return (message.decode(), 0) if len(message) <= _LONGEST_ITEM else None
+        return None
+
+    def answer(self, request: tuple[str, int], overtaken: Callable[[], bool]) -> bytes:
+        """The answers as HTML in UTF-8, nothing for an item that cannot be encoded."""
+        dataset = next(encoder.dataset for encoder in self.encoders if encoder)
+        with suppress(SpaceError):
+            if dataset.kind == "texts":
+                text = " ".join(request[0].split())[:_LONGEST_TEXT]
+                return self.answered(Item(text, dict(self.truths).get(text, "")))[1].encode()
+            if picture := read_picture(request[0]):
+                look = _look(dataset.digest, dataset)
+                return self.answered(Item(made_like(picture.convert("L"), look, "drawing")))[1].encode()
+        return b""
+
+    def answered(self, item: Item) -> tuple[Answers, str]:
+        """The answers by the chosen method, and those by all methods as HTML."""
+        started = time.perf_counter()
+        rows = rows_of(self.encoders, [item.item])
+        every = {name: answers_of(self.stitching, name, rows) for name in self.stitching.spec.methods}
+        milliseconds = 1000 * (time.perf_counter() - started)
+        answers = every.pop(self.method)
+        parts = [
+            f'<p class="relscope-lead">{lead(answers, item.truth)}</p>',
+            answers_html(matrices_of(answers), self.theme),
+        ]
+        if answers.silent:
+            parts.append(
+                f"<p>{plain_html(', '.join(answers.silent))}: knows none of these words. Its row is zero, so"
+                " its answer means nothing.</p>"
+            )
+        took = f"Encoded and answered in {milliseconds:,.0f} ms."
+        parts.append(f"<p><small>{other_methods(every)} {took}</small></p>")
+        return answers, f'<div class="{_ANSWERS}">{"".join(parts)}</div>'
+
+
+def other_methods(every: Mapping[str, Answers]) -> str:
+    """The most frequent answers of stitched pairs by each method, as HTML; "" without methods."""
+    verdicts = {METHODS[name].title: answers.verdict() for name, answers in every.items()}
+    told = [
+        f"{plain_html(title)}: <b>{plain_html(' or '.join(leaders[:3]))}</b>, {count} of {n} pairs"
+        for title, (leaders, count, n) in verdicts.items()
+        if n
+    ]
+    return f"By other methods: {'; '.join(told)}." if told else ""
+
+
+def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: dict | None) -> None:
     figure = TryIt.of(item.item, **setup.recipe).draw(answers)
     with st.container(key="stitch-try-map"):
-        st.html(answers_html(matrices_of(answers), exports.theme()))
-    if answers.silent:
-        st.caption(
-            f"{plain(', '.join(answers.silent))}: knows none of these words. Its row is zero, so its answer"
-            " means nothing."
-        )
+        st.html(html)
+    if channel:
+        _follow(key="stitch.try-live", data=channel)
     st.caption(
         "Each row is an encoder, each column the head of a model. A dotted cell is not stitched. Each cell"
         " shows the answer, its probability (darker is higher), and whether it differs from the"
-        " head's answer on its own encoder. “None of these”: this pair is less sure than in 95 % of its wrong"
-        " answers to test rows. Hover over a cell for the three most probable answers."
-        f" Time to encode and answer: {1000 * seconds:,.0f} ms."
+        " head's answer on its own encoder. “None of these”: this pair is less sure than in 95 % of its right"
+        " answers to test rows. On sentences, this rejected 43 % of off-topic answers."
+        " Hover over a cell for the three most probable answers."
     )
     exports.export_bar(figure, "try-it")
 

@@ -438,6 +438,7 @@ REDUCTIONS = {
     "umap": Named("UMAP"),
     "umap-gpu": Named("UMAP by TorchDR"),
     "tsne": Named("t-SNE"),
+    "tsne-gpu": Named("t-SNE by TorchDR"),
 }
 
 AUDITS = {

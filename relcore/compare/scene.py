@@ -46,7 +46,7 @@ from relcore.figures.export import (
 )
 from relcore.figures.scene import Clusters, Coloring, Condition, Facet, Pane, Scene, StarLook
 from relcore.maps.pane_maps import OWN, TWO, drawn_panes, map_pair, orient_pairs
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.maps.reduction import ReductionSpec, is_tsne, reduce_spaces
 from relcore.maps.views import (
     COLUMN,
     NUMBERS,
@@ -126,7 +126,7 @@ class MapLook:
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
     """The rows to draw; t-SNE gets a sample if there are more than its `max_points`."""
     drawn = make_view(space, view, anchors)
-    if reduction.method != "tsne":
+    if not is_tsne(reduction):
         return drawn
     return sample_view(drawn, reduction.max_points, reduction.random_state)
 

@@ -36,8 +36,8 @@ class ReductionSpec:
 
     Attributes
     ----------
-    method : "pca", "umap", "umap-gpu" or "tsne"
-        "umap-gpu" is UMAP by TorchDR, quick on a GPU; its maps differ from umap-learn's.
+    method : "pca", "umap", "umap-gpu", "tsne" or "tsne-gpu"
+        "-gpu" is by TorchDR, quick on a GPU; its maps differ from those of umap-learn and openTSNE.
     n_components : 2 or 3
     fit : "apart" or "first"
         A separate map for each space, or all spaces on the map of the first. Only the latter makes distances
@@ -88,6 +88,7 @@ def reduce_spaces(
         "umap": partial(_umap, fit_umap),
         "umap-gpu": partial(_umap, _TorchUmap),
         "tsne": _tsne,
+        "tsne-gpu": _tsne,
     }[spec.method]
     stages = Stages(report or silent, _plan(shapes, spec))
     groups = [matrices] if spec.fit == "first" else [[matrix] for matrix in matrices]
@@ -139,7 +140,7 @@ def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[
 def _stages(n: int, d: int, spec: ReductionSpec, is_first: bool) -> list[tuple[str, float]]:
     if spec.method == "pca":
         return [(AXES, 0.1)]
-    if spec.method == "tsne":
+    if is_tsne(spec):
         n = min(n, spec.max_points)
         return [(NEIGHBOURS, is_first + 2.5e-11 * n * n * d), (EPOCHS, 4e-3 * n)]
     fitted = n_fitted(n, spec)
@@ -327,6 +328,10 @@ FITTED_ROWS = 50_000
 PLACED_AT_ONCE = 20_000
 
 
+def is_tsne(spec: ReductionSpec) -> bool:
+    return spec.method in ("tsne", "tsne-gpu")
+
+
 def n_fitted(n: int, spec: ReductionSpec) -> int:
     """The number of rows, of n, on which UMAP is fitted; n for other methods."""
     return min(n, FITTED_ROWS) if spec.method in ("umap", "umap-gpu") else n
@@ -398,28 +403,15 @@ class _TorchUmap:
     """UMAP by TorchDR, with the interface of umap-learn's fitted model."""
 
     def __init__(self, X: np.ndarray | DerivedRows, spec: ReductionSpec, stages: Stages) -> None:
-        with extra():
-            from torchdr import UMAP
-
-        class Counted(UMAP):
-            def on_training_step_end(self) -> None:
-                super().on_training_step_end()
-                if not (done := int(self.n_iter_) + 1) % 25:
-                    stages.count(done, _GPU_EPOCHS, "epoch")
-
         self._cosine = spec.metric == "cosine"
         self._fitted = self._prepared(X[:])
         stages.begin(EPOCHS)
         with _random_as_before():
-            self._model = Counted(
-                n_components=spec.n_components,
+            self._model = _by_torch("UMAP", spec, stages, _GPU_EPOCHS)(
                 n_neighbors=min(spec.n_neighbors, len(X) - 1),
                 min_dist=spec.min_dist,
                 # On unit rows this is twice the cosine distance; the scale does not matter.
                 metric="sqeuclidean" if self._cosine else "euclidean",
-                max_iter=_GPU_EPOCHS,
-                random_state=spec.random_state,
-                device=torch_name(),
             )
             self.embedding_ = self._model.fit_transform(self._fitted)
 
@@ -430,6 +422,21 @@ class _TorchUmap:
     def _prepared(self, X: np.ndarray) -> np.ndarray:
         X = np.ascontiguousarray(X, dtype=np.float32)
         return unit_rows(X) if self._cosine else X
+
+
+def _by_torch(name: str, spec: ReductionSpec, stages: Stages, epochs: int) -> Callable[..., Any]:
+    """An estimator of TorchDR on the chosen device, which needs only its own settings."""
+    with extra():
+        import torchdr
+
+    class Counted(getattr(torchdr, name)):  # type: ignore[misc]
+        def on_training_step_end(self) -> None:
+            super().on_training_step_end()
+            if not (done := int(self.n_iter_) + 1) % 25:
+                stages.count(done, epochs, "epoch")
+
+    look = {"n_components": spec.n_components, "random_state": spec.random_state}
+    return partial(Counted, **look, max_iter=epochs, device=torch_name())
 
 
 @contextmanager
@@ -517,12 +524,12 @@ class _Neighbours(NeighbourIndex):
 
 def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
     """The drawn rows of n, ascending: all, or a sample for t-SNE above `max_points`."""
-    return _sample(n, spec.max_points if spec.method == "tsne" else n, spec.random_state)
+    return _sample(n, spec.max_points if is_tsne(spec) else n, spec.random_state)
 
 
 def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
     from faiss import omp_get_max_threads
-    from openTSNE import TSNE
+    from openTSNE import TSNE, TSNEEmbedding
     from openTSNE.affinity import PerplexityBasedNN
 
     stages.begin(NEIGHBOURS)
@@ -552,8 +559,13 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
     noise = np.random.default_rng(spec.random_state).normal(size=start.shape)
     affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
     stages.begin(EPOCHS)
-    embedding = model.fit(affinities=affinities, initialization=1e-4 * start + 1e-6 * noise)
-    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # as `transform` does
+    if spec.method == "tsne-gpu":
+        rows = unit_rows(first) if spec.metric == "cosine" else first
+        drawing = _torch_tsne(rows, start + 0.01 * noise, perplexity, spec, stages)
+        embedding = TSNEEmbedding(drawing, affinities)
+    else:
+        embedding = model.fit(affinities=affinities, initialization=1e-4 * start + 1e-6 * noise)
+    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # as `transform` would
     coordinates = [embedding]
     for number, other in enumerate(others, 2):
         stages.begin(_placing(number))
@@ -563,6 +575,18 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
     for picture, rows, places in zip(pictures, drawn, coordinates, strict=True):
         picture[rows] = places
     return pictures
+
+
+def _torch_tsne(
+    X: np.ndarray, start: np.ndarray, perplexity: float, spec: ReductionSpec, stages: Stages
+) -> np.ndarray:
+    """The map (n, c) of X (n, d) by TorchDR from a start (n, c)."""
+    import torch
+
+    with _random_as_before():
+        begin = torch.from_numpy(np.ascontiguousarray(start, dtype=np.float32))
+        make = _by_torch("TSNE", spec, stages, _EARLY + _REST)
+        return make(perplexity=perplexity, init=begin, early_exaggeration_iter=_EARLY).fit_transform(X)
 
 
 # The job, and the matrices that it reads from the store.
@@ -593,7 +617,7 @@ def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) 
 
 
 def reduce_on_gpu_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
-    """`reduce_job` for "umap-gpu"."""
+    """`reduce_job` for "umap-gpu" and "tsne-gpu"."""
     reduce_job(context, spec=spec, inputs=inputs)
 
 
@@ -601,6 +625,6 @@ reduce_job.on_cpu = True  # does not wait for a GPU
 
 
 def offered_methods() -> list[str]:
-    """The methods that suit this machine; "umap-gpu" only if it has a GPU and TorchDR."""
+    """The methods that suit this machine: those by TorchDR where it has a GPU and TorchDR."""
     quick = has_gpu() and find_spec("torchdr") is not None
-    return [name for name in REDUCTIONS if quick or name != "umap-gpu"]
+    return [name for name in REDUCTIONS if quick or not name.endswith("-gpu")]

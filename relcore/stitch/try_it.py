@@ -344,6 +344,6 @@ def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
     kind = "the head's own encoder, not stitched" if answers.own[i] == j else kind
     lines = [f"{name}: {short(share)}" for name, share in top]
     if answers.answer(i, j) == NONE:
-        lines.append("less sure than 95 % of its wrong answers to test rows")
+        lines.append("less sure than 95 % of its right answers to test rows")
     other = " · differs" if agrees is False else ""
     return f"{name}\n{short(probability, 2)}{other}", "\n".join([*lines, kind])

@@ -7,7 +7,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from app import jobs
+from app import jobs, live
 from app.stitch import try_it
 from app.stitch.try_it import answers_html
 from app.workspace import Workspace
@@ -62,9 +62,25 @@ def test_a_typed_sentence_is_answered_by_every_pair_and_fits_nothing_again(sente
     assert "of 2 stitched pairs say" in session.html
     assert "The true label is" not in session.html
     session.change("text_input", "stitch.try-text", "xyzzy")
-    assert "knows none of these words" in session.captions
+    assert "knows none of these words" in session.html
     session.change("text_input", "stitch.try-text", "   ")
     assert "stitched pairs say" not in session.html
+
+
+def test_the_channel_answers_a_sentence_as_the_page_does(sentences, monkeypatch):
+    made = []
+    monkeypatch.setattr(live, "offered", lambda key, offer: made.append(offer))
+    session = stitch_page(sentences)
+    session.change("text_input", "stitch.try-text", "Where is the station?")
+    offer, *_, last = (one for one in made if isinstance(one, try_it.ItemOffer))  # of another sentence first
+    assert offer.content == last.content
+    answered = offer.answer(offer.read(b"  Where is  the station? "), lambda: False).decode()
+
+    assert answered.partition("Encoded and answered in")[0] in "".join(one.value for one in session.at.html)
+    assert "By other methods: relative" in answered
+    assert offer.read(b"\xff") is None
+    assert offer.answer(offer.read(b" "), lambda: False) == b""
+    assert offer.read(b"a" * (1 << 21)) is None
 
 
 def test_the_table_of_answers_says_what_the_figure_says():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -10,7 +11,11 @@ import sys
 import time
 import urllib.request
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
+
+from relcore.base import access, records
+from relcore.catalog.catalog import SpaceSpec
 
 ROOT = Path(__file__).parents[2]
 REST = (
@@ -56,15 +61,21 @@ def find_chromium() -> str | None:
     return path if Path(path).exists() else None
 
 
-def serve(store: str, *files: str) -> tuple[subprocess.Popen, str]:
-    """The app with an empty store on a free port, opened on these files."""
+def serve(store: str, *files: str, specs: Sequence[SpaceSpec] = ()) -> tuple[subprocess.Popen, str]:
+    """The app with this store on a free port, opened on these files or specs."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "relcore", "app", "--no-token", "--no-browser", f"--port={port}"]
-    process = subprocess.Popen(
-        [*command, *files], cwd=ROOT, env={**os.environ, "RELSCOPE_STORE": store}, stdout=subprocess.DEVNULL
-    )
+    environment = {**os.environ, "RELSCOPE_STORE": store}
+    if specs:
+        environment |= {
+            access.OPENED: json.dumps([records.to_json(spec) for spec in specs]),
+            access.NO_TOKEN: "1",
+        }
+        command = [sys.executable, "app/server/launch.py", "run", "app/serve.py", "--server.headless=true"]
+        command.append(f"--server.port={port}")
+    process = subprocess.Popen([*command, *files], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     while process.poll() is None:
         try:

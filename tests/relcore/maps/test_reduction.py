@@ -84,7 +84,7 @@ def test_fit_first_needs_equal_widths(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "isomap"}, "method: expected one of pca, umap, umap-gpu, tsne, got 'isomap'"),
+        ({"method": "isomap"}, "method: expected one of pca, umap, umap-gpu, tsne, tsne-gpu, got 'isomap'"),
         ({"n_components": 4}, "n_components: expected one of 2, 3, got 4"),
         ({"perplexity": 0.0}, "perplexity: expected a number above 0, got 0.0"),
     ],
@@ -138,6 +138,18 @@ def test_umap_by_torchdr_keeps_neighbours_and_leaves_global_generators_alone(dig
     assert trustworthiness(digits[:400], first, metric=metric) > 0.95
     assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.3 * first.std()
     np.testing.assert_array_equal(first, reduce_spaces([digits[:400]], spec)[0])
+
+
+def test_tsne_by_torchdr_keeps_neighbours_and_places_other_spaces(digits):
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    spec = ReductionSpec("tsne-gpu", fit="first", max_points=250)
+    first, shuffled = reduce_spaces([digits[:250], digits[:250][::-1]], spec)
+    assert torch.equal(torch.rand(2), expected)
+    assert trustworthiness(digits[:250], first, metric="cosine") > 0.95
+    assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.1 * first.std()
+    np.testing.assert_array_equal(first, reduce_spaces([digits[:250]], spec)[0])
 
 
 @pytest.mark.slow

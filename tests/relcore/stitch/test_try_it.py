@@ -102,15 +102,15 @@ def noisy(rng):
 
 
 @pytest.mark.parametrize("method", ["relative", "procrustes"])
-def test_a_pair_less_sure_than_its_wrong_answers_says_none_of_these(noisy, method):
+def test_a_pair_less_sure_than_its_right_answers_says_none_of_these(noisy, method):
     spaces, test = noisy.shared.spaces, noisy.split.test
     least = noisy.least_sure(method)
     rows = [space.vectors[test] for space in spaces]
     sure = noisy.probabilities(method, rows)
-    wrong = sure.argmax(axis=-1) != noisy.shared.targets[test]
+    right = sure.argmax(axis=-1) == noisy.shared.targets[test]
     for i, j in np.ndindex(2, 2):
-        assert np.count_nonzero(wrong[i, j]) >= 20
-        shares = sure[i, j][wrong[i, j]].max(axis=-1)
+        assert np.count_nonzero(right[i, j]) >= 20
+        shares = sure[i, j][right[i, j]].max(axis=-1)
         assert np.mean(shares >= least[i, j]) == pytest.approx(0.95, abs=0.03)
     unsure = int(sure[0, 1].max(axis=-1).argmin())
     found = answers_of(noisy, method, [X[unsure : unsure + 1] for X in rows])
@@ -122,8 +122,8 @@ def test_a_pair_less_sure_than_its_wrong_answers_says_none_of_these(noisy, metho
     assert found.answer(0, 1) == found.top(0, 1)[0][0]
 
 
-def test_few_wrong_answers_reject_none(noisy, monkeypatch):
-    monkeypatch.setattr(stitching, "_FEWEST_ERRORS", 10_000)
+def test_few_right_answers_reject_none(noisy, monkeypatch):
+    monkeypatch.setattr(stitching, "_FEWEST_RIGHT", 10_000)
     assert not noisy.least_sure("relative").any()
 
 

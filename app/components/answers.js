@@ -1,0 +1,37 @@
+/* The answers on Stitch while one types or draws: each change goes to the server by the channel, and the table it answers with is shown. The
+   page runs once the hand rests. */
+
+const followers = new WeakMap();
+
+export default function ({ data, parentElement }) {
+  const before = followers.get(parentElement);
+  if (before?.name !== data.name) {
+    before?.end();
+    followers.set(parentElement, follow(data));
+  }
+  return () => parentElement.isConnected || followers.get(parentElement).end();
+}
+
+function follow({ address, name, text, answers }) {
+  const shown = (bytes) => {
+    const made = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "text/html");
+    document.querySelector(`.${answers}`)?.replaceChildren(...made.querySelector(`.${answers}`).childNodes);
+  };
+  let live = true;
+  const channel = open({ address, name }, shown, () => (live = false));
+  const send = (item) => channel.send(new TextEncoder().encode(item));
+  const typed = ({ target }) => target.closest?.(`.${text}`) && target.value.trim() && send(target.value);
+  const drawn = (event) => {
+    if (!live) return;
+    event.preventDefault(); // the pad need not ask the page
+    send(event.detail());
+  };
+  document.addEventListener("input", typed);
+  document.addEventListener("relscope-drawn", drawn);
+  const end = () => {
+    document.removeEventListener("input", typed);
+    document.removeEventListener("relscope-drawn", drawn);
+    channel.close();
+  };
+  return { name, end };
+}
