@@ -58,7 +58,7 @@ def draw() -> None:
         st.image(BytesIO(png_thumbnail(item, 96 if chosen == _DRAW else 260)), caption=seen, alt=seen)
     rows = rows_of([ready[spec] for spec in setup.specs], [item])
     with answers:
-        st.html(table(answers_of(fitted(setup), "relative", rows)))
+        st.html(table(answers_of(fitted(setup), "relative", rows, reject_unsure=False)))
 
 
 def _scan(dataset: Dataset, stitching: Stitching, label: str) -> Image:

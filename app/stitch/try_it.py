@@ -310,7 +310,12 @@ class ItemOffer(live.Offer):
         """The answers by the chosen method, and those by all methods as HTML."""
         started = time.perf_counter()
         rows = rows_of(self.encoders, [item.item])
-        every = {name: answers_of(self.stitching, name, rows) for name in self.stitching.spec.methods}
+        # A drawing differs from scans: test rows do not say how sure a pair should be.
+        reject = isinstance(item.item, str)
+        every = {
+            name: answers_of(self.stitching, name, rows, reject_unsure=reject)
+            for name in self.stitching.spec.methods
+        }
         milliseconds = 1000 * (time.perf_counter() - started)
         answers = every.pop(self.method)
         parts = [
@@ -344,11 +349,14 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
         st.html(html)
     if channel:
         _follow(key="stitch.try-live", data=channel)
+    none = (
+        " “None of these”: this pair is less sure than in 95 % of its right answers to test rows. On"
+        " sentences of 16 articles this rejected 8 % of right answers and 43 % of answers to off-topic sentences."
+    )
     st.caption(
         "Each row is an encoder, each column the head of a model. A dotted cell is not stitched. Each cell"
         " shows the answer, its probability (darker is higher), and whether it differs from the"
-        " head's answer on its own encoder. “None of these”: this pair is less sure than in 95 % of its right"
-        " answers to test rows. On sentences, this rejected 43 % of off-topic answers."
+        f" head's answer on its own encoder.{none if isinstance(item.item, str) else ''}"
         " Hover over a cell for the three most probable answers."
     )
     exports.export_bar(figure, "try-it")

@@ -113,9 +113,14 @@ class Answers:
         return pd.DataFrame(columns)
 
 
-def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | None]) -> Answers:
+def answers_of(
+    stitching: Stitching, method: str, rows: Sequence[np.ndarray | None], *, reject_unsure: bool = True
+) -> Answers:
     """The answers of all pairs to one item, given its row (1, d) by each encoder, None if an encoder cannot
     encode it.
+
+    `reject_unsure` answers "none of these" below `Stitching.least_sure`, which supposes items like the test
+    rows.
 
     Raises
     ------
@@ -143,7 +148,7 @@ def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | No
         own=tuple(usable),
         classes=stitching.shared.classes,
         probabilities=stitching.probabilities(method, given)[usable, :, 0],
-        least_sure=stitching.least_sure(method)[usable],
+        least_sure=stitching.least_sure(method)[usable] if reject_unsure else None,
         silent=tuple(names[number] for number in usable if not np.any(rows[number])),
     )
 
@@ -301,7 +306,7 @@ class TryIt(Recipe, figure="try-it"):
             rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
             settings = self.stitching
             fitted = Stitching(share_rows(spaces, settings.order), settings, settings.random_states[0])
-            result = answers_of(fitted, settings.methods[0], rows)
+            result = answers_of(fitted, settings.methods[0], rows, reject_unsure=self.text is not None)
         data, tables = matrices_of(result), {"latex": result.wide, "table": result.table}
         return chart_exportable(data, self.to_json(), "relscope-try-it", **tables)
 
