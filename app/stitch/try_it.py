@@ -351,7 +351,7 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
         _follow(key="stitch.try-live", data=channel)
     none = (
         " “None of these”: this pair is less sure than in 95 % of its right answers to test rows. On"
-        " sentences of 16 articles this rejected 8 % of right answers and 43 % of answers to off-topic sentences."
+        " sentences of 16 articles this rejected 8 % of right answers, and 43 % of answers to off-topic ones."
     )
     st.caption(
         "Each row is an encoder, each column the head of a model. A dotted cell is not stitched. Each cell"
