@@ -205,6 +205,7 @@ def try_it(times: int) -> None:
                 page.goto(f"{url}/stitch")
                 page.evaluate(SETTLED)
                 page.get_by_text("Try it:").first.click()
+                page.wait_for_selector(".st-key-stitch-try-text, canvas.pad, .st-key-stitch-try-way")
                 page.evaluate(SETTLED)
                 page.evaluate(ANSWERED, kind)
                 took = [ask(page, number) for number in range(times + 2)][2:]
@@ -235,7 +236,7 @@ def typed(page: Any, number: int) -> float | None:
 
 
 def stroked(page: Any, number: int) -> float | None:
-    if not number:
+    if not page.locator("canvas.pad").count():
         page.get_by_text("Draw", exact=True).click()
         page.evaluate(SETTLED)
     pad, rng = page.locator("canvas.pad").bounding_box(), np.random.default_rng(number)
