@@ -17,7 +17,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, in_cell
 from relcore.figures.style import Theme, cell_color
 
-GREY = -1  # the colour of a line that is none of those compared
+GREY = -1  # the colour of what is drawn for comparison only
 
 # Lines with bands, or points with names.
 
