@@ -16,7 +16,7 @@ from relcore.compare.atlas import NEIGHBOURS, how_to_open
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 
-# What a figure is exported for: its formats by kind, and a line about them.
+# The exports of a figure: its formats by kind, and a line about them.
 _GROUPS = {
     "Picture": (
         {"html": "HTML", "pdf": "PDF", "svg": "SVG", "png": "PNG"},
@@ -77,11 +77,11 @@ def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None =
         if is_open:
             _formats(figure, key, shown, atlas)
         else:
-            st.space(320)  # so that the menu opens where it has room
+            st.space(320)  # the menu opens where there is room
 
 
 def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], bytes] | None) -> None:
-    formats = st.container(key=f"formats-{key}")  # above their settings
+    formats = st.container(key=f"formats-{key}")  # shown above their settings
     with st.expander("Print style", icon=":material/tune:"):
         style = _style_choosers(key)
         full_paths = figure.recipe != without_paths(figure.recipe) and st.toggle(
@@ -124,7 +124,7 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
 
 
 def _made(failed: dict[str, str], label: str, make: Callable[[], bytes]) -> bytes:
-    """The bytes of an export, made in another thread when its button is clicked; notes what went wrong."""
+    """The bytes of an export, made in another thread when its button is clicked; records what failed."""
     failed.pop(label, None)
     try:
         return make()

@@ -83,7 +83,7 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
 def several_spaces(
     label: str, spaces: Sequence[SpaceSpec], key: str, most: int, usual: Sequence[SpaceSpec] | None = None
 ) -> list[SpaceSpec]:
-    """The chosen spaces, in order; by default the `usual` ones or all, as many as allowed."""
+    """The chosen spaces, in order; by default the `usual` ones or all, at most as many as allowed."""
     labels = space_labels(spaces)
     return kept(
         st.multiselect,

@@ -153,7 +153,8 @@ def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
 
 
 def read_dataset(spec: DatasetSpec, here: bool) -> tuple[DatasetSpec, Preview] | None:
-    """With its columns chosen; None until the user allows a download. Errors as in `load_dataset`."""
+    """The dataset with its columns chosen, and a preview; None until the user allows a download. Errors as in
+    `load_dataset`."""
     if not (here or _may_download(spec)):
         return None
     spec = _with_columns_and_limit(spec)

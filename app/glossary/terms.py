@@ -561,7 +561,8 @@ def _linked(text: str, passed: str, link: Callable[[str, str], str]) -> str:
     return re.sub(f"{passed}|{_MENTIONS}", replaced, text, flags=re.DOTALL)
 
 
-# Longer ones first: parallel anchors are not anchors. "Head" and "k" have other meanings in our texts.
+# Match longer terms first: "parallel anchors" has its own entry, so it is not a mention of "anchors". "Head"
+# and "k" have other meanings in our texts.
 _MENTIONS = "|".join(
     rf"(?P<{key.replace('-', '_')}>(?<![\w-])(?:{entry.words})(?!\w))"
     for key, entry in sorted(ENTRIES.items(), key=lambda item: -len(item[1].words))

@@ -647,7 +647,7 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def _carried_out(result: MigrationResult) -> str:
-    """Which option the files carry out, beside the recommended one."""
+    """A sentence on the option that the files implement, beside the recommended one."""
     option = result.verdict.option
     name = f"“{TITLES[option]}”" if option else ""
     if option == "cascade":

@@ -38,7 +38,7 @@ def choose_study() -> Study | None:
     studies = {kind: study_of(kind) for kind in STUDIES.working()}
     topics = dict.fromkeys(study.topic for study in studies.values())
     finished = queue().store.finished
-    opening = next((kind for kind in studies if finished and kind in finished.groups), None)  # has a picture
+    opening = next((kind for kind in studies if finished and kind in finished.groups), None)  # with a picture
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="studies-choosers"):
         topic = segments("Topic", list(topics), _TOPIC, opening and studies[opening].topic)
         look = {"placeholder": "anchors, Fig. 6, trained …", "icon": ":material/search:", "width": 260}
@@ -56,7 +56,7 @@ def choose_study() -> Study | None:
         return messages.info(f"No study measures {rows[0].name}. Papers shows it.", ":material/menu_book:")
     if not kinds:
         return messages.info("No study matches. Change the search.", ":material/search_off:")
-    if st.session_state.get(_KIND, kinds[0]) not in kinds:  # one of another topic
+    if st.session_state.get(_KIND, kinds[0]) not in kinds:  # a question of another topic
         st.session_state[_KIND] = kinds[0]
 
     def stay() -> None:  # as the search chose

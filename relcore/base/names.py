@@ -45,8 +45,8 @@ class Method(Named):
     Attributes
     ----------
     heads : "absolute" or the method's own name
-        The rows on which heads are trained. "absolute": the rows of their own space; `where` is then a
-        function ``(source, target, settings, random_state)`` of two `FittedSpace` that returns a translation
+        The rows on which heads are trained. "absolute": the rows of their own space. `where` is then a
+        function ``(source, target, settings, random_state)`` of two `FittedSpace`. It returns a translation
         of source rows (m, d) to rows of the target, or None. Any other value: the representation that
         `where`, a function ``(space, settings)``, computes from one space; a head then takes the
         representation of any space.

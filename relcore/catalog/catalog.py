@@ -561,7 +561,7 @@ def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
 
 
 def is_linked(spec: SpaceSpec, source: SpaceSpec, target: SpaceSpec) -> bool:
-    """Whether a space is one of two others under the ids that a link gave its rows."""
+    """Whether a space is the source or the target with new ids from a link."""
     renamed = spec.source == "renamed" and spec.option("key") != BY_ROW
     return renamed and base_of(spec) in (source, target)
 

@@ -319,7 +319,7 @@ def top_rows(device: Device, n_queries: int, k: int, seed: int | None = None) ->
     return kind(n_queries, k, seed, device)
 
 
-# Searches of two sides at once: best partners, and how crowded rows are.
+# Searches in both directions: best partners, and mean similarity to nearest rows (CSLS).
 
 BLOCK_BYTES = 64 * 2**20  # bytes of a block of products; only one exists at a time
 Mask = Callable[[tuple[int, int]], np.ndarray]

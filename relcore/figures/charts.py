@@ -94,7 +94,7 @@ class Lines:
     filled : bool
         Whether to colour the area beneath each line.
     n_direct : int
-        How many lines, the first ones, have their names at their right ends on the screen, not in the legend.
+        The number of first lines whose names are written at their right ends, not in the legend.
 
     Examples
     --------

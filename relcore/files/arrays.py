@@ -77,7 +77,8 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
 
 
 def npy_rows(stream: BinaryIO, m: int, shape: tuple[int, int], dtype: np.dtype, what: str) -> np.ndarray:
-    """The next m rows of an open .npy of shape (n, d), as float32 (m, d); too large numbers are infinite."""
+    """The next m rows of an open .npy of shape (n, d), as float32 (m, d); numbers too large for float32
+    become infinite."""
     rows = np.empty((m, shape[1]), dtype)
     if stream.readinto(rows.data.cast("B")) < rows.nbytes:
         raise SpaceError(f"{what}: expected {shape[0]:,} rows, got the end of the file; copy it again")

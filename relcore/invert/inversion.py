@@ -438,9 +438,9 @@ class PairedRows:
         return errors, scores
 
     def _by_turned_axes(self) -> ChanceLevel:
-        """The mean cosine where the axes of one space are random: over all rotations R, of tr(R C) with C the
-        mean product of paired rows, the mean is 0 and the variance |C|² / d. Permuted rows would leave out
-        that all pairs share the axes."""
+        """The mean cosine if the axes of one space are random: over all rotations R, tr(R C) has mean 0 and
+        variance |C|² / d, where C is the mean product of paired rows. Permuting rows would ignore that all
+        pairs share the axes."""
         directions = unit_rows(self.X, self.means[1])[self.scored]
         products = directions.T @ self.units[self.scored] / len(directions)
         return ChanceLevel.from_moments(0.0, float(np.sum(products**2, dtype=np.float64)) / len(products))

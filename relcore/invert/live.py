@@ -78,7 +78,7 @@ class LiveInversion:
         key = members.tobytes()
         if key not in self._solved:
             A, B = (side[members].astype(np.float64) for side in self.anchors)
-            # Cholesky takes a fourth of the time of eigenvectors or less.
+            # Cholesky takes at most a quarter of the time of eigenvectors.
             wide = len(B) <= B.shape[1]
             products, given = (B @ B.T, B @ self.axes) if wide else (B.T @ B, self.axes)
             solved = Engine().solve_definite(products, given)

@@ -35,7 +35,7 @@ KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds are seeds of anoth
 SCORED = ("", "seed", CONFIRMED)  # "" for files without kinds, whose pairs count as known
 LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 _ENDS = ("source", "target")
-_KINDS = ("kind", "found")  # columns of kinds: of `relscope link`; of `audit` and of earlier versions
+_KINDS = ("kind", "found")  # names of this column in `link`, and in `audit` and earlier versions
 _MOST_LINKS = 10_000_000
 
 

@@ -86,7 +86,7 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
     """The rows and colours of this space by `spec`."""
     belongs = _nearest_pivots(space, spec)
     near = belongs >= 0
-    # To leave out a few rows of many would only raise the question which.
+    # Leaving out a few rows of many would only raise the question which ones.
     drawn = np.ones(len(space), dtype=bool) if spec.everything or near.mean() > NEARLY_ALL else near
     if spec.show_anchors and len(anchor_ids):
         drawn[space.rows(anchor_ids)] = True
@@ -103,7 +103,7 @@ def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
 
 def _colored(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
     if spec.color_by != "labels":
-        # A number alone would read as a name of the colour.
+        # A number alone would look like the name of the colour.
         names = tuple(f"around {pivot}" if pivot.isdecimal() else pivot for pivot in spec.pivots)
         return View(rows, belongs[rows], names)
     if space.labels is None:

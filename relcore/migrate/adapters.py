@@ -248,7 +248,7 @@ def _steps(
 # ONNX
 
 OPSET = 18  # ReduceL2 takes its axes as an input from here on; supported by onnxruntime since 1.14
-_IR = 8  # of the same time
+_IR = 8  # the version that goes with it
 _LEAST_LENGTH = 1e-30  # a shorter row counts as zero, and zero rows stay zero
 
 

@@ -207,7 +207,7 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
         sides = trial.sides(ground.pairs.fit(self.adapter))
         full = {name: trial.score(rows, k) for name, rows in trial.lists(sides, self.weight, k).items()}
         if not trial.is_judged:
-            full.pop("re-embed", None)  # its own results are the relevant rows
+            full.pop("re-embed", None)  # the rows that it finds are the relevant ones
         bootstrap, found = Bootstrap(len(trial.old_queries)), []
         for number, (form, encode) in enumerate(FORMS.items()):
             report(number, len(FORMS), FORM_TITLES[form])

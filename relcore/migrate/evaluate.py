@@ -599,7 +599,7 @@ class Bootstrap:
     def mean(self, one: QueryScores, least: float = 0.0) -> Interval:
         """The mean of numbers from `least` to 1 with its 95 % bootstrap interval.
 
-        If all queries agree, it would have no width; then the exact interval of a share of 0 gives it.
+        If all queries agree, this interval has no width; the exact interval of a share of 0 then replaces it.
         """
         n, value = len(one.queries), float(one.queries.mean(dtype=np.float64))
         drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))

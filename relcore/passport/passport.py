@@ -137,7 +137,7 @@ class Passport:
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
         if self.fingerprint is not None:
             tensors |= {name: np.ascontiguousarray(part) for name, part in self.fingerprint._asdict().items()}
-        layout = LAYOUT if self.fingerprint is not None else 1  # earlier versions read a passport without
+        layout = LAYOUT if self.fingerprint is not None else 1  # for earlier versions
         return sealed(tensors, KEY, _Header(layout, self.card, stored_dtype(self.vectors), *digests))
 
     def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:

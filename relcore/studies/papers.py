@@ -389,7 +389,7 @@ def find_row(identifier: str) -> PaperRow:
 
 
 def named_rows(text: str) -> tuple[PaperRow, ...]:
-    """The rows that a text such as "table 5" or "Fig. 3" names, of all papers; none for any other text."""
+    """The rows of all papers that a text such as "table 5" or "Fig. 3" names; () for any other text."""
     found = re.fullmatch(r"(table|fig)(?:ure|s)?\.? ?(\d+)", " ".join(text.lower().split()))
     kind, number = found.groups() if found else ("-", 0)
     return tuple(

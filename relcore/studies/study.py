@@ -95,7 +95,7 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
     if n < 4:
         return Estimate(r, n=n)
     s = np.sqrt((1 + r * r / 2 if kind == "spearman" else 1) / (n - 3))
-    with np.errstate(divide="ignore"):  # r = ±1 has no width
+    with np.errstate(divide="ignore"):  # for r = ±1 the interval has no width
         low, high = np.tanh(np.arctanh(r) + np.array([-Z95, Z95]) * s)
     return Estimate(r, float(low), float(high), n)
 
@@ -540,7 +540,8 @@ class StudyRuns:
         return sum(facts["seconds"] for facts in known) / expected if expected else None
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
-        """Estimated seconds of the missing runs, before the pace; `own` leaves out bundled results."""
+        """Estimated seconds of the missing runs, not yet scaled by the pace; with `own`, bundled results
+        count as missing."""
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
         return max(sum(missing) / n_workers, max(missing, default=0.0))
 
