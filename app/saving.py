@@ -227,7 +227,7 @@ def _find(folder: Path) -> None:
     if linked or opened not in ("[]", saved.state.opened):
         own.offered = path
         return
-    own.tells = not same  # a page that is only loaded again says nothing
+    own.tells = not same  # a page that is only reloaded shows no notice
     if not same and sharing.is_open(path.stem.partition("~")[2]):
         _restore(saved)
         return

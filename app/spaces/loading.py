@@ -315,7 +315,7 @@ def draw_vectors() -> None:
 
 
 def _offered(paths: Sequence[Path]) -> Sequence[SpaceSpec]:
-    """The spaces whose pairing is asked about, while their files are at hand."""
+    """The spaces that wait for the user to pair them, if their files are still there."""
     offered = st.session_state.get(_OFFERED, ())
     return offered if {Path(spec.name) for spec in offered} <= set(paths) else ()
 

@@ -61,7 +61,7 @@ def _drop() -> None:
 def _dropped_earlier() -> tuple[Path, ...]:
     """The files that were dropped before the page was left, each with a button that removes it."""
     kept = st.session_state
-    if _UPLOAD not in kept:  # the widget begins anew
+    if _UPLOAD not in kept:  # the widget is new
         kept[_EARLIER] = tuple(dict.fromkeys((*kept.get(_EARLIER, ()), *(kept.get(_DROPPED) or ()))))
         kept[_DROPPED] = ()
     earlier = tuple(path for path in kept.get(_EARLIER, ()) if path.exists())
