@@ -23,7 +23,8 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import ComparisonRecipe, Recipe, Task, load_all, load_pair
+from relcore.catalog.recipe import ComparisonRecipe, load_pair
+from relcore.catalog.task import Recipe, Task, load_all
 from relcore.engine.nearest import nearest
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable, histogram_exportable
