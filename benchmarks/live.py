@@ -67,7 +67,7 @@ def main() -> int:
     sizes = [(options.rows, options.width)] if options.rows else [*SIZES, *[ON_A_GPU] * on_a_gpu]
     print("device", described(), flush=True)
     if options.try_it:
-        try_it(options.moves // 5)
+        try_it(options.moves // 6)
         return 0
     for n, d in sizes:
         if options.panes:
