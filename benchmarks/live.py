@@ -263,7 +263,8 @@ def answered(page: Any, act: Callable[[], Any]) -> float | None:
     page.evaluate("[window.asked, window.answered] = [0, 0]")
     act()
     page.evaluate(SETTLED)
-    return page.evaluate("window.answered ? window.answered - window.asked : null")
+    asked, answered_at = page.evaluate("[window.asked, window.answered]")
+    return answered_at - asked if answered_at else None
 
 
 def made_up(n: int, d: int) -> Match:
