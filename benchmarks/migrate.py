@@ -457,7 +457,8 @@ def rates_table(cells: pd.DataFrame) -> str:
         f" the new model is clearly better ({within.mean():.1%}); > bridge in {(better.cascade > better.bridge).sum():,}; ≥ query both models in"
         f" {(better.cascade >= better.twice).sum():,}.",
         f"- Clear verdicts from half of the queries: {clear.sum():,} of {len(clear):,}; contradicted by the other half:"
-        f" {contradicted.sum():,}.",
+        f" {contradicted.sum():,}. Each half is a log of queries, so that the rule for small corpora without a log"
+        " (no cascade where 100 queries can ask for each row) decides none of them.",
         f"- Interval of the price from half of the log covers what the other half needs: {covered.sum():,} of"
         f" {covered.size:,} ({covered.mean():.1%}; N = 20, 50, 100, 200:"
         f" {', '.join(f'{one:.1%}' for one in covered.reshape(len(cells), 2, -1).mean(axis=(0, 1)))}); where the"
