@@ -89,11 +89,9 @@ class Card(Reported):
             f"fitted on {self.n_pairs:,} pairs (new {self.new_digest[:8]}, old {self.old_digest[:8]})",
         ]
         shown = [["score", "value", "95 %", "n"]]
-        for score in self.scores:
-            known = score.low is not None and score.high is not None
-            interval = band(score.low, score.high) if known else ""
-            n = "" if score.n is None else f"{score.n:,}"
-            shown.append([score.name, short(score.value), interval, n])
+        for one in self.scores:
+            interval = "" if None in (one.low, one.high) else band(one.low, one.high)
+            shown.append([one.name, short(one.value), interval, "" if one.n is None else f"{one.n:,}"])
         origin = [*filter(None, (self.date, self.version and f"Relscope {self.version}", self.commit))]
         lines += [f"made {', '.join(origin)}"] * bool(origin)
         scores = Table("scores", pd.DataFrame([asdict(score) for score in self.scores]), shown)

@@ -148,37 +148,30 @@ class CheaperIndexes(Reported):
         )
 
     def describe(self) -> str:
-        told = []
-        for option in dict.fromkeys(one.option for one in self.rows):
-            if one := self.best(option):
-                low, high = signed(one.change.low), signed(one.change.high)
-                told.append(f"{TITLES[option]}: {FORM_TITLES[one.form]} ({low} … {high})")
+        best = filter(None, map(self.best, dict.fromkeys(one.option for one in self.rows)))
+        told = [
+            f"{TITLES[one.option]}: {FORM_TITLES[one.form]} ({signed(change.low)} … {signed(change.high)})"
+            for one in best
+            for change in [one.change]
+        ]
         return f"The smallest index that does not clearly lose, by option: {'; '.join(told) or 'none'}."
 
     def report(self) -> Report:
         """A report of each option with each form: bytes of a row, score, and the change from full vectors."""
-        head = ["option", "index", "bytes of a row", self.metric, "vs full vectors"]
-        shown, rows = [head], []
-        for one in self.rows:
-            change = f"{signed(one.change.value)} ({band(one.change.low, one.change.high)})"
-            cells = [
-                TITLES[one.option],
-                FORM_TITLES[one.form],
-                f"{one.row_bytes:,.0f}",
-                short(one.score),
-                change,
-            ]
-            shown.append(cells)
-            ends = dict(zip(("change", "low", "high"), vars(one.change).values(), strict=True))
-            rows.append(
-                {"option": one.option, "index": one.form, "bytes": one.row_bytes, "score": one.score} | ends
-            )
+        rows = [
+            (one.option, one.form, one.row_bytes, one.score, *vars(one.change).values()) for one in self.rows
+        ]
+        frame = pd.DataFrame(rows, columns=["option", "index", "bytes", "score", "change", "low", "high"])
+        shown = [["option", "index", "bytes of a row", self.metric, "vs full vectors"]]
+        for option, form, size, score, change, *ends in rows:
+            cells = TITLES[option], FORM_TITLES[form], f"{size:,.0f}", short(score)
+            shown.append([*cells, f"{signed(change)} ({band(*ends)})"])
         caption = (
             f"{counted(self.n_queries, 'query', 'queries')}, {self.n_rows:,} rows. Binary: signs of centred"
             f" rows, searched by a query's own numbers; the first {RESCORED} are ranked again by full"
             " vectors, which stay on disk. A cascade ranks by full vectors. Intervals: over queries, paired."
         )
-        table = Table("compressed", pd.DataFrame(rows), shown, "A cheaper index", caption)
+        table = Table("compressed", frame, shown, "A cheaper index", caption)
         return Report(self.describe(), [table], {}, self.cautions)
 
 

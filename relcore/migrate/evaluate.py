@@ -18,6 +18,7 @@ from relcore.base.names import ADAPTERS
 from relcore.base.numbers import counted, short
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.text import read_lines
+from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest, without_itself
 from relcore.migrate.estimators import Adapter, WhitenedRelativeAdapter
 from relcore.represent.anchors import select_anchors
@@ -27,7 +28,7 @@ from relcore.scores.score import Interval
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import TEST_FRACTION, row_keys, smallest_keys
+from relcore.spaces.split import TEST_FRACTION, derangement, row_keys, smallest_keys
 
 K = 10
 MOST_JUDGEMENTS = 2_000_000
@@ -347,13 +348,7 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
 
 
 def covariance(corpus: np.ndarray) -> np.ndarray:
-    total, products = np.zeros(corpus.shape[1]), np.zeros((corpus.shape[1],) * 2)
-    for block in row_blocks(len(corpus)):
-        rows = corpus[block].astype(np.float64)
-        total += rows.sum(axis=0)
-        products += rows.T @ rows
-    mean = total / len(corpus)
-    return products / len(corpus) - np.outer(mean, mean)
+    return Engine().moments(corpus).products / len(corpus)
 
 
 def standardised(queries: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -562,14 +557,6 @@ class RetrievalTask:
             relevance=self.relevance[queries],
             own=None if self.own is None else self.own[queries],
         )
-
-
-def derangement(n: int, rng: np.random.Generator) -> np.ndarray:
-    """A random permutation of n ≥ 2 elements without a fixed point."""
-    order = rng.permutation(n)
-    moved = np.empty(n, dtype=np.int64)
-    moved[order] = np.roll(order, 1)
-    return moved
 
 
 class QueryScores(NamedTuple):

@@ -86,6 +86,7 @@ class Verdict:
     headline: str = ""
 
 
+_SAID = ("no", "yes")
 WORTH_A_CHANGE = 0.01  # nDCG; a more expensive option that surely gains less is not worth a change
 _QUERIES = 100  # a small log; if it can ask for every row, a cascade saves nothing
 
@@ -345,8 +346,8 @@ class MigrationResult(Reported):
                     rows += f" now, {most}{cost.rows_per_query:,.0f} per query"
                 cells = [name, short(score.value) if score else "–", rows, str(cost.models_per_query)]
                 cells += [str(cost.searches_per_query), readable(cost.index_bytes)]
-                cells.append("yes" if cost.rewrites else "no")
-                shown.append([*cells, *[f"{least}{rate.of(cost.rows_now)}"] * bool(rate.of(1))])
+                cells += [_SAID[cost.rewrites], *[f"{least}{rate.of(cost.rows_now)}"] * bool(rate.of(1))]
+                shown.append(cells)
         return shown
 
     @property
@@ -406,17 +407,27 @@ class MigrationResult(Reported):
             tables.append(Table(shown=self.price.cells(), title=title))
         tables.append(Table(shown=shown, caption=caption))
         if len(self.candidates) > 1:
-            rows = [["adapter, as a bridge", self.metric, "95 %", "corpus rewritten"]]
-            for one in self.candidates:
-                cells = [ADAPTERS[one.adapter].title, short(one.score), band(one.low, one.high)]
-                rows.append([*cells, "yes" if one.rewrites_corpus else "no"])
-            tables.append(Table(shown=rows))
+            head = ["adapter, as a bridge", self.metric, "95 %", "corpus rewritten"]
+            cells = (
+                [
+                    ADAPTERS[one.adapter].title,
+                    short(one.score),
+                    band(one.low, one.high),
+                    _SAID[one.rewrites_corpus],
+                ]
+                for one in self.candidates
+            )
+            tables.append(Table(shown=[head, *cells]))
         if self.curve:
-            rows = [["pairs", "adapter", "option", self.metric, "95 %"]]
-            for point in self.curve:
-                cells = [f"{point.n_pairs:,}", ADAPTERS[point.adapter].title, TITLES[point.option]]
-                rows.append([*cells, short(point.value), band(point.low, point.high)])
-            tables.append(Table(shown=rows))
+            head = ["pairs", "adapter", "option", self.metric, "95 %"]
+            cells = (
+                [
+                    *(f"{one.n_pairs:,}", ADAPTERS[one.adapter].title, TITLES[one.option]),
+                    *(short(one.value), band(one.low, one.high)),
+                ]
+                for one in self.curve
+            )
+            tables.append(Table(shown=[head, *cells]))
         return Report(verdict.sentence, tables, facts, self.cautions, figures)
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:

@@ -13,15 +13,12 @@ from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
-from relcore.migrate.evaluate import (
-    derangement,
-)
 from relcore.migrate.migration import Migration
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.score import Interval, mean_difference
 from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import row_keys
+from relcore.spaces.split import derangement, row_keys
 
 FEWEST_QUERIES = 10  # on each side of the split
 MOST_ROWS = 4000

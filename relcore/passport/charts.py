@@ -28,6 +28,7 @@ from relcore.passport.passport import (
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import derangement
 
 MINILM = "minilm"
 
@@ -106,17 +107,12 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
     ids, X, Y = paired(passport, new)
     change = check(passport, new)
     X, Y = (X, Y) if change.cosine is None else common(X, Y)
-    n, rng = len(ids), np.random.default_rng(0)
+    n, other = len(ids), derangement(len(ids), np.random.default_rng(0))
     U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
-    order = rng.permutation(n)
-    other = np.empty(n, int)
-    other[order] = np.roll(order, 1)  # a cycle: no anchor is its own partner
     old, now, lines = U @ U.T, V @ V.T, []
     for name, rows in (("the same anchor", np.arange(n)), ("another anchor: chance", other)):
         moved = now[np.ix_(rows, rows)]
-        x = np.abs(old - moved).max(axis=1)
-        if X.shape[1] == Y.shape[1]:
-            x = np.vecdot(U, V[rows])
+        x = np.vecdot(U, V[rows]) if X.shape[1] == Y.shape[1] else np.abs(old - moved).max(axis=1)
         y = [correlation(np.delete(old[row], row), np.delete(moved[row], row)) for row in range(n)]
         labels = [
             f"{item:.80}" if rows[row] == row else f"{item:.40} / {ids[rows[row]]:.40}"

@@ -231,11 +231,8 @@ def _starts(X: np.ndarray, rng: np.random.Generator) -> tuple[list[np.ndarray], 
 
 def _highest(values: np.ndarray) -> list[np.ndarray]:
     """Parts (n,) with the rows of the highest values, one for each of `_SHARES`."""
-    order, found = np.argsort(-values), []
-    for size in (round(share * len(values)) for share in _SHARES):
-        if size >= LEAST:
-            found.append(np.isin(np.arange(len(values)), order[:size]))
-    return found
+    ranks = np.argsort(np.argsort(-values))
+    return [ranks < size for share in _SHARES if (size := round(share * len(values))) >= LEAST]
 
 
 def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:

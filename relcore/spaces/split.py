@@ -222,3 +222,11 @@ class Split:
                 f" {listed if len(test_ids) else 'too few rows'}"
             )
         return cls(ids, anchors, np.setdiff1d(np.flatnonzero(~drawn), anchors), test, random_state)
+
+
+def derangement(n: int, rng: np.random.Generator) -> np.ndarray:
+    """A random permutation of n ≥ 2 elements without a fixed point."""
+    order = rng.permutation(n)
+    moved = np.empty(n, dtype=np.int64)
+    moved[order] = np.roll(order, 1)
+    return moved
