@@ -37,8 +37,7 @@ def draw(workspace: Workspace) -> None:
             continue
         if found is not None:
             checked[spec] = found
-            quiet = found.verdict == "nothing found"
-            icon = ":material/check:" if quiet else ":material/warning:"
+            icon = ":material/check:" if found.verdict == "nothing found" else ":material/warning:"
             st.caption(f"{icon} {plain_name(labels[spec])}: {plain(found.headline)}")
     if checked and st.toggle("More about the check", key="check.more"):
         _details(workspace, checked, labels)

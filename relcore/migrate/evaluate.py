@@ -64,8 +64,7 @@ def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
     grade = relevance.data[np.lexsort((-relevance.data, query))]
     place = np.arange(len(query)) - relevance.indptr[query]
     within = place < k
-    weights = grade[within] * discount[place[within]]
-    best = np.bincount(query[within], weights=weights, minlength=len(counts))
+    best = np.bincount(query[within], weights=grade[within] * discount[place[within]], minlength=len(counts))
     return np.divide(reached, best, out=np.full(len(best), np.nan), where=best > 0)
 
 
@@ -673,8 +672,7 @@ def held_out_trial(
         if len(kept) >= FEWEST and len(set(labels[held][queries[kept]])) > 1:
             queries = queries[kept]
             return RetrievalTask(old[queries], new[queries], old, new, relevant[kept], queries, held)
-    nearest_new = search(new[queries], new, min(k, len(held) - 1), queries)
-    relevant = neighbours_as_truth(nearest_new, len(held))
+    relevant = neighbours_as_truth(search(new[queries], new, min(k, len(held) - 1), queries), len(held))
     return RetrievalTask(old[queries], new[queries], old, new, relevant, queries, held, is_judged=False)
 
 
@@ -799,8 +797,7 @@ def _best(gains: np.ndarray, margin: float) -> int:
 
 def _cross_validated_choice(choice: Callable[[np.ndarray], int], folds: np.ndarray) -> tuple[int, np.ndarray]:
     """The choice of all queries, and for each query (q,) the choice of the queries in other folds."""
-    by_fold = np.array([choice(folds != fold) for fold in range(FOLDS)])
-    return choice(folds >= 0), by_fold[folds]
+    return choice(folds >= 0), np.array([choice(folds != fold) for fold in range(FOLDS)])[folds]
 
 
 # How a score varies with the draw of the pairs, by a jackknife. Fits on half of the pairs would vary too

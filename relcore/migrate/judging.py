@@ -107,8 +107,7 @@ def with_answers(
     verdict, told = found.verdict(), result.verdict.sentence
     # The measured numbers: without the old answer of labels or judged queries, or without the statement that
     # there is none.
-    judged = result.relevance != NEIGHBOURS
-    measured = told.partition(": ")[2] if judged else told[told.index("Of the ") :]
+    measured = told.partition(": ")[2] if result.relevance != NEIGHBOURS else told[told.index("Of the ") :]
     sentence = f"{verdict.sentence} {measured[:1].upper()}{measured[1:]}"
     return replace(result, verdict=replace(verdict, sentence=sentence))
 

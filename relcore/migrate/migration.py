@@ -133,8 +133,7 @@ def verdict_of(
     if relevance == NEIGHBOURS:
         finds = [f"{_FINDS[name]} {mean}" for name, mean in means.items() if name in _FINDS]
         told = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
-        same = float(scores["keep"].queries.mean()) >= SAME_ROWS
-        why = FINDS_THE_SAME if same else UNJUDGED
+        why = FINDS_THE_SAME if float(scores["keep"].queries.mean()) >= SAME_ROWS else UNJUDGED
         return Verdict("", False, f"{why} {told}", why.partition(": ")[2])
     small = not price and n_candidates * _QUERIES >= n_corpus
     is_dear = small or (price is not None and not price.saves)
@@ -434,8 +433,7 @@ class MigrationResult(Reported):
         """A table of the queries, greatest loss first: query, the two scores, and the change."""
         before, now = self.scores[to], self.scores[option]
         columns = {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
-        table = pd.DataFrame(columns)
-        return table.sort_values("change", kind="stable").reset_index(drop=True)
+        return pd.DataFrame(columns).sort_values("change", kind="stable").reset_index(drop=True)
 
 
 AUTO, NEIGHBOURS = "auto", "neighbours"
@@ -758,8 +756,7 @@ def migrate(
     >>> migrate(*spaces, spec=Migration(adapter="in-place", sizes=())).option("bridge").value > 0.5
     True
     """
-    corpus = [as_space(old, "old"), as_space(new, "new")]
-    return spec.run([*corpus, *map(as_space, queries or ())])
+    return spec.run([as_space(old, "old"), as_space(new, "new"), *map(as_space, queries or ())])
 
 
 def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSpec] | None:
@@ -831,5 +828,4 @@ def clusters_of(
         int(np.argmax(np.where(fitted.labels_ == number, nearness[:, number], -2)))
         for number in range(n_clusters)
     ]
-    names = np.array([f"around {ids[row]}" for row in central], dtype=object)
-    return names[fitted.labels_]
+    return np.array([f"around {ids[row]}" for row in central], dtype=object)[fitted.labels_]

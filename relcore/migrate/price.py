@@ -121,8 +121,7 @@ def _touched(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     touches, for each query (q,)."""
     flat = lists.ravel()
     counts = np.bincount(flat[flat >= 0], minlength=n_rows)
-    alone = (lists >= 0) & (counts[np.maximum(lists, 0)] == 1)
-    return counts, alone.sum(axis=1)
+    return counts, ((lists >= 0) & (counts[np.maximum(lists, 0)] == 1)).sum(axis=1)
 
 
 def _need(lists: np.ndarray, n_rows: int) -> Need:

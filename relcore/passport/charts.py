@@ -91,13 +91,11 @@ class PassportChart(Recipe, figure="passport"):
         return chart_exportable(chart_of(passport, new), self.to_json(), "relscope-passport")
 
     def _loaded(self) -> tuple[Passport, LatentSpace]:
-        specs = (self.passport, *filter(None, [self.new]))
-        old, *others = load_all(specs, self.digests, self.figure)
+        old, *others = load_all((self.passport, *filter(None, [self.new])), self.digests, self.figure)
         passport = Passport.of(old.take(old.rows(self.anchors)) if self.anchors else old)
         if others:
             return passport, others[0]
-        made = self.embed.run([passport.space])
-        return passport, LatentSpace(made.vectors, passport.ids, name="MiniLM")
+        return passport, LatentSpace(self.embed.run([passport.space]).vectors, passport.ids, name="MiniLM")
 
 
 def chart_of(passport: Passport, new: LatentSpace) -> Lines:

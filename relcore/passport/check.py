@@ -120,8 +120,7 @@ class Checked(Reported):
         """The score that ranks the rows (n,), highest for rows likeliest of another model. It is that of the
         smaller part if there are or may be two models, else that of the trusted rows; empty without
         either."""
-        found = self.verdict in ("two models", "suspicious")
-        return self.log_ratio if found else self.unlike
+        return self.log_ratio if self.verdict in ("two models", "suspicious") else self.unlike
 
     @property
     def first(self) -> np.ndarray:

@@ -77,8 +77,7 @@ class ShortAxes(NamedTuple):
         moments = [units.T @ units / len(units) for units in map(unit_rows, map(np.asarray, samples))]
         values, axes = Engine().eigh(np.mean(moments, axis=0))
         count = min(most or len(values), len(values) // 2)
-        few = sum(map(len, samples)) < _MANY * len(values)
-        floor = _SHRUNK * values.mean() if few else 1e-9
+        floor = _SHRUNK * values.mean() if sum(map(len, samples)) < _MANY * len(values) else 1e-9
         return cls(axes[:, :count].astype(np.float32), np.maximum(values[:count], floor).astype(np.float32))
 
     def energy(self, X: Rows) -> np.ndarray:
@@ -149,8 +148,7 @@ def shared_axes(A: np.ndarray, B: np.ndarray, rng: np.random.Generator) -> Slope
     axes come from one half of A, its variances from the other half."""
     order, half = rng.permutation(len(A)), len(A) // 2
     _, axes = Engine().eigh(_covariance(A[order[:half]])[1])
-    sides = (A[order[half:]], B)
-    variances = [Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64) for rows in sides]
+    variances = [Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64) for rows in (A[order[half:]], B)]
     a, b = (np.log(np.maximum(one, max(_SHORTEST * np.median(one), 1e-12))) for one in variances)
     x, y, k = a - a.mean(), b - b.mean(), len(a)
     slope = float(x @ y / max(x @ x, 1e-12))

@@ -464,8 +464,7 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
         return "", none
     if np.abs(lengths - 1).max() > max(LENGTHS, size / 3):
         return "rescaled", none
-    exact = np.abs(Y - X).max(axis=1) <= EXACT * np.abs(X).max(axis=1)
-    return "same" if exact.all() else "rounded", none
+    return "same" if (np.abs(Y - X).max(axis=1) <= EXACT * np.abs(X).max(axis=1)).all() else "rounded", none
 
 
 def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:

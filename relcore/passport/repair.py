@@ -77,8 +77,7 @@ def repaired(
         pairs = np.stack([places[some], len(rest) + np.arange(len(some))])
         return mapped(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
 
-    first = fit(np.flatnonzero(~tested))
-    sides = {"before": X[rows], "after": first}
+    sides = {"before": X[rows], "after": fit(np.flatnonzero(~tested))}
     among = {name: np.r_[side, X[rest]] for name, side in sides.items()}
     hits = [_found_at(other[tested], unit_rows(all_rows), places[tested]) for all_rows in among.values()]
     X[rows] = fit(np.arange(len(own)))
@@ -98,5 +97,4 @@ def _with(space: LatentSpace, vectors: np.ndarray) -> LatentSpace:
 
 def _found_at(queries: np.ndarray, rows: np.ndarray, own: np.ndarray, k: int = 10) -> float:
     """The share of queries (m, d) whose own row is among the k nearest."""
-    near = nearest(unit_rows(queries), rows, k, unit=False).rows
-    return float((near == own[:, None]).any(axis=1).mean())
+    return float((nearest(unit_rows(queries), rows, k, unit=False).rows == own[:, None]).any(axis=1).mean())
