@@ -1,7 +1,18 @@
 /* The answers on Stitch while one types or draws: each change goes to the server by the channel, and the table it answers with is shown. The
    page runs once the hand rests. */
 
+const TAGS = new Set(["b", "br", "caption", "p", "small", "span", "table", "tbody", "td", "th", "thead", "tr"]);
+const ATTRIBUTES = new Set(["class", "role", "scope", "style", "tabindex"]);
 const followers = new WeakMap();
+
+/* A second protection behind `plain_html` in Python: what a table of answers never has goes. */
+function harmless(answers) {
+  for (const element of answers.querySelectorAll("*")) {
+    if (!TAGS.has(element.localName)) element.remove();
+    for (const { name } of [...element.attributes]) if (!ATTRIBUTES.has(name)) element.removeAttribute(name);
+  }
+  return answers.childNodes;
+}
 
 export default function ({ data, parentElement }) {
   const before = followers.get(parentElement);
@@ -14,8 +25,8 @@ export default function ({ data, parentElement }) {
 
 function follow({ address, name, text, answers }) {
   const shown = (bytes) => {
-    const made = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "text/html");
-    document.querySelector(`.${answers}`)?.replaceChildren(...made.querySelector(`.${answers}`).childNodes);
+    const made = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "text/html").querySelector(`.${answers}`);
+    if (made) document.querySelector(`.${answers}`)?.replaceChildren(...harmless(made)); // else the item cannot be encoded
   };
   let live = true;
   const channel = open({ address, name }, shown, () => (live = false));

@@ -2,6 +2,7 @@
 
 import re
 
+from app.components.page import scripts
 from tests.browser.panes import ROOT, lasso, pixels, star, wait_for
 
 CODE = "JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}')"
@@ -71,3 +72,25 @@ def test_positions_that_cannot_be_loaded_are_reported_in_the_panes_place_until_t
     page.get_by_text("Highlight ten").click()  # another payload: Streamlit does not send the same one again
     wait_for(page, "selected", 10)
     assert page.locator(".ls-error").count() == 0
+
+
+def test_answers_by_the_channel_bring_no_code_and_an_empty_one_changes_nothing(page):
+    page.set_content("<div id=at></div><div class=answers>before</div>")
+    page.evaluate(
+        """async (source) => {
+            window.WebSocket = class { constructor() { window.socket = this; } };
+            const parentElement = document.querySelector("#at");
+            const { default: start } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+            start({ data: { address: "", name: "one", text: "text", answers: "answers" }, parentElement });
+            window.come = (html) => socket.onmessage({ data: new TextEncoder().encode(html) });
+        }""",
+        scripts("channel", "answers"),
+    )
+    shown = page.locator(".answers")
+    page.evaluate("() => come('')")
+    assert shown.inner_html() == "before"
+    page.evaluate(
+        "() => come(`<div class=answers><p class=a onclick=go()>3 of 4<img src=x onerror=go()><script>go()</script>"
+        "<a href='javascript:go()'>b</a></p></div>`)"
+    )
+    assert shown.inner_html() == '<p class="a">3 of 4</p>'
