@@ -8,6 +8,7 @@ from typing import Any
 from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report
 from relcore.scores.comparison import Scores, scores_report
+from relcore.scores.score import Score
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import Match, distinct_names
 
@@ -46,38 +47,38 @@ def agreement(
 
     ``shown(representation, share)`` formats a share, that of rows whose nearest row is their own partner.
     """
-    classes = any("class agreement" in by_metric for by_metric in scores.values())
-    shares, chance, sampled = {}, None, False
-    for form in ("relative", "absolute"):
-        score = scores.get(form, {}).get("class agreement" if classes else "mrr")
-        share = score if classes or score is None else score.top1
-        if share is None:
-            continue
-        shares[form], sampled = float(share), sampled or score.interval is not None
-        if score.null:
-            chance = score.null.mean if classes else 1 / score.n
-    if not shares:
-        return []
-    about, row = "about " * sampled, "row" if pair.source.counts is None else "word"
-    of = {form: f"{about}{percent(share)}" for form, share in shares.items()}
-    of = of if classes else {form: shown(form, share) for form, share in of.items()}
+    row = "row" if pair.source.counts is None else "word"
     by = {"relative": f"by similarities to {counted(len(anchors), 'anchor')}", "absolute": "in shared axes"}
-    first, *others = shares
-    what = f"the nearest {row} in the other space is the same {row}"
-    what = "most neighbours in the other space have the same class" if classes else what
-    sentences = [f"For {of[first]} of the {row}s, {what}, {by[first]}."]
-    sentences += [f"{by[form].capitalize()}: {of[form]}." for form in others]
-    if chance is not None:
-        sentences.append(f"By chance: {percent(chance)}.")
+    sentences = []
+    ranks = {form: scores[form]["mrr"] for form in by if "mrr" in scores.get(form, {})}
+    if matched := {form: score for form, score in ranks.items() if score.top1 is not None}:
+        of = {form: shown(form, _about(score, score.top1)) for form, score in matched.items()}
+        first, *others = matched
+        sentences.append(
+            f"For {of[first]} of the {row}s, the nearest {row} in the other space is the same {row},"
+            f" {by[first]}."
+        )
+        sentences += [f"{by[form].capitalize()}: {of[form]}." for form in others]
+        if matched[first].null:
+            sentences.append(f"By chance: {percent(1 / matched[first].n)}.")
+    votes = {
+        form: scores[form]["class agreement"] for form in by if "class agreement" in scores.get(form, {})
+    }
+    for form, score in list(votes.items())[:1]:
+        chance = f" (by chance, {percent(score.null.mean)})" if score.null else ""
+        where = "" if form in matched else f", {by[form]}"
+        sentences.append(f"Most neighbours have the same class for {_about(score, score)}{chance}{where}.")
     widths = sorted({space.dimension for space in (pair.source, pair.target)})
-    if len(widths) > 1:
+    if sentences and len(widths) > 1:
         sentences.append(
             f"The spaces have {' and '.join(f'{d:,}' for d in widths)} dimensions: no shared axes."
         )
-    same = scores[first]["mrr"].top1 if classes and "mrr" in scores[first] else None
-    if same is not None:  # what a universe counts
-        sentences.append(f"The nearest {row} is the same {row}: {about}{percent(same)}.")
     return sentences
+
+
+def _about(score: Score, share: float) -> str:
+    """A share as a percentage, with "about" if the score was measured on a sample of the rows."""
+    return f"{'about ' if score.interval is not None else ''}{percent(float(share))}"
 
 
 def disagreement(scores: Scores) -> str:

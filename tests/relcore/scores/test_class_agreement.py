@@ -72,9 +72,9 @@ def test_a_rotation_takes_it_away_from_absolute_spaces_and_not_from_relative_one
 
 
 def test_a_tie_does_not_count():
-    space = np.array([[1, 0], [1, 0.01], [1, 0.03]])
-    assert agreement(space, space, ["a", "a", "b"], k=2) == 0
-    assert agreement(space, space, ["a", "a", "b"], k=1) == pytest.approx(2 / 3)
+    space = np.array([[1, 0], [1, 0.01], [1, 0.03], [-1, 0], [-1, 0.01], [-1, 0.03]])
+    assert agreement(space, space, list("aabccc"), k=2) == pytest.approx(3 / 6)
+    assert agreement(space, space, list("aabccc"), k=1) == pytest.approx(5 / 6)
 
 
 def test_the_chance_level_is_that_of_permuted_rows(classes, rng):
@@ -92,6 +92,12 @@ def test_rows_without_a_label_are_left_out(classes):
     kept = some != ""
     score = agreement(source, noisy, some)
     assert (score, score.n) == (agreement(source[kept], noisy[kept], labels[kept]), 80)
+
+
+def test_classes_too_small_to_win_a_vote_tell_nothing(rng):
+    space, labels = rng.normal(size=(12, 4)), list("abcdef" * 2)
+    assert agreement(space, space, labels, k=10) is None
+    assert agreement(space, space, labels, k=1) is not None
 
 
 @pytest.mark.parametrize("labels", [["a"] * 30, [f"c{row}" for row in range(30)], [""] * 30])

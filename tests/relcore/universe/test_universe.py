@@ -326,9 +326,8 @@ def test_a_universe_and_a_comparison_name_their_questions():
             "mrr": Score(0.4, metric="mrr", n=100, top1=0.22),
         }
     }
-    first, *_, last = agreement(scores, match(*spaces), "abc")
+    first, votes, *_ = agreement(scores, match(*spaces), "abc")
     assert first == (
-        "For 98 % of the rows, most neighbours in the other space have the same class, by similarities to 3"
-        " anchors."
+        "For 22 % of the rows, the nearest row in the other space is the same row, by similarities to 3 anchors."
     )
-    assert last == "The nearest row is the same row: 22 %."
+    assert votes == "Most neighbours have the same class for 98 %."
