@@ -261,19 +261,25 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     _cells([columns, *lines], "migrate.table")
     n, n_queries = len(result.candidates), len(result.queries)
     how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
-    told = f"The adapter is fitted on {counted(result.n_pairs, 'pair')} of {result.n_corpus:,} rows. "
-    if result.relevance == "judgements" or n_queries != result.n_rows:
-        kind = "judged query searches" if result.relevance == "judgements" else "held-out row searches"
-        told += f"Each {kind} {result.n_rows:,} rows ({n_queries:,} in all)."
-    else:
-        told += f"Each of {n_queries:,} other rows is a query, and searches the rest of these."
-    caption(f"{told} Every number is rounded on its own.")
+    kind = "judged" if result.relevance == "judgements" else "held-out rows as"
+    caption(
+        f"{_RELEVANT[result.relevance].format(k=result.k)} {n_queries:,} {kind} queries search"
+        f" {result.n_rows:,} rows. The adapter is fitted on {counted(result.n_pairs, 'pair')}, of"
+        f" {result.n_corpus:,} rows. Differences are rounded after they are taken."
+    )
     with setup.details:
         caption(
             f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals are over queries and"
             " draws of the pairs, paired for differences. Chance: each query scored with another query's"
             " results. Curves are means of three draws of the pairs."
         )
+
+
+_RELEVANT = {
+    "judgements": "Relevant for a query: the rows that your judgements name.",
+    "labels": "Relevant for a query: the rows of the same label.",
+    NEIGHBOURS: "Relevant for a query: its {k} nearest rows by the new model.",
+}
 
 
 def _cells(cells: Cells, key: str) -> None:
@@ -317,7 +323,8 @@ def _costs(setup: MigrateSetup, result: MigrationResult) -> None:
 def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
     if result.price is None:
         messages.info(
-            "Add queries by both models (Queries, above): a log tells the price.", ":material/info:"
+            "Unknown without a log of queries. Add one, embedded by both models, under Queries above.",
+            ":material/info:",
         )
         return
     described = result.price.describe()

@@ -36,6 +36,8 @@ class Line:
         Hover text of each point.
     color : int, optional
         Index of its colour in the palette, or `GREY`; by default the line's index.
+    dashed : bool
+        Whether a line below shows through.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Line:
     high: Sequence[float] | None = None
     labels: Sequence[str] = ()
     color: int | None = None
+    dashed: bool = False
 
     def __post_init__(self) -> None:
         for part in ("x", "y", "low", "high", "labels"):

@@ -271,8 +271,9 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
                     axes.fill_between(x, line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
                 if lines.filled:
                     axes.fill_between(x, y, color=color, alpha=0.15, lw=0)
-                axes.plot(x, y, color=color, lw=1, marker="o", ms=1.8 if len(line) <= 40 else 0)
-                handles.append(Line2D([], [], color=color, lw=1, label=line.name))
+                look = {"color": color, "lw": 1, "ls": "--" if line.dashed else "-"}
+                axes.plot(x, y, **look, marker="o", ms=1.8 if len(line) <= 40 else 0)
+                handles.append(Line2D([], [], **look, label=line.name))
             elif len(line):
                 if line.has_band:
                     reach, thin = [line.y - line.low, line.high - line.y], {"elinewidth": 0.5, "alpha": 0.5}

@@ -178,7 +178,7 @@ def _line_traces(line: Line, color: str) -> list[go.Scatter]:
         mode="lines+markers" if len(line) <= _FEW else "lines",
         name=name,
         legendgroup=name,
-        line={"color": color, "width": 2},
+        line={"color": color, "width": 2, "dash": "dash" if line.dashed else "solid"},
         marker={"size": 5},
         **_line_hover(line, order),
     )

@@ -118,7 +118,8 @@ def chart_of(result: MigrationResult) -> Lines:
             (reach, *([end] * len(reach) for end in ends)) if part is None else (part.n_pairs, part.value)
         )
         values += () if part is None else (part.low, part.high)
-        lines.append(Line(name, *values, color=OPTIONS.index(option.option)))
+        look = {"color": OPTIONS.index(option.option), "dashed": option.option == "re-embed"}
+        lines.append(Line(name, *values, **look))
     for number, ((adapter, option), part) in enumerate(parts.items(), start=len(OPTIONS)):
         name = f"{TITLES[option]}, {ADAPTERS[adapter].title}"
         lines.append(Line(name, part.n_pairs, part.value, color=number))

@@ -165,11 +165,19 @@ def verdict_of(
     headline = f"nDCG@{k} {means[option]}"
     if option != "keep":
         gain = bootstrap.difference(scores[option], scores["keep"])
-        headline = f"nDCG@{k} rises by {short(gain.value)} to {means[option]}"
-        headline += f" (95 %: {band(gain.low, gain.high)})"
-    if option == "cascade" and "re-embed" in scores:
-        gain = bootstrap.difference(scores["re-embed"], scores[option])
-        headline += f". Embedding all rows again changes it by {signed(gain.value)}"
+        rise = f"{short(gain.value)} (95 %: {band(gain.low, gain.high)})"
+        headline = f"nDCG@{k} rises by {rise} to {means[option]}"
+    others = [name for name in scores if name not in ("keep", option)]
+    if others:
+        best = max(others, key=lambda name: scores[name].queries.mean())
+        headline += f". {_TOLD[best][:1].upper()}{_TOLD[best][1:]} reaches {means[best]}"
+        if best == "cascade" and is_dear:
+            headline += ", but saves nothing with so few rows" if small else ", but saves too little"
+        elif (
+            OPTIONS.index(best) > OPTIONS.index(option)
+            and scores[best].queries.mean() > scores[option].queries.mean()
+        ):
+            headline += ", not clearly more"
     headline += priced
     return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.", f"{headline}.")
 
@@ -339,7 +347,7 @@ class MigrationResult(Reported):
             if score or (option == "re-embed" and self.n_corpus):
                 cost, unknown = self.cost_of(option), option == "cascade" and not self.price
                 least, most = "at least " * unknown, "at most " * unknown
-                name = f"{'▸ ' * (option == self.verdict.option)}{TITLES[option]}"
+                name = f"{'▸ ' * (option == self.verdict.option)}{self.title_of(option)}"
                 rows = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}"
                 if option == "cascade":
                     rows += f" now, {most}{cost.rows_per_query:,.0f} per query"
@@ -354,7 +362,7 @@ class MigrationResult(Reported):
         told = "▸ is recommended. " * bool(self.verdict.option)
         if self.price:
             return f"{told}A cascade: rows for the whole log of queries, and what one more query adds."
-        return f"{told}A log of queries by both models tells how many rows a cascade embeds in all."
+        return f"{told}Add a log of queries by both models: it tells the rows that a cascade needs."
 
     @property
     def rewrites_corpus(self) -> bool:

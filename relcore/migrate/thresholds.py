@@ -9,7 +9,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
-from relcore.base.numbers import short
+from relcore.base.numbers import percent, short
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
@@ -162,9 +162,11 @@ class ThresholdOutcome:
                 " threshold."
             )
         return (
-            f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}:"
-            f" {self.accepted_old:.1f} rows per query passed before, {self.accepted_before:.1f} would pass"
-            f" now, and {self.accepted_after:.1f} pass with the new threshold."
+            f"The new threshold {short(self.new_threshold)} passes as many rows as {short(self.threshold)}"
+            f" did: {self.accepted_after:.1f} per query, {self.accepted_old:.1f} before."
+            f" {percent(self.error_after)} of these decisions differ."
+            f" Unchanged, {self.accepted_before:.1f} rows would pass, and"
+            f" {percent(self.error_before)} of the decisions differ."
         )
 
 

@@ -129,9 +129,12 @@ def test_the_verdict_for_a_cascade_says_its_price_or_what_tells_it(base, bootstr
     told = verdict_of(found, bootstrap, **settings)
     assert told.option == "cascade"
     assert "; a cascade embeds at most 20 rows per query;" in told.sentence
-    assert re.fullmatch(r"nDCG@10 rises by \.\d{3} to \.\d{3} \(95 %: \.\d{3} … \.\d{3}\)\.", told.headline)
+    assert re.fullmatch(r"nDCG@10 rises by \.\d{3} \(95 %: \.\d{3} … \.\d{3}\) to \.\d{3}\.", told.headline)
     small = verdict_of(found, bootstrap, **settings, n_corpus=2000)
     assert small.option == "keep"
+    assert re.search(r"\. A cascade reaches \.\d{3}, but saves nothing with so few rows\.$", small.headline)
+    more = verdict_of(found | {"re-embed": QueryScores(base + 0.1)}, bootstrap, **settings)
+    assert re.search(r"\. Re-embedding reaches \.\d{3}\.$", more.headline)
     assert "a cascade saves nothing: 100 queries can ask for each of so few rows" in small.sentence
     price = Price(60, 5000, Need(20, 900, 800, 1000), (), 7.0, ())
     told = verdict_of(found, bootstrap, **settings, price=price)
