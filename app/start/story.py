@@ -164,14 +164,14 @@ def front(begin: Callable[..., None]) -> None:
     shared, relative = score(of.pair, "absolute"), score(of.pair, "relative", by)
     _show_share(
         found[1],
-        f"of {len(of.pair):,} words have the same word nearest in the other model. Its axes mean something"
-        " else.",
+        f"of {len(of.pair):,} words are nearest to themselves in the other model. The axes mean something"
+        " else there.",
         percent(shared.top1),
     )
     _show_share(
         found[2],
-        f"of the words have the same word nearest, by similarities to {N_ANCHORS} anchor words. By chance:"
-        f" {chance(relative)}.",
+        f"of the words are nearest to themselves, by similarities to {N_ANCHORS} anchor words (★ shows a few). By"
+        f" chance: {chance(relative)}.",
         percent(relative.top1),
     )
 
@@ -234,7 +234,7 @@ def columns(shares: Mapping[str, float | None], now: str) -> str:
 RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter")  # eight anchors
 STOPS = (2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors
 FEW, SOME = 5, 50  # anchors
-_SAME = "of the words have the same word nearest in the other model"
+_SAME = "of the words are nearest to themselves in the other model"
 _CHOICES = 3000  # of the most frequent words
 
 
@@ -432,7 +432,8 @@ def how_many() -> None:
         st.html(columns(_tried("story.numbers", f"{n}", found, map(str, STOPS)), f"{n}"))
         _say(
             "Each anchor adds one number to the description of a word. Move the slider: with enough of"
-            " them, nearly every word has a description of its own, and it is the same in both models."
+            " them, nearly every word has a description of its own, and it is the same in both models. These"
+            " anchors were drawn at random; a ★ shows each that is among the words of the maps."
         )
     with maps:
         draw_maps(of, "relative", "story.maps", by=anchors(of.pair, n))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -376,5 +377,7 @@ def lead(answers: Answers, truth: str = "") -> str:
         more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""
         return f"A tie: of {n} stitched pairs, <b>{count}</b> each say {shown}{more}. {rest}"
     (most,) = leaders
-    alone = f"Not stitched: {own.count(most)} of {len(own)}." if own else ""
+    alone = ""
+    for answer, n_own in Counter(own).most_common(1):
+        alone = f"Not stitched, {n_own} of {len(own)} say <b>{plain_html(answer)}</b>."
     return f"<b>{count}</b> of {n} stitched pairs say <b>{plain_html(most)}</b>. {alone} {rest}"

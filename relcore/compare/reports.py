@@ -9,7 +9,7 @@ from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report
 from relcore.scores.comparison import Scores, scores_report
 from relcore.scores.score import Score
-from relcore.spaces.ids import RowNumbers
+from relcore.spaces.ids import GuessedIds, RowNumbers
 from relcore.spaces.matching import Match, distinct_names
 
 
@@ -54,8 +54,10 @@ def agreement(
     if matched := {form: score for form, score in ranks.items() if score.top1 is not None}:
         of = {form: shown(form, _about(score, score.top1)) for form, score in matched.items()}
         first, *others = matched
+        guessed = isinstance(pair.ids, GuessedIds)
+        rows = f"{matched[first].n:,} confirmed pairs" if guessed else f"{row}s"
         sentences.append(
-            f"For {of[first]} of the {row}s, the nearest {row} in the other space is the same {row},"
+            f"For {of[first]} of the {rows}, the nearest {row} in the other space is the same {row},"
             f" {by[first]}."
         )
         sentences += [f"{by[form].capitalize()}: {of[form]}." for form in others]

@@ -748,7 +748,9 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     best, title = able.loc[able.stitched.idxmax()], STITCH_METRICS[metric].title
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     chance = " to ".join(dict.fromkeys((chances[0], chances[-1])))
-    how = f"{best.method}, the best of {counted(len(able), 'method')}" if len(able) > 1 else best.method
+    equal = able.method[able.stitched.map(short) == short(best.stitched)]  # as printed
+    how = " or ".join(f"“{method}”" for method in equal)
+    how += f", the best of {counted(len(able), 'method')}" * (len(able) > 1)
     return (
         f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}; with its own,"
         f" {short(best.own)} (by chance {chance}). {counted(int(best.pairs), 'pair')} stitched by {how}."

@@ -109,7 +109,8 @@ def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
     found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes"), probabilities)
     told = try_it.lead(found, "yes")
     assert (
-        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched: 1 of 2. 1 of 2 pairs agree" in told
+        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched, 1 of 2 say <b>&lt;no&gt;</b>. 1 of 2"
+        in told
     )
     assert told.endswith("The true label is <b>yes</b>.")
 
