@@ -170,8 +170,9 @@ def front(begin: Callable[..., None]) -> None:
     )
     _show_share(
         found[2],
-        f"of the words are nearest to themselves, by similarities to {N_ANCHORS} anchor words (★ shows a few). By"
-        f" chance: {chance(relative)}.",
+        f"of the words are nearest to themselves, by similarities to {N_ANCHORS} anchor words (★: some of"
+        " them)."
+        f" By chance: {chance(relative)}.",
         percent(relative.top1),
     )
 
