@@ -42,7 +42,7 @@ from relcore.maps.reduction import (
 from relcore.maps.views import View
 from relcore.represent.representations import ProjectionSpec
 from relcore.runs.digest import digest_of
-from relcore.runs.jobs import Job, JobQueue, JobStatus, in_words
+from relcore.runs.jobs import WAITS, Job, JobQueue, JobStatus, in_words
 from relcore.runs.store import Store
 from relcore.scores.score import Score
 from relcore.spaces.matching import Match
@@ -252,12 +252,24 @@ def _progress(job: Job) -> str:
     status = job.status()
     if status.ended:
         return f"{job.title}: {'done' if status.state == 'done' else _why(job)}"
+    if status.state == "queued":
+        return f"{job.title}: {_awaited(job, status)}"
     head, colon, rest = status.message.partition(": ")
     message = rest if colon and job.title.startswith(head) else status.message
     if not message or job.title.startswith(message):
-        message = "starting" if status.state == "running" else status.state
+        message = "starting"
     counts = f"{status.done:,} of {status.total:,}" * (status.total > 1 and " of " not in message)
     return f"{job.title}: {' · '.join(filter(None, (message, counts, status.time_left)))}"
+
+
+def _awaited(job: Job, status: JobStatus) -> str:
+    """What a queued job waits for: the jobs that run now if they take all workers, else its worker."""
+    if status.message != WAITS:
+        return status.message
+    running = [one.title for one in queue().jobs() if one.key != job.key and one.status().state == "running"]
+    if len(running) < queue().n_workers:
+        return "starting a worker"
+    return f"after {running[0]}{f' or {len(running) - 1} more' * (len(running) > 1)}"
 
 
 def _why(job: Job) -> str:

@@ -111,10 +111,9 @@ def _caution(space: LatentSpace, anchors: tuple[str, ...]) -> str:
 
 
 def chance_html(null: ChanceLevel) -> str:
-    """``chance ≈ 0`` or ``chance .052``, with its 95 % band as a tooltip."""
-    about = "≈ 0" if abs(null.mean) < 0.005 else short(null.mean)
+    """``chance .052``, with its 95 % band as a tooltip."""
     ends = band(null.low, null.high, null.places)
-    return f'<small title="95 % band of the chance level: {ends}">chance {about}</small>'
+    return f'<small title="95 % band of the chance level: {ends}">chance {null}</small>'
 
 
 def _cell(metric: str, score: Score | None) -> str:

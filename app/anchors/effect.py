@@ -66,7 +66,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
             "delta_arrow": "down" if lost else "auto",
             "help": help_,
         }
-        chance = f" · chance {short(score.null.mean)}" if score.null else ""
+        chance = f" · chance {score.null}" if score.null else ""
         st.metric(f"{METRICS[metric].title}{chance}", short(score), width="content", **look)
     if moved:
         st.caption(f"Arrows: compared with {_named(session.history().with_other_anchors)}", width="content")

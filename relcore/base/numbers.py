@@ -20,6 +20,14 @@ def short(value: float, places: int = 3) -> str:
     return sign + (text[1:] if text.startswith("0.") else text)
 
 
+def short_chance(value: float) -> str:
+    """The mean of a chance level: ``.167``, with two significant digits below .005: ``.00052``; ``0`` below
+    .00001."""
+    if not abs(value) < 0.005:
+        return short(value)
+    return short(value, 1 - floor(log10(abs(value)))) if abs(value) >= 1e-5 else "0"
+
+
 def percent(share: float) -> str:
     """A share in percent: ``93 %``, ``0 %``; below one percent with one significant digit:
     ``0.005 %``; ``–`` for NaN."""

@@ -164,7 +164,7 @@ def assemble_scene(
     title = view.scale.title if view.scale else ""
     number = {"scale": view.scale, "values": view.values, "color_title": title} if view.scale else {}
     mute = not are_readable_ids(source.ids)
-    look = {"mute": mute, "columns": len(spaces)} | number
+    look = {"mute": mute, "columns": len(spaces), "anchor_numbers": np.flatnonzero(drawn) + 1} | number
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **look)
 
 

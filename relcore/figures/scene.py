@@ -283,7 +283,9 @@ class Scene:
     categories, category_names, category_colors, scale, values, color_title, hidden
         The `Coloring` of all panes except `second_panes`.
     anchors : array (k,) of int
-        Rows drawn as stars, numbered in this order.
+        Rows drawn as stars.
+    anchor_numbers : array (k,) of int, optional
+        Their numbers, from 1; by default in this order. Where only some anchors are drawn these leave gaps.
     caption : str
         One sentence on the content; also in the alt text.
     texts, notes : arrays (n,) of str, optional
@@ -328,6 +330,11 @@ class Scene:
     facets: tuple[Facet, ...] = ()
     filter: tuple[Condition, ...] = ()
     columns: int = 2
+    anchor_numbers: np.ndarray | None = None
+
+    @property
+    def numbers(self) -> np.ndarray:
+        return np.arange(1, len(self.anchors) + 1) if self.anchor_numbers is None else self.anchor_numbers
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -374,7 +381,7 @@ class Scene:
     def table(self) -> pd.DataFrame:
         """One row per drawn point: id, category or number, anchor number (0: none), and all coordinates."""
         numbers = np.zeros(len(self), dtype=np.int64)
-        numbers[self.anchors] = np.arange(1, len(self.anchors) + 1)
+        numbers[self.anchors] = self.numbers
         columns = {"id": encodable(self.ids), **_color_column(self._first, "category"), "anchor": numbers}
         if self.second:
             columns |= _color_column(self.second, "second category")
@@ -429,7 +436,7 @@ def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
         return np.empty(0, dtype=np.int64), []
     places = np.flatnonzero(scene.shown[scene.anchors])
     numbered = len(scene.anchors) <= NUMBERED
-    return scene.anchors[places], [str(place + 1) if numbered else "" for place in places]
+    return scene.anchors[places], [str(scene.numbers[place]) if numbered else "" for place in places]
 
 
 # Names of classes and clusters on the maps, at their medians.

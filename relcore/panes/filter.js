@@ -7,7 +7,7 @@ class Filter {
   /* `changed(settled)`: the kept rows changed; settled once a range is no longer dragged. */
   constructor(changed) {
     Object.assign(this, { changed, facets: [], met: new Map(), out: null, told: "" });
-    this.say = element("span", "ls-kept", { role: "status", "aria-live": "polite" });
+    this.say = element("span", "ls-kept", { role: "status", "aria-live": "polite", title: "The bars count the drawn rows. A filter holds for all rows, also in Scores." });
     this.clear = element("button", "ls-link", { type: "button", "aria-label": "Clear the filters" }, "Clear");
     this.clear.addEventListener("click", () => (this.met.clear(), this.apply(true)));
     this.list = element("div", "ls-facets");
@@ -70,7 +70,7 @@ class Filter {
       for (let row = 0; row < n; row++) if (!fails[row] || (fails[row] === 1 && failing[row] === i)) counts[own[row]]++;
       view.show(counts, met.get(i));
     });
-    this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} rows in colour` : `${n.toLocaleString()} rows`;
+    this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} drawn rows in colour` : `${n.toLocaleString()} drawn rows`;
     this.clear.hidden = !this.out;
   }
 
@@ -117,7 +117,7 @@ class Filter {
     for (const one of [low, high]) {
       one.addEventListener("input", () => moved(false, one));
       one.addEventListener("change", () => moved(true, one));
-      one.addEventListener("keydown", (event) => event.stopPropagation()); // arrows turn the maps elsewhere
+      one.addEventListener("keydown", (event) => event.key === "Escape" || event.stopPropagation()); // arrows turn the maps elsewhere
     }
     const show = (counts, met) => {
       const most = Math.max(1, ...counts.subarray(0, last + 1));

@@ -184,7 +184,7 @@ class Hand {
   said() {
     const { row, to, kind, text } = this.held;
     if (kind === SLIDE) return `${this.live.sliders[row].label} ${text}`;
-    const number = this.owner.anchors.indexOf(row) + 1;
+    const number = this.owner.numberOf(row);
     return kind === PROBE ? `With “${shortened(this.owner.idOf(to))}” as one more anchor` : `★${number} → “${shortened(this.owner.idOf(to))}”`;
   }
 
@@ -322,7 +322,7 @@ class Hand {
     const { held, owner } = this;
     if (!held) return;
     if (held.kind !== MOVE || held.to === held.row) return this.cancel();
-    const number = owner.anchors.indexOf(held.row) + 1;
+    const number = owner.numberOf(held.row);
     const [from, to] = [owner.idOf(held.row), owner.idOf(held.to)];
     const share = held.share >= 0 ? ` ${percent(held.share)} of the rows are their own nearest neighbour in the other model${this.scored}.` : "";
     this.spoken.textContent = `Anchor ${number} moved from “${from}” to “${to}”.${share}`;
@@ -390,8 +390,8 @@ class Hand {
     const pane = owner.panes[this.live.panes[0] ?? 0];
     this.take(pane, anchors[this.number]);
     owner.hovered(anchors[this.number], pane);
-    this.spoken.textContent = `Anchor ${this.number + 1}, “${owner.idOf(anchors[this.number])}”: arrow keys move it, Enter keeps, Escape returns.`;
-    this.strip.textContent = `★${this.number + 1} “${shortened(owner.idOf(anchors[this.number]))}”: arrow keys, Enter, Escape`;
+    this.spoken.textContent = `Anchor ${owner.numberOf(anchors[this.number])}, “${owner.idOf(anchors[this.number])}”: arrow keys move it, Enter keeps, Escape returns.`;
+    this.strip.textContent = `★${owner.numberOf(anchors[this.number])} “${shortened(owner.idOf(anchors[this.number]))}”: arrow keys, Enter, Escape`;
   }
 
   /* Move the anchor to the nearest row in a direction, across and down the screen. */

@@ -176,6 +176,13 @@ class LinkedScatter {
     this.room.fit();
   }
 
+  /* The filter closes and keeps what it says; the keys go on reaching the panes. */
+  hideFilter() {
+    const focused = this.filter.root.contains(document.activeElement);
+    this.showFilter(false);
+    if (focused) this.toolbar.buttons.filter.focus();
+  }
+
   /* Rows are kept or left out here at once; Python hears when the hand rests. */
   filtered(settled) {
     for (const coloring of this.colorings.list) coloring.keep(this.filter.out);
@@ -313,13 +320,18 @@ class LinkedScatter {
     return this.ids.at(row);
   }
 
+  /* The number of an anchor among all, of which not every one is drawn; 0 for another row. */
+  numberOf(row) {
+    return this.header.numbers[this.anchors.indexOf(row)] ?? 0;
+  }
+
   hovered(row, pane) {
     if (row === this.hoverRow) return;
     [this.hoverRow, this.hoverPane] = [row, pane];
     if (row >= 0 && this.hand.held?.kind === PROBE) this.hand.moveTo(row);
     this.panes.forEach((each) => each.setRing(row));
     if (row < 0) return this.tip.hide();
-    const [category, number] = [pane.coloring.say(row), this.anchors.indexOf(row) + 1];
+    const [category, number] = [pane.coloring.say(row), this.numberOf(row)];
     this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category, color: pane.coloring.colorOf(row), anchor: number, under: pane.under(row) });
     this.tip.place(pane.pixel(row), pane.plot, this.root);
   }

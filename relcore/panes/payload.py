@@ -234,6 +234,7 @@ def payload_of(
         "starOpacity": star_opacity(len(scene.anchors)),
         "stars": asdict(scene.stars),
         "numbered": len(scene.anchors) <= NUMBERED,
+        "numbers": np.asarray(scene.numbers).tolist(),
         "files": files or {},
         "elsewhere": {},
         "carried": [],

@@ -20,7 +20,7 @@ class Stars {
     this.root = element("g", "ls-stars", {}, this.shapes, this.numbers);
   }
 
-  set(rows, { starSize, starOpacity, numbered, worded }, look, colorOf, nameOf) {
+  set(rows, { starSize, starOpacity, numbered, numbers, worded }, look, colorOf, nameOf) {
     this.rows = rows;
     // Stars that are there are kept: one anchor more is one star more, not hundreds of new ones.
     const stars = this.shapes.children;
@@ -29,10 +29,10 @@ class Stars {
       this.shapes.append(element("g", "ls-star", {}, element("polygon", "ls-halo"), element("polygon", "ls-body")));
     }
     for (let i = 0; i < rows.length; i++) change(stars[i].lastChild, "fill", colorOf(rows[i]));
-    const told = Array.from(numbered ? rows : [], (row, i) => (worded ? `${i + 1} ${shortened(nameOf(row))}` : String(i + 1)));
+    const told = Array.from(numbered ? rows : [], (row, i) => [numbers[i] ?? i + 1, ...(worded ? [shortened(nameOf(row))] : [])].join(" "));
     this.numbers.replaceChildren(...told.map((text) => element("text", "ls-number", {}, text)));
     this.numbered = numbered;
-    this.letters = worded ? Math.max(0, ...told.map((text) => text.length)) : 2;
+    this.letters = Math.max(2, ...told.map((text) => text.length));
     this.usual = { diameter: starSize, opacity: starOpacity };
     this.setLook(look);
   }

@@ -35,7 +35,7 @@ const KEYS = [
   ["Hold Q", "measure by the row under the pointer, too"],
   ["Shift", "add to the selection"],
   ["In the legend", "click: show or hide; double click or I: only this; Shift+click: select"],
-  ["Escape", "clear the selection"],
+  ["Escape", "close the filter; then clear the selection"],
 ];
 
 /* What the buttons and keys of a LinkedScatter do, by name. */
@@ -61,6 +61,7 @@ function actionsOf(scatter) {
     chosen: () => scatter.zoomToSelection(),
     home: () => scatter.home(),
     clear: () => (scatter.hand.held ? scatter.hand.cancel() : scatter.brushed([], false)),
+    back: () => (scatter.filter.root.hidden || scatter.hand.held ? scatter.toolbar.actions.clear() : scatter.hideFilter()),
     closer: () => zoom(1.25),
     farther: () => zoom(0.8),
     ArrowLeft: () => arrow(-1, 0),
@@ -137,7 +138,7 @@ class Toolbar {
       return true;
     }
     if (event.target.matches?.("input") && event.key.startsWith("Arrow")) return false;
-    const keys = { Escape: "clear", 0: "home", "+": "closer", "-": "farther", z: "chosen", a: "toggleStars", n: "names", d: "density", f: "filter", s: "nextStar", Enter: "Enter" };
+    const keys = { Escape: "back", 0: "home", "+": "closer", "-": "farther", z: "chosen", a: "toggleStars", n: "names", d: "density", f: "filter", s: "nextStar", Enter: "Enter" };
     for (const tool of Object.keys(TOOLS)) keys[tool[0]] = tool;
     const name = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key] ?? (event.key.startsWith("Arrow") ? event.key : undefined);
     if (!name || !this.actions[name] || this.buttons[name]?.hidden) return false;

@@ -28,6 +28,7 @@ from relcore.runs.entries import Entry
 from relcore.runs.progress import TimeLeft, run_in_worker
 from relcore.runs.store import Pins, Store
 
+WAITS = "waiting for its turn"
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENVIRONMENT = "RELSCOPE_SCHEDULER"
 RECONNECTS = 10  # tries, of three seconds each, after a scheduler died
@@ -93,7 +94,7 @@ class Job:
 
     def __post_init__(self) -> None:
         self._lock, self._ended = threading.Lock(), threading.Event()
-        self._status = JobStatus(self.state, message="waiting for its turn" * (self.state == "queued"))
+        self._status = JobStatus(self.state, message=WAITS * (self.state == "queued"))
         self._curve: dict[str, list[float]] = {}
         self._pins = Pins()  # protects its inputs and its result until it has ended
         self._tries = self._losses = 0
@@ -364,7 +365,7 @@ class JobQueue:
         if future.status not in ("finished", "error"):
             self._send_again(job, "the scheduler died; the job resumes")
         elif killed and not job._tries:  # it waited on workers that died for another reason
-            self._send_again(job, "waiting for its turn")
+            self._send_again(job, WAITS)
         elif killed:
             died = "the worker process died each time it ran this job (killed, or out of memory)"
             job._end("failed", f"{died}; try fewer rows, or a machine with more memory")

@@ -15,7 +15,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import METRICS
-from relcore.base.numbers import band, counted, short
+from relcore.base.numbers import band, counted, short, short_chance
 from relcore.base.plugins import named_in_errors
 from relcore.base.report import Report, Table
 from relcore.base.rows import centred, mean_row, unit_rows
@@ -592,7 +592,7 @@ def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[
     for row in table.itertuples():
         cells = [row.form, row.metric.split(",")[0], short(row.score)]
         cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # NaN: all rows are queries
-        chance = [short(row.chance), band(row.null_low, row.null_high)]
+        chance = [short_chance(row.chance), band(row.null_low, row.null_high)]
         cells += ["", ""] if pd.isna(row.chance) else chance
         rows.append(cells)
     return rows

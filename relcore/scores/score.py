@@ -11,7 +11,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
-from relcore.base.numbers import band, short, signed
+from relcore.base.numbers import band, short, short_chance, signed
 
 CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 before you save them."
 
@@ -43,6 +43,9 @@ class ChanceLevel:
     def places(self) -> int:
         """Decimals needed to distinguish it from zero: 3, or 5 if it is small."""
         return 3 if max(abs(self.low), abs(self.high)) >= 0.005 else 5
+
+    def __str__(self) -> str:
+        return short_chance(self.mean)
 
     @classmethod
     def from_moments(
@@ -364,7 +367,7 @@ class PairScores:
         text = f"{self.title}: {short(score)}"
         text += f" ({band(*score.interval)}, sampled)" if score.interval else ""
         if null := score.null:
-            text += f"\nchance level: {short(null.mean)}, 95 % band {band(null.low, null.high)}"
+            text += f"\nchance level: {null}, 95 % band {band(null.low, null.high)}"
         queries = "" if score.n_queries == score.n else f"{score.n_queries:,} of "
         text += f"\nn: {queries}{score.n:,} rows{' as queries' * bool(queries)}"
         return f"{text}\n{score.note}" if score.note else text

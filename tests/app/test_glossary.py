@@ -54,7 +54,8 @@ def test_headline_tables_and_captions_have_links(make_session):
 
 
 def test_a_chance_level_is_one_number_with_its_band_for_the_pointer():
-    assert chance_html(ChanceLevel(0.0004, 0.0, 0.0011)).endswith(">chance ≈ 0</small>")
+    assert chance_html(ChanceLevel(0.00042, 0.0, 0.0011)).endswith(">chance .00042</small>")
+    assert chance_html(ChanceLevel(-1e-18, -0.01, 0.01)).endswith(">chance 0</small>")
     assert chance_html(ChanceLevel(0.052, 0.036, 0.07)) == (
         '<small title="95 % band of the chance level: .036 … .070">chance .052</small>'
     )
