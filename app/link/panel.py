@@ -23,7 +23,7 @@ from app.session import fit_to_pair
 from app.sharing import keep_upload
 from app.tables import chosen_rows, report_table
 from app.widgets import setting_widget, space_name
-from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
+from app.workspace import BOOTSTRAPPED, BUNDLED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.base.report import delimited
@@ -103,6 +103,8 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
     st.caption(f"{_TOLD[have]} {rows_it_takes(source, target)}" if have == "none" else _TOLD[have])
+    if have == "shared":
+        _offer_unpaired(workspace, source)
     with details:
         method = setting_widget(fields["method"], "bootstrap.method")
         usual = PAPER_ROWS if method == "paper" and n > PAPER_ROWS else None
@@ -141,6 +143,20 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     return BootstrapSetup(workspace.source, workspace.target, source, target, spec, details)
 
 
+def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
+    """Draw a button that links the source with the space loaded last that shares no ids with it."""
+    for spec in reversed(workspace.spaces):
+        if spec in (workspace.source, workspace.target, *BUNDLED) or spec.source == "renamed":
+            continue
+        spaces = source, compute.load_space(spec)
+        if is_pairing_unknown((workspace.source, spec), spaces) or not len(shared_ids(spaces)):
+            label = f"Link {plain_name(source.name)} with {plain_name(spaces[1].name)} instead"
+            if st.button(label, key="bootstrap.instead", icon=":material/hub:"):
+                session.edit("choose a space to link", target=spec)
+                st.rerun()
+            return
+
+
 def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None:
     """The pairs that are typed or in a file; None if there are none, after the page has shown what to do."""
     try:
@@ -152,7 +168,7 @@ def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None
             text = kept(
                 st.text_area,
                 f"One pair per line: {ends[0]} = {ends[1]}",
-                placeholder="\n".join(f"{own} = partner of {own}" for own in source.ids[:3]),
+                placeholder="\n".join(map(" = ".join, zip(source.ids[:3], target.ids[:-4:-1], strict=False))),
                 key="bootstrap.typed",
                 height=120,
             )
@@ -160,7 +176,8 @@ def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None
                 st.caption("Type at least three pairs to start.")
             return pairs
         file = st.file_uploader(
-            "A table of pairs: columns source and target, or ids in the first two columns",
+            "A table of pairs: columns source and target, or ids (without any: row numbers from 0) in the"
+            " first two columns",
             type=["csv", "tsv", "parquet", "txt"],
             key="bootstrap.file",
             help="Also a file of links: its seeds, its anchors and what is marked as confirmed are used.",
@@ -272,11 +289,14 @@ def _use_button(
         ),
     )
     if result.kept and (missing <= 0 or not outcome.known):
+        anchors = anchors_beside(result, known)
+        scored = counted(len(known.difference(anchors)), "confirmed pair")
         st.caption(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
             f" {missing} more below."
             if missing > 0
-            else f"{counted(len(known), 'confirmed pair')} will be scored; the other links are guesses."
+            else f"Scores use {scored} and no other link. These are no anchors: {len(anchors):,} of"
+            f" {len(result.anchors):,} anchors remain."
         )
     if clicked:
         if chosen or not used:
@@ -305,8 +325,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         st.subheader("Links to check", anchor=False)
         told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
         caption(
-            f"{told}, in random order. Select those that are right, then press Confirm: only confirmed links"
-            " are scored. Confirming an anchor frees it from being one, because anchors are not scored."
+            f"{told}, in random order. Select those that are right, then press Confirm. Only confirmed links"
+            " are scored, and a confirmed link is no anchor."
         )
     if not pairs:
         return ()
@@ -319,6 +339,9 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
     ):
         alone = replace(Workspace(), source=spec, target=spec)
         side, own = with_items(alone, pd.DataFrame({"id": ids}))
+        space = compute.load_space(spec)
+        if "text" not in side and space.labels is not None:
+            side["label"] = space.labels[space.rows(ids)]
         names = {column: name if column == "id" else f"{column}, {name}" for column in side}
         config = {names[column]: kind for column, kind in own["column_config"].items()}
         look |= own | {"column_config": look["column_config"] | config}
@@ -326,7 +349,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
     table, height = pd.concat(sides, axis=1), 360 if len(pairs) > 9 else "content"
     if not outcome.known:
         if table.shape[1] == len(sides):
-            st.caption("To see what the rows are, load the files in Data with a table of their texts.")
+            st.caption("To see what the rows are, load their texts or labels beside the files in Data.")
         precision = dict(zip(result.pairs, result.precision.tolist(), strict=True))
         table["precision"] = [precision[pair] for pair in pairs]
         look["column_config"]["precision"] = st.column_config.NumberColumn(

@@ -12,7 +12,7 @@ import numpy as np
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.libraries import extra
-from relcore.base.numbers import band, short
+from relcore.base.numbers import band, percent, short
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import full_precision
 from relcore.engine.engine import Engine
@@ -808,16 +808,15 @@ class _Bootstrap:
         links = links[:, np.isin(links[0], rows) & np.isin(links[1], targets)]
         links = np.stack([np.searchsorted(rows, links[0]), np.searchsorted(targets, links[1])])
         held_out = fit_held_out(X, Y, seeds, self.source.ids[rows], links, **self.settings)
+        found = f"no link of {held_out.n:,} held-out rows is likely to be right"
+        if held_out.again == held_out.again:
+            found = f"a fit without {held_out.n:,} of the rows finds {percent(held_out.again)} of their links"
         scores = (
-            f"{held_out.n:,} held-out rows match with a mean CSLS of {short(held_out.mean)} (chance level"
+            f"{found} (mean CSLS {short(held_out.mean)}, chance level"
             f" {band(min(held_out.null), max(held_out.null))})"
         )
-        found = "no link is likely to be right"
-        if held_out.again == held_out.again:
-            found = f"{100 * held_out.again:.0f} % of their links are found again by a fit without them"
-        scores += f", and {found}"
         if held_out.linked:
-            return "linked", f"{scores}.", held_out
+            return "linked", f"{scores[0].upper()}{scores[1:]}.", held_out
         if not n_seeds:
             return "not found", self._not_found(scores), held_out
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)

@@ -326,7 +326,7 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
     """Sentences on the number of rows needed to link without pairs, and on the number in these spaces."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
     requirement = (
-        f"Linking without pairs takes about {ENOUGH:,} rows of each space and models of the same kind; these"
+        f"Linking without pairs needs about {ENOUGH:,} rows of each space and models of the same kind; these"
         f" have {rows}."
     )
     if min(map(len, spaces)) >= ENOUGH:

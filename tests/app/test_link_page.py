@@ -155,6 +155,18 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     assert session.workspace.target == now.spaces[1]
 
 
+def test_a_space_that_shares_no_ids_is_one_press_away_and_labels_show_what_is_linked(make_rotated, tmp_path):
+    apart = make_rotated("q")
+    own, labels = load(apart.source), np.array(["red", "green"])[np.arange(150) % 2]
+    same = save_space(tmp_path / "same.npz", own.vectors, labels=labels)
+    workspace = dataclasses.replace(apart, spaces=(same, *apart.spaces), source=same, target=apart.source)
+    session = Session(workspace=workspace).open("connect", "Link").click("bootstrap.instead")
+    assert session.workspace.target == apart.target
+    session.click("bootstrap.start")
+    links = session.table("bootstrap.list")
+    assert links["label, source"].tolist() == labels[own.rows(links["source"])].tolist()
+
+
 def test_links_that_nobody_knows_are_confirmed_before_they_are_scored(make_rotated):
     session = Session(workspace=make_rotated("q")).open("connect", "Link")
     assert (

@@ -84,7 +84,7 @@ def test_unrelated_spaces_are_reported(kind, seeds):
     }[kind]()
     found = bootstrap_anchors(*as_spaces(X, Y, rng), seeds=seeds, n_anchors=100, truth=TRUTH)
     assert found.verdict == "not found", found.reason
-    assert "held-out rows match with a mean CSLS of" in found.reason
+    assert "(mean CSLS " in found.reason
     assert found.kept == tuple(seeds)
 
 
