@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 from numpy.lib.format import write_array
@@ -31,6 +32,7 @@ from relcore.base.numbers import counted, general, short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.row_tables import is_pairing_unknown
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.engine.nearest import nearest
@@ -299,7 +301,7 @@ def page(workspace: Workspace) -> None:
             return _file(workspace)
         specs = own if name == _OWN else example_spaces(name, jobs.queue().store.finished)[0]
         with details:
-            specs, task = _settings(specs)
+            specs, task = _settings(specs, workspace.models[:2])
         if len(specs) < 2:
             return messages.info("Choose two spaces or more.", icon=":material/hub:")
         if apart := [space_name(spec) for spec in specs if spec not in _linked(specs)]:
@@ -322,19 +324,27 @@ def _tell_apart(names: Sequence[str], consequence: str) -> None:
     )
 
 
-def _linked(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
-    """The largest group of spaces of which each shares rows with another one, in their order."""
+def _share_rows(*specs: SpaceSpec) -> bool:
+    """Whether two spaces share rows, paired by more than an order that nobody has confirmed."""
+    shared = isinstance(compute.shared_rows(*specs), int)
+    return shared and not is_pairing_unknown(specs, list(map(compute.load_space, specs)))
+
+
+def _linked(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec] = ()) -> list[SpaceSpec]:
+    """The largest group of spaces of which each shares rows with another one, in their order; among equal
+    groups, that of the present pair.
+    """
     groups: list[list[SpaceSpec]] = []
     for spec in specs:
-        joined = [g for g in groups if any(isinstance(compute.shared_rows(spec, one), int) for one in g)]
+        joined = [group for group in groups if any(_share_rows(spec, one) for one in group)]
         groups = [group for group in groups if group not in joined]
         groups.append([*(one for group in joined for one in group), spec])
-    largest = max(groups, key=len, default=[])
+    largest = max(groups, key=lambda group: (len(group), set(pair) <= set(group)), default=[])
     return [spec for spec in specs if spec in largest]
 
 
-def _settings(specs: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec]:
-    chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES, _linked(specs))
+def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec]:
+    chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES, _linked(specs, pair))
     lengths = kept(
         st.toggle,
         "Keep the lengths of rows",
@@ -415,6 +425,12 @@ def _show(
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     report = universe.report()
     messages.lead(f"<b>{plain_html(report.sentence)}</b>")
+    if np.isnan(universe.accuracy).all():  # then there is nothing to draw
+        st.caption(
+            "Open spaces that share more rows, or confirm more links. Scores that need no common space:"
+        )
+        compare_scores(workspace, list(by_name.values()))
+        return
     left, right = st.columns([1.35, 1], gap="large")
     with left:
         _chart(workspace, universe, by_name, recipe)
@@ -426,8 +442,8 @@ def _show(
         )
         if spaces:
             st.caption(
-                "Move the slider, or press ▶: a row that moves has other neighbours in that model. The map is"
-                " that of the mean of all models, so a rotated copy of a model would not move."
+                "Move the slider, or press ▶: a row that moves has other neighbours in that model. Rows of a"
+                " model that is only turned would stay."
             )
     for table in report.tables:
         report_table(table)

@@ -114,7 +114,7 @@ def map_of_spaces(universe: Universe) -> Diagram:
         for i in range(len(names))
     )
     alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
-    titles = {"x_title": "distance of two models: the share of rows not found", "y_title": "same scale"}
+    titles = {"x_title": "distance: share of rows whose nearest is another row", "y_title": "same units"}
     return Diagram(names, places, alt, hover=hover, **titles)
 
 

@@ -197,7 +197,7 @@ class Universe(Reported):
         """The result in a few sentences."""
         known = self.accuracy[~np.isnan(self.accuracy)]
         if not len(known):
-            return "No two spaces share enough held-out rows to be scored."
+            return "These spaces share too few rows to say whether they agree."
         mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
         alike = next(word for share, word in _WORDS if known.mean() >= share)
         if self.best_chance and known.max() <= self.best_chance.high:
