@@ -195,7 +195,10 @@ def _follow(runs: StudyRuns) -> None:
         st.session_state.pop(_STOPPING, None)
         st.rerun()
     if stopping:
-        st.progress(standing.done / standing.total, text="Stopping … Every finished run is saved.")
+        st.progress(
+            standing.done / standing.total,
+            text="Stopping … The current run stops at its next step; finished runs are saved.",
+        )
         return
     left = " · the time left is known once a run has ended"
     if standing.seconds_left is not None and standing.done:

@@ -393,8 +393,8 @@ class AnchorCount(Study):
         rows = {"relative, stitched": "relative rows", "whitened, stitched": "whitened rows"}
         enough = _enough_anchors(table, OWN, rows)
         return enough and (
-            f"For 95 % of the accuracy without stitching, {short(average(table, OWN))}, stitched heads need"
-            f" {enough}."
+            f"The accuracy without stitching is {short(average(table, OWN))}. To come within 5 % of it,"
+            f" stitched heads need {enough}."
         )
 
 

@@ -73,9 +73,10 @@ class UniverseChart(Recipe, figure="universe"):
 def charts_of(universe: Universe) -> dict[str, str]:
     """Name → title of the charts that this universe has scores for."""
     n, performing = len(_scored(universe)), sum(one.performance is not None for one in universe.members)
+    differ = n >= _FEWEST and distances(_alike(universe)[1]).max() > 0  # equal ones would be one dot
     drawable = {
-        "map": n >= _FEWEST,
-        "tree": n >= _FEWEST,
+        "map": differ,
+        "tree": differ,
         "accuracy": True,
         "performance": performing >= _FEWEST,
     }
@@ -84,7 +85,7 @@ def charts_of(universe: Universe) -> dict[str, str]:
 
 def _scored(universe: Universe) -> list[int]:
     """Numbers of the spaces with scores; spaces added later have none."""
-    return [i for i, member in enumerate(universe.members) if not member.added]
+    return [i for i, row in enumerate(universe.scores) if any(score is not None for score in row)]
 
 
 def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:

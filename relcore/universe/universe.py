@@ -241,9 +241,11 @@ class Universe(Reported):
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
         rows = [["model", "dimensions", "rows", "same row is nearest", "by chance"]]
         for member in self.members:
-            matched = f"{short(member.score.top1)}{' (added)' * member.added}"
-            cells = member.name, str(len(member.mean)), f"{member.n:,}", matched, short(1 / member.score.n)
-            rows.append(cells)
+            share, chance = member.score.top1, 1 / member.score.n
+            if member.score.n < FEWEST_ROWS:
+                share = chance = np.nan
+            matched = f"{short(share)}{' (added)' * member.added}"
+            rows.append((member.name, str(len(member.mean)), f"{member.n:,}", matched, short(chance)))
         tables = [Table("pairs", self.table(), rows, caption=self.circumstances())]
         return Report(self.headline(), tables, facts, figures=figures)
 

@@ -270,6 +270,15 @@ def test_the_map_and_the_tree_put_alike_spaces_side_by_side():
         assert "near 0" in str(drawn.interactive(LIGHT).to_dict())
 
 
+def test_there_is_no_map_without_scores_or_without_distances():
+    few = Universe.fit([space(TRUE[:60], name) for name in "abc"])
+    assert few.headline() == "These spaces share too few rows to say whether they agree."
+    assert few.report().tables[0].shown[1][-2:] == ("–", "–")
+    equal = Universe.fit([space(TRUE, name) for name in "abc"])
+    for universe in (few, equal):
+        assert list(charts_of(universe)) == ["accuracy"]
+
+
 def test_labels_tell_how_each_space_performs():
     labels = np.where(TRUE[:, 0] > 0, "right", "left")
     spaces = [
