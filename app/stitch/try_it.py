@@ -136,10 +136,12 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         return _shown(item, f"Label: {item.truth}")
     if source == "draw":
         picture, name = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger"), "drawing"
-        if picture is None:
-            st.caption("Draw a picture. Every pair answers while you draw.")
-            return None
-    elif source == "camera":
+        with suppress(SpaceError):  # nothing stands out yet
+            if picture is not None:
+                return _shown(Item(made_like(picture, look, name)), "As the encoders see it")
+        st.caption("Draw a picture. Every pair answers while you draw.")
+        return None
+    if source == "camera":
         held = "a digit, written thickly on paper," if look.on_dark else "something"
         picture, name = camera("stitch.try-camera", "What the camera sees"), "camera"
         st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
@@ -149,15 +151,14 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
             seen = strokes_of(picture) if look.on_dark else picture
             return _shown(Item(made_like(seen, look, name)), "As the encoders see it")
         return None
-    else:
-        kinds = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
-        file = st.file_uploader("A picture", type=kinds, key="stitch.try-upload")
-        if file is None:
-            size = f"{look.size[0]} × {look.size[1]} pixels" if look.size else "its own size"
-            more = (", grey" if look.mode == "L" else "") + (", light on dark" if look.on_dark else "")
-            st.caption(f"The upload is converted to the form the encoders were trained on: {size}{more}.")
-            return None
-        picture, name = decode_image(file.getvalue(), file.name), file.name
+    kinds = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
+    file = st.file_uploader("A picture", type=kinds, key="stitch.try-upload")
+    if file is None:
+        size = f"{look.size[0]} × {look.size[1]} pixels" if look.size else "its own size"
+        more = (", grey" if look.mode == "L" else "") + (", light on dark" if look.on_dark else "")
+        st.caption(f"The upload is converted to the form the encoders were trained on: {size}{more}.")
+        return None
+    picture, name = decode_image(file.getvalue(), file.name), file.name
     return _shown(Item(made_like(picture, look, name)), "As the encoders see it")
 
 

@@ -195,7 +195,8 @@ class ClassAgreement(Metric):
 
     The query is a row's vector in the source; its k nearest are searched among the held-out rows of the
     target without the row itself. A tie does not count as won. For "mutual" the score is the mean of both
-    directions. Rows without a label are left out. None if the classes have too few rows to win any vote.
+    directions. Rows without a label are left out. None if most rows have at most k / 2
+    others of their class, which can win no majority.
 
     Chance level: the vote after a permutation of the rows of one space. Clusters of classes may coincide in
     two spaces by chance, so read the relative score, not the absolute one.
@@ -214,8 +215,6 @@ class ClassAgreement(Metric):
             draws = np.empty(number_of_draws(len(votes.queries)))
             for draw in range(len(draws)):  # each query gets another one's neighbours
                 draws[draw] = _hits(votes, without_fixed_points(len(votes.queries), rng)).mean()
-            if not (hits.any() or draws.any()):
-                return None  # as with two rows of each class: none can win a vote
             draws += (hits.mean() - draws.mean()) / votes.n  # a permutation of n rows keeps one in place
             null = ChanceLevel.from_draws(draws)
         score = Score(

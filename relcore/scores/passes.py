@@ -1156,7 +1156,8 @@ class AlignedPair:
 
     def labelled_neighbours(self) -> LabelledNeighbours | None:
         """The classes of the labelled queries and of their neighbours; None without labels, for spaces of
-        different widths, if all labelled rows have one class, or if no two share a class."""
+        different widths, if all labelled rows have one class, or if most have at most k / 2 others of their
+        class, which can win no majority."""
         if not self.rows.labelled or not self.same_width:
             return None
         queries = self.roles.queries
@@ -1164,7 +1165,10 @@ class AlignedPair:
         labelled, n = own >= 0, int(sizes.sum())
         if not 1 < len(sizes) < n or not labelled.any():
             return None
-        lists = self._across(labelled, min(self.k, n - 1) + 1)
+        k = min(self.k, n - 1)
+        if sizes[sizes - 1 > k / 2].sum() < n / 2:
+            return None
+        lists = self._across(labelled, k + 1)
         classes = tuple(map(self.rows.classes_of, lists))
         return LabelledNeighbours(n, queries[labelled], own[labelled], lists, classes)
 
