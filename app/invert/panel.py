@@ -254,8 +254,8 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
         alike = f" Nearest to a row of the same label: {labelled} (by chance {chance})."
     asked = f"{found.n:,} of " * (found.n < result.n) + counted(result.n, "held-out row")
     return (
-        f"From its similarities to {anchors} alone, a row of {source} is recovered{where}. For"
-        f" <b>{percent(found.first)}</b>, the nearest original is their own. <small>By chance:"
+        f"Rows of {source} are recovered{where} from their similarities to {anchors}. For"
+        f" <b>{percent(found.first)}</b> of them, the nearest original is the right one. <small>By chance:"
         f" {percent(1 / found.among)}.{alike} Measured on {asked}, among {found.among:,} originals. What was"
         f" trained on {target} can use the recovered rows.</small>"
     )
