@@ -11,18 +11,25 @@ from app.anchors import effect
 from app.anchors import panel as anchors
 from app.compare import choosers, scores, selected_rows
 from app.compare.differences import where_they_differ
-from app.compare.headline import headline, is_unmatched, model_names
+from app.compare.headline import headline, is_unmatched, model_names, until_scored
 from app.compare.inspector import inspector
 from app.compare.search import found_by_one_model
 from app.places import CONNECT, EXPLORE, RESEARCH, go
 from app.plain_text import plain
 from app.spaces import shards
+from app.workspace import BUNDLED
+from relcore.base.errors import SpaceError
 
 workspace = session.workspace()
-models = compute.matched(*workspace.models)
-pair = models.pair()
 with st.container(key="headline"):  # its scores take a second, and the panes come first
     opening, remedy = st.empty(), st.empty()
+opening.html(until_scored(workspace))
+try:
+    models = compute.matched(*workspace.models)
+except SpaceError:
+    opening.empty()
+    raise
+pair = models.pair()
 with st.container(key="above-panes"):
     # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
     bar = st.container()
@@ -71,8 +78,9 @@ with side:
 
 def draw_scores() -> None:
     scores.draw(workspace, models)
-    label = f"Compare all {len(workspace.spaces)} spaces"
-    if len(workspace.spaces) > 2 and st.button(label, icon=":material/hub:", key="scores.universe"):
+    own = {spec for spec in workspace.spaces if spec not in BUNDLED}
+    look = {"icon": ":material/hub:", "key": "scores.universe"}
+    if len(own.union(workspace.models)) > 2 and st.button("Compare more than two spaces", **look):
         go(RESEARCH, "Universe")
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from app import compute
 from app.glossary.terms import linked_html
 from app.jobs import scores
 from app.plain_text import plain_html
+from app.widgets import space_name
 from app.workspace import Workspace
 from relcore.base.numbers import counted, percent
 from relcore.catalog.row_tables import pairs_in_order
@@ -15,10 +18,32 @@ from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match, distinct_names, short_names
 
+_LAST = "relscope.headline"
 _FORMS = ("absolute", "relative", "whitened")
 
 
+def until_scored(workspace: Workspace) -> str:
+    """What stands there until `headline` is known, as HTML: the last one of these models, pale if a setting
+    has changed since."""
+    models, settings, last = st.session_state.get(_LAST, ((), (), ""))
+    if models != workspace.models:
+        names = [plain_html(space_name(spec)) for spec in workspace.models]
+        return _lead(f"Comparing {', '.join(names[:-1])} and {names[-1]} …")
+    return last if settings == _settings(workspace) else f'<div class="relscope-old">{last}</div>'
+
+
+def _settings(workspace: Workspace) -> tuple:
+    return workspace.anchors, workspace.projection, workspace.k, workspace.convention
+
+
 def headline(workspace: Workspace, models: Match) -> str:
+    """As `_headline`, and kept for `until_scored`."""
+    html = _headline(workspace, models)
+    st.session_state[_LAST] = workspace.models, _settings(workspace), html
+    return html
+
+
+def _headline(workspace: Workspace, models: Match) -> str:
     """The result as HTML: how many rows agree in shared axes and by anchors, then all scores. Further models
     are compared with the first by anchors."""
     pair = models.pair()

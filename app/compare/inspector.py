@@ -58,11 +58,11 @@ def inspector(pair: Match) -> None:
         return
     pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
     identifier = chosen[0] if chosen else (pivots[0] if pivots else str(pair.ids[0]))
+    if not chosen:
+        st.caption("Nothing is selected: click a point, or draw with the lasso. For example:")
     _one(pair, identifier, items)
     if items is not None and items.problem:
         st.caption(f":material/hide_image: {plain(items.problem)}")
-    if not chosen:
-        st.caption("Click a point to inspect it. Draw with the lasso to select several.")
 
 
 def _one(pair: Match, identifier: str, items: Items | None) -> None:

@@ -285,7 +285,7 @@ def draw_vectors() -> None:
         options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
         described = _describe_all(paths, options, limit)
     ready = [to_load[0] for to_load in described.values() if to_load]
-    left_out = [plain_name(path.name) for path, to_load in described.items() if not to_load]
+    left_out = [path.name for path, to_load in described.items() if not to_load]
     names = [plain_name(Path(spec.name).name) for spec in ready]
     sizes = [to_load[1] for to_load in described.values() if to_load]
     size = f": {sizes[0]}" if len(described) == 1 and ready and sizes[0] else ""
@@ -307,9 +307,10 @@ def draw_vectors() -> None:
             type="secondary" if len(ready) > 1 else "primary",
             icon=":material/upload:",
         )
-        if left_out and len(described) > 1:
-            more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
-            st.caption(f":material/error: Not loaded, see below: {', '.join(left_out[:_MOST_NAMED])}{more}.")
+    if left_out and len(described) > 1:
+        more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
+        with head:
+            messages.warning(f"Not loaded: {', '.join(left_out[:_MOST_NAMED])}{more}. See why below.")
     if pair or only:
         load(ready, compare=pair)
 

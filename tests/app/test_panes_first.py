@@ -28,7 +28,7 @@ def order(monkeypatch):
 
     noted(linked_scatter, "_mount", "panes")
     noted(headline, "scores_of", "scores")
-    noted(DeltaGenerator, "html", "headline", text="relscope-lead")
+    noted(DeltaGenerator, "html", "headline", text="relscope-details")
     noted(toolbar, "space_choosers", "toolbar")
     noted(choosers, "switch", "above")
     return made
