@@ -20,7 +20,8 @@ from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 _GROUPS = {
     "Picture": (
         {"html": "HTML", "pdf": "PDF", "svg": "SVG", "png": "PNG"},
-        "HTML: interactive, works offline. PDF: for papers. SVG: to edit. PNG: for slides.",
+        "HTML: interactive, works offline. PDF: for papers. SVG: to edit. PNG: for slides. The first one"
+        " takes longer.",
     ),
     "Numbers": (
         {"csv": "CSV", "tex": "LaTeX", "parquet": "Embedding Atlas"},
@@ -28,8 +29,8 @@ _GROUPS = {
     ),
     "Repeat": (
         {"json": "Recipe", "py": "Python script"},
-        "Recipe: all settings, which `relscope figure` draws again. Python script: the same settings as"
-        " code, to read and change.",
+        "Recipe: all settings; `relscope figure FILE` draws them again. Python script: the same settings as"
+        " code, to read and change. Neither contains links or data.",
     ),
 }
 _SLOW = ("pdf", "svg", "png", "parquet")
@@ -115,7 +116,8 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
                 download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", **button)
         if "parquet" in kinds:
             about += (
-                f" Embedding Atlas: all columns, both maps and the {NEIGHBOURS} nearest rows; open it with"
+                " Embedding Atlas: a table for this free viewer of large maps. It has all columns, both maps"
+                f" and the {NEIGHBOURS} nearest rows; open it with"
                 f" `{how_to_open(figure.filename('parquet'))}`."
             )
         formats.caption(about)

@@ -128,7 +128,12 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
     """
     entry = store.get(key)
     if entry is None or "pairs" not in entry.arrays:
-        raise _missing_entry(store, f"the pairing {key[:8]}…", "none (removed to make room); link again")
+        raise _missing_entry(
+            store,
+            f"the links {key[:8]}…",
+            "none: recipes and scripts do not contain links. Run this where they were found, or link again"
+            " here (Link reads a links file as known pairs), use the links, and export anew",
+        )
     pairs = unpacked(entry.arrays["pairs"])
     if not pairs:
         raise SpaceError(f"{name}: expected one pair of ids or more, got none; link the spaces first")

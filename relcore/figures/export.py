@@ -153,8 +153,9 @@ MEDIA_TYPES = {
     "py": "text/x-python",
 }
 KINDS = tuple(MEDIA_TYPES)
+_LONG = 2000  # characters of a setting that a script shows after the others
 _SCRIPT = """\
-# Draws the figure {name} again. Run it in the folder of your data, or name that folder after the script:
+# Draws the figure {name} again. Run it in the folder of your data, or give that folder as FOLDER:
 #     PATH/TO/RELSCOPE/.venv/bin/python {name}.py FOLDER
 import sys
 
@@ -171,6 +172,7 @@ try:
 except SpaceError as error:
     sys.exit(str(error))
 figure.save("{name}.pdf")  # or .svg, .png, .html
+print("Wrote {name}.pdf")
 print(figure.table())  # the plotted numbers, a DataFrame of pandas
 """
 
@@ -245,7 +247,8 @@ class Exportable:
         if kind == "json":
             return (json.dumps(recipe, indent=2, ensure_ascii=False) + "\n").encode()
         if kind == "py":
-            shown = pformat(dict(recipe), width=100, compact=True, sort_dicts=False)
+            ordered = sorted(recipe.items(), key=lambda item: len(str(item[1])) > _LONG)  # to be read first
+            shown = pformat(dict(ordered), width=100, compact=True, sort_dicts=False)
             return _SCRIPT.format(name=self._slug, recipe=shown).encode()
         if kind == "html":
             return (self.page or self._html)(theme or (style.theme if style else LIGHT), text)

@@ -121,16 +121,20 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
 
 
 def test_the_script_draws_the_recipe_and_prints_its_numbers(make_scene, monkeypatch, tmp_path, capsys):
-    recipe = RECIPE | {"name": "it's '''odd\\\n"}
+    recipe = {"many": [f"row {row}" for row in range(300)]} | RECIPE | {"name": "it's '''odd\\\n"}
     figure = scene_exportable(make_scene(n_panes=1), recipe, name="my panes")
-    script, called = compile(figure.bytes("py").decode(), "script", "exec"), []
+    text = figure.bytes("py").decode()
+    assert text.index("'''odd") < text.index("'many'"), "long lists stand last"
+    script, called = compile(text, "script", "exec"), []
     monkeypatch.setattr("relcore.figure_of", lambda *given: called.append(given) or figure, raising=False)
     monkeypatch.setattr("sys.argv", ["my-panes.py", "data"])
     monkeypatch.chdir(tmp_path)
     exec(script, {})
     assert called == [(recipe, ["data"])]
     assert read_recipe(tmp_path / "my-panes.pdf") == recipe
-    assert "id" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "Wrote my-panes.pdf" in told
+    assert "id" in told.partition("\n")[2]
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     gone = {"figure": "comparison", "source": {"source": "file", "name": "gone.npz"}}

@@ -161,7 +161,7 @@ def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
     np.testing.assert_array_equal(renamed.vectors, spaces[1].vectors[[5, 3]])
     store.remove(key)
     with pytest.raises(
-        SpaceError, match=r"expected the pairing .*, got none \(removed to make room\); link again"
+        SpaceError, match=r"expected the links .*, got none: recipes and scripts do not contain links\. Run"
     ):
         load(spec)
 
