@@ -644,11 +644,12 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         "export-adapter.zip",
         type="primary",
     )
+    graphs = list(GRAPHS.values())[: 1 + result.rewrites_corpus]
     st.caption(
         "adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with"
         f" intervals, date and commit. {SNIPPET} applies it with NumPy alone, {CASCADE} ranks what an index"
-        f" finds: faiss, LanceDB or a list. {' and '.join(GRAPHS.values())}"
-        " are the same as ONNX, where the package onnx is installed."
+        f" finds: faiss, LanceDB or a list. As ONNX: {' and '.join(graphs)}, where the"
+        " package onnx is installed."
     )
     st.code(_CODE, language="python")
 
