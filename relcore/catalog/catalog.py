@@ -132,7 +132,7 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
             store,
             f"the links {key[:8]}…",
             "none: recipes and scripts do not contain links. Run this where they were found, or link again"
-            " here (Link reads a links file as known pairs), use the links, and export anew",
+            " here (Link reads a links file as known pairs), use them, and export again",
         )
     pairs = unpacked(entry.arrays["pairs"])
     if not pairs:
