@@ -50,6 +50,7 @@ page = st.navigation(places.pages(), position="top")
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 st.html(f'<style>:root {{ --relscope-place: "{page.title}"; }}</style>')
 around_the_page()
+place = places.PLACES.get(page.title.lower())
 saving.begin()
 session.history(saving.first_workspace)
 session.show_notices()
@@ -59,11 +60,12 @@ try:
 
         encoding_jobs.collect()
     with in_use(), extra(), one_thread_products():
-        session.settle()
+        with toolbar.waiting(place):
+            session.settle()
         saving.save()
         selection.print_selection()  # before the page is drawn again
         saving.draw_notice(page.title)
-        with toolbar.around(places.PLACES.get(page.title.lower())):
+        with toolbar.around(place):
             page.run()
         card.draw()
 except NoCommonId:

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages, saving, session
+from app.compare.headline import comparing
 from app.glossary.terms import term
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
@@ -43,6 +44,19 @@ _ON_THE_PAIR = ("Invert", "Link")  # the other tabs of Connect choose their own 
 # The deferred work of this run: the place to draw, its container, and whether the browser shows a place
 # already.
 _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)
+
+
+@contextmanager
+def waiting(place: Place | None) -> Iterator[None]:
+    """Say within this block which models are compared, if Explore opens on others: their files are read."""
+    said = st.empty()
+    opens = place is EXPLORE and st.session_state.get(_DRAWN) not in (None, place.name)
+    if opens and (told := comparing(session.workspace())):
+        said.html(told)
+    try:
+        yield
+    finally:
+        said.empty()
 
 
 @contextmanager

@@ -22,13 +22,20 @@ _LAST = "relscope.headline"
 _FORMS = ("absolute", "relative", "whitened")
 
 
+def comparing(workspace: Workspace) -> str:
+    """``Comparing a and b …`` as HTML; "" if the last headline was of these models."""
+    if st.session_state.get(_LAST, ((),))[0] == workspace.models:
+        return ""
+    names = [plain_html(space_name(spec)) for spec in workspace.models]
+    return _lead(f"Comparing {', '.join(names[:-1])} and {names[-1]} …")
+
+
 def until_scored(workspace: Workspace) -> str:
     """What stands there until `headline` is known, as HTML: the last one of these models, pale if a setting
     has changed since."""
-    models, settings, last = st.session_state.get(_LAST, ((), (), ""))
-    if models != workspace.models:
-        names = [plain_html(space_name(spec)) for spec in workspace.models]
-        return _lead(f"Comparing {', '.join(names[:-1])} and {names[-1]} …")
+    if told := comparing(workspace):
+        return told
+    _, settings, last = st.session_state[_LAST]
     return last if settings == _settings(workspace) else f'<div class="relscope-old">{last}</div>'
 
 
