@@ -145,6 +145,9 @@ def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder
     # As the file holds it: empty cells and NaN are one there, and so are True and "True".
     through_file = pd.read_csv(pd.io.common.StringIO(found.to_csv(index=False, float_format="%.8g")))
     assert len(through_file) == len(expected)
+    if "anchor" in expected:  # where some anchors are not drawn, 0.1.0 numbered those that are
+        for one in (through_file, expected):
+            one["anchor"] = one.anchor.rank(method="dense")
     if name in UNDETERMINED:
         column, value = UNDETERMINED[name]
         through_file, expected = (one[one[column] != value] for one in (through_file, expected))

@@ -32,7 +32,6 @@ from relcore.base.numbers import counted, general, short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.examples import EXAMPLES, example_spaces
-from relcore.catalog.row_tables import is_pairing_unknown
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.engine.nearest import nearest
@@ -324,19 +323,13 @@ def _tell_apart(names: Sequence[str], consequence: str) -> None:
     )
 
 
-def _share_rows(*specs: SpaceSpec) -> bool:
-    """Whether two spaces share rows, paired by more than an order that nobody has confirmed."""
-    shared = isinstance(compute.shared_rows(*specs), int)
-    return shared and not is_pairing_unknown(specs, list(map(compute.load_space, specs)))
-
-
 def _linked(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec] = ()) -> list[SpaceSpec]:
     """The largest group of spaces of which each shares rows with another one, in their order; among equal
     groups, that of the present pair.
     """
     groups: list[list[SpaceSpec]] = []
     for spec in specs:
-        joined = [group for group in groups if any(_share_rows(spec, one) for one in group)]
+        joined = [g for g in groups if any(isinstance(compute.shared_rows(spec, one), int) for one in g)]
         groups = [group for group in groups if group not in joined]
         groups.append([*(one for group in joined for one in group), spec])
     largest = max(groups, key=lambda group: (len(group), set(pair) <= set(group)), default=[])

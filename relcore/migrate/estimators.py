@@ -99,7 +99,8 @@ class Adapter(Estimator):
 
     def transform(self, X: MatrixLike) -> np.ndarray:
         """Map new queries into the space that is searched: (n, d_new) → (n, d) float32 of length 1."""
-        return self._framed(self._mapped(self.query_steps_, self._check_width(X)), X)
+        rows = self._check_width(X)
+        return self._framed(self._mapped(self.query_steps_, rows), X)
 
     def corpus(self, X: MatrixLike) -> np.ndarray:
         """Map old vectors into the space that is searched: (n, d_old) → (n, d) float32 of length 1."""

@@ -78,7 +78,7 @@ class Hand {
     Object.assign(this, { owner, held: null, saved: new Map(), serial: 0, dropped: 0, channel: null });
     this.strip = element("span", "ls-live", { "aria-hidden": "true" });
     this.spoken = element("span", "ls-spoken", { role: "status", "aria-live": "polite" });
-    this.fewer = element("button", "ls-chip ls-fewer", { type: "button", hidden: "" });
+    this.fewer = element("button", "ls-chip ls-fewer", { type: "button", hidden: "", "aria-label": "Use fewer anchors" });
     this.fewer.addEventListener("click", () => {
       this.fewer.hidden = true;
       this.owner.report({ kind: "spread" });
@@ -331,6 +331,7 @@ class Hand {
     const { many, spread } = this.live ?? {};
     this.fewer.hidden = !many;
     this.fewer.textContent = `One of ${many} anchors hardly changes the maps. Use ${spread} anchors instead`;
+    this.fewer.setAttribute("aria-label", this.fewer.textContent);
     this.released = true; // the places of these panes are those of the channel until Python has answered
     owner.report({ kind: "anchor", row: held.row, to: held.to });
   }

@@ -13,7 +13,7 @@ import pytest
 from app import results
 from app.universe import panel
 from relcore import Universe
-from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.catalog import load
 from relcore.compare.scoring import AllPairs
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import UniverseSpec
@@ -180,18 +180,6 @@ def test_a_space_that_is_gone_is_left_out_and_the_others_are_compared(make_four,
     chooser = next(one.key for one in session.multiselect if one.key.startswith("universe.spaces"))
     session.change("multiselect", chooser, [session.workspace.spaces[n] for n in (0, 1, 3)])
     assert numbers(session).shape == (3, 3)
-
-
-def test_rows_whose_order_nobody_confirmed_link_no_spaces(make_workspace, tmp_path):
-    workspace, rng = make_workspace(120), np.random.default_rng(1)
-    unpaired = []
-    for name in ("first", "second", "third"):
-        np.save(tmp_path / f"{name}.npy", rng.normal(size=(120, 4)))
-        unpaired.append(SpaceSpec("file", str(tmp_path / f"{name}.npy")))
-    session = Session(workspace=make_workspace(120, spaces=(*workspace.spaces, *unpaired)))
-    session.open("research", "Universe")
-    assert "first, second, third share no rows with the others: not shown" in session.captions
-    assert not session.errors
 
 
 def test_spaces_that_share_too_few_rows_are_not_drawn(make_workspace, tmp_path):
