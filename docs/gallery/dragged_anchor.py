@@ -9,7 +9,7 @@ from relcore import RelativeProjection, Split, load_words, match, mrr, panes_of
 pair = match(load_words("word2vec-novels", limit=3000), load_words("fasttext-novels", limit=3000))
 first = ("food", "water", "money", "child", "house", "war", "music", "winter")
 moved = ("food", "water", "money", "child", "house", "war", "music", "letter")  # winter became letter
-test = Split.held_out(pair.ids, pair.source.rows({*first, *moved})).test  # the same rows for both scores
+test = Split.held_out(pair.ids, pair.source.rows([*first, moved[-1]])).test  # the same rows for both scores
 
 for anchors in (first, moved):
     source, target = (
