@@ -63,7 +63,12 @@ def _headline(workspace: Workspace, models: Match) -> str:
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
     if models.others:
         who = f"{names[0]} and {names[1]}:"
-        agree = [f"{who} f{agree[0][1:]}", *agree[1:], _further(workspace, models, names)] if agree else []
+        if agree:
+            agree = [
+                f"{who} {agree[0][0].lower()}{agree[0][1:]}",
+                *agree[1:],
+                _further(workspace, models, names),
+            ]
         tables[0] = f"<p>{who}</p>{tables[0]}"
         more = scores_report(against_first(workspace, models), head="model").tables[0].html()
         tables.append(f"<p>Each model against {names[0]}, relative to the anchors:</p>{more}")
