@@ -278,7 +278,7 @@ def clusters_of(
     items: Items | None,
 ) -> Clusters | None:
     """Named clusters of the drawn rows if their colours carry no names; None if names are off."""
-    if not look.named or not columns.needs_clusters(drawn, other):
+    if not look.named or not columns.lacks_names(drawn, other):
         return None
     return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)
 

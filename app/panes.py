@@ -21,7 +21,7 @@ from relcore.base.names import REDUCTIONS
 from relcore.compare.atlas import atlas_table
 from relcore.compare.columns import of_rows
 from relcore.compare.live import N_SPREAD, SPREAD, page_units
-from relcore.compare.scene import AXES, Panes, assemble_scene, dressed
+from relcore.compare.scene import AXES, Panes, assemble_scene, with_look
 from relcore.figures.scene import SELECTED_ROWS, Facet, Scene, StarLook
 from relcore.files.saving import write_parquet
 from relcore.maps.pane_maps import OWN, TWO, coordinates_on_maps, drawn_panes, orient_pairs
@@ -194,7 +194,7 @@ def _scene(
     clusters = clusters_of(pair, view, second, scene.panes[0].coordinates, look, items)
     texts, notes = hover_columns(pair, view, items, workspace.view.color_by != "labels")
     prominence = compute.prominence(pair, view)
-    scene = dressed(scene, look, second, clusters, _facets(pair, workspace, view))
+    scene = with_look(scene, look, second, clusters, _facets(pair, workspace, view))
     return replace(scene, texts=texts, notes=notes, stars=workspace.stars, prominence=prominence)
 
 

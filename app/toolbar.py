@@ -32,7 +32,7 @@ from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
 from relcore.catalog.catalog import SpaceSpec, unscored_ids
 from relcore.catalog.row_tables import is_pairing_unknown
-from relcore.engine.device import held
+from relcore.engine.device import cached_size
 from relcore.files import selections
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
@@ -291,7 +291,7 @@ def _session_file(workspace: Workspace) -> None:
             " files and does not contain them: load them first, then open it. For the bundled spaces, the"
             " address bar is a link to this view."
         )
-        n, n_bytes = held()
+        n, n_bytes = cached_size()
         if resolve() != "cpu" or n:
             now = f"{counted(n, 'array')} of rows, {n_bytes / 1e9:.2f} GB"
             st.caption(f":material/memory: {described()}: held for all sessions now: {now}.")

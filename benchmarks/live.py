@@ -294,7 +294,7 @@ def server(pair: Match, moves: int) -> None:
 
         def moved(live: LiveComparison = live, anchors: list[int] = anchors) -> None:
             anchors[rng.integers(len(anchors))] = int(rng.integers(len(rows)))
-            live.become(list(dict.fromkeys(anchors)))
+            live.set_anchors(list(dict.fromkeys(anchors)))
 
         def framed(live: LiveComparison = live, moved: Callable[[], None] = moved) -> LiveFrame:
             moved()

@@ -374,7 +374,7 @@ def are_readable_ids(ids: np.ndarray) -> bool:
     return 2 * sum(bool(_TERM.search(identifier)) for identifier in some) >= len(some)
 
 
-def needs_clusters(view: View, second: View | None) -> bool:
+def lacks_names(view: View, second: View | None) -> bool:
     """Whether a colouring has no names for some rows."""
     return any(
         drawn.scale is not None or np.mean(np.asarray(drawn.categories) < 0) > _FREE

@@ -21,11 +21,11 @@ from relcore.base.environment import resolve
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import REDUCTIONS
 from relcore.base.rows import DerivedRows, row_blocks, unit_rows
-from relcore.engine.device import Array, NumpyDevice, device_of, leave
+from relcore.engine.device import Array, NumpyDevice, device_of, release
 from relcore.engine.engine import Engine, Moments
 from relcore.engine.nearest import top_rows
 from relcore.maps.pane_maps import OWN, TWO, Directions, DirectionsOf
-from relcore.maps.reduction import ReductionSpec, aligned, facing, leading_axes
+from relcore.maps.reduction import ReductionSpec, aligned, axis_signs, leading_axes
 from relcore.panes.channel import PROBE, SCORE, maps_answer, read_request, sampled_places
 from relcore.panes.page import PageUnits
 from relcore.represent.representations import ProjectionSpec
@@ -77,7 +77,7 @@ class UnitRowsKey(NamedTuple):
 
 def release_other_rows(digests: Collection[str]) -> None:
     """Free the unit rows of spaces whose digests are not among these."""
-    leave(lambda content: isinstance(content, UnitRowsKey) and content.space not in digests)
+    release(lambda content: isinstance(content, UnitRowsKey) and content.space not in digests)
 
 
 class RowSubset(NamedTuple):
@@ -136,20 +136,20 @@ class LiveRows:
         return [self.units(side, self.drawn_rows) for side in range(len(self.spaces))]
 
     @property
-    def every(self) -> list[Array]:
+    def all_units(self) -> list[Array]:
         """The unit rows of the source and the target, (n, d) each, on the device."""
-        return [self.units(side, self.some(None)) for side in (0, 1)]
+        return [self.units(side, self.subset(None)) for side in (0, 1)]
 
     @cached_property
-    def crossed(self) -> list[np.ndarray]:
+    def cross_moments(self) -> list[np.ndarray]:
         """Σ y (x − x̄)ᵀ over the drawn rows, for each other space y and the source x, (d', d) float64."""
         first, *others = self.drawn
         return [Engine().moments(other, first).products for other in others]
 
     @cached_property
-    def whole(self) -> dict[tuple[int, int], Moments]:
+    def moments_of_all(self) -> dict[tuple[int, int], Moments]:
         """The moments of all rows: of each space, and of the two together."""
-        X, Y = self.every
+        X, Y = self.all_units
         return {(0, 0): Engine().moments(X), (1, 1): Engine().moments(Y), (0, 1): Engine().moments(X, Y)}
 
     @cached_property
@@ -161,7 +161,7 @@ class LiveRows:
             return None
         return np.where(labels == "", -1, codes)
 
-    def some(self, rows: np.ndarray | None) -> RowSubset:
+    def subset(self, rows: np.ndarray | None) -> RowSubset:
         if rows is None or len(rows) == len(self.pair):
             return RowSubset(None, "")
         if np.array_equal(rows, self.rows):
@@ -181,7 +181,7 @@ class LiveRows:
                     f" {n:,}; draw fewer rows"
                 )
         units = DerivedRows(space.vectors, lambda X: unit_rows(X, origin), some.numbers)
-        return self.where.stay(UnitRowsKey(space.digest, self.center, some.digest), units)
+        return self.where.cached(UnitRowsKey(space.digest, self.center, some.digest), units)
 
     def _products(self, units: Array, reference: np.ndarray) -> np.ndarray:
         """Σ u (t − t̄)ᵀ, (d, 2) float64."""
@@ -189,7 +189,7 @@ class LiveRows:
         return Engine().moments(units, self.where.put(goal)).products
 
 
-class _Side:
+class AnchorColumns:
     """The anchors of one space: B (d, k), M B (d, k) and Bᵀ M B (k, k), updated column by column."""
 
     def __init__(self, held: LiveRows, side: int) -> None:
@@ -245,23 +245,23 @@ class LiveComparison:
         projection, reduction = projection or ProjectionSpec(), reduction or ReductionSpec(fit="first")
         need_live_maps(projection, reduction, forms)
         self.held, self.projection, self.reduction, self.forms = held, projection, reduction, tuple(forms)
-        self.where = held.where.alike()
-        self.some = held.drawn_rows if shown is None else held.some(shown)
-        self.sides = [_Side(held, side) for side in range(len(held.spaces))]
+        self.where = held.where.clone_for_thread()
+        self.shown_subset = held.drawn_rows if shown is None else held.subset(shown)
+        self.sides = [AnchorColumns(held, side) for side in range(len(held.spaces))]
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
         self._edges: np.ndarray | None = None
         self.n_columns = 0  # computed so far; tests count the work by it
-        self.become(anchors)
+        self.set_anchors(anchors)
         for form in self.forms:  # the axes before the first movement
             self._weights(form)
 
     @property
     def shown(self) -> list[Array]:
         """The unit rows of the shown rows of each space, on the device."""
-        return [self.held.units(side, self.some) for side in range(len(self.sides))]
+        return [self.held.units(side, self.shown_subset) for side in range(len(self.sides))]
 
-    def become(self, anchors: Sequence[int]) -> None:
+    def set_anchors(self, anchors: Sequence[int]) -> None:
         """Replace the anchors; only columns of anchors that are new or have moved are computed."""
         anchors = list(map(int, anchors))
         if not anchors:
@@ -355,7 +355,7 @@ class LiveComparison:
                 mean = self.held.moments[side].means[0] @ basis
                 if before is None and self.held.onto is None:  # keep the signs that the map has at first
                     scores = self._drawn(self.held.drawn[side], basis @ axes[:, :2], mean @ axes[:, :2])
-                    axes[:, :2] *= facing(self.where.get(scores))
+                    axes[:, :2] *= axis_signs(self.where.get(scores))
                 self._axes[form, side] = axes
                 axes, mean = axes[:, :2], mean @ axes[:, :2]
             found.append((basis @ axes, mean))
@@ -371,7 +371,7 @@ class LiveComparison:
         turn = _nearest_turn(first.T @ onto)
         first, turns = first @ turn, [turn] * len(others)
         if self.reduction.fit != "first" and not self.reduction.align:
-            crossed = zip(others, self.held.crossed, strict=True)
+            crossed = zip(others, self.held.cross_moments, strict=True)
             turns = [_nearest_turn(other.T @ products @ first) for (other, _), products in crossed]
         turned = zip(others, turns, strict=True)
         return [
@@ -425,14 +425,14 @@ class LiveComparison:
         """The rank (q,), 1 for the nearest, of each query's own row in the other space among the rows that
         are not left out. If there are classes, also the k nearest labelled rows other than itself, (q, k).
         """
-        where, every = self.where, self.held.every
+        where, every = self.where, self.held.all_units
         turns, mixed = self._turns(one, other)
         with where.exact():
             numbers = where.put(queries)
             asked = where.unit(where.product(every[one][numbers], where.put(turns[0]), "asked"), "asked unit")
             asked = where.product(asked, where.put(mixed), "queries")
             turn = where.put(turns[1])
-            own = where.paired(asked, self._unit(every[other][numbers], turn))
+            own = where.row_products(asked, self._unit(every[other][numbers], turn))
             above, labelled, near = np.zeros(len(queries), dtype=np.int64), None, None
             if self.held.classes is not None:
                 labelled = self.held.classes >= 0
@@ -472,9 +472,9 @@ class LiveComparison:
 
     def _cka(self, left_out: np.ndarray) -> float:
         where, numbers = self.where, self.where.put(left_out)
-        removed = [where.get(rows[numbers]).astype(np.float64) for rows in self.held.every]
+        removed = [where.get(rows[numbers]).astype(np.float64) for rows in self.held.all_units]
         squares = {}
-        for pair, whole in self.held.whole.items():
+        for pair, whole in self.held.moments_of_all.items():
             products = _without(whole, [removed[side] for side in pair])
             first, second = (self.sides[side].basis for side in pair)
             squares[pair] = float(np.sum((first.T @ products @ second) ** 2))
@@ -520,7 +520,7 @@ class LiveAnswers:
         else:
             anchors = [row if one == moved else one for one in self.anchors]
         if len(set(anchors)) == len(anchors):  # otherwise it lies on another anchor, and nothing changes
-            following.become(anchors)
+            following.set_anchors(anchors)
         n = len(self.shown)
         chosen = np.array([*sampled_places(n, most), *more]) if 0 < most < n else None
         maps, near = following.frame(chosen, row)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_distinct
 from relcore.base.libraries import extra
-from relcore.compare.columns import colored, named_clusters, needs_clusters
+from relcore.compare.columns import colored, lacks_names, named_clusters
 from relcore.compare.live import (
     FORMS,
     N_SPREAD,
@@ -24,7 +24,7 @@ from relcore.compare.live import (
     live_header,
     why_not,
 )
-from relcore.compare.scene import MapLook, assemble_scene, dressed, prominent_rows
+from relcore.compare.scene import MapLook, assemble_scene, prominent_rows, with_look
 from relcore.encoders.words import load_words
 from relcore.figures.scene import Scene
 from relcore.maps.pane_maps import GRID, OWN, PANES, drawn_panes, map_pair, orient_pairs
@@ -150,7 +150,7 @@ def _drawing(
     widths = [space.dimension for space in pair.spaces]
     panes, first = drawn_panes(panes, widths, _MAP), drawn_panes(["absolute"], widths, _MAP)[0]
     absolute = picture(first, ())
-    names = named_clusters(pair.source, view.rows, absolute[0][0]) if needs_clusters(view, None) else None
+    names = named_clusters(pair.source, view.rows, absolute[0][0]) if lacks_names(view, None) else None
     prominence = prominent_rows(pair.source, view)
 
     def draw(anchors: Sequence[str]) -> tuple[Scene, np.ndarray]:
@@ -160,7 +160,7 @@ def _drawing(
         pictures = {pane: absolute if pane == first else picture(pane, anchors) for pane in forms}
         oriented = orient_pairs(pictures, absolute[0][0], pair, _MAP)
         scene = assemble_scene(pair.spaces, view, oriented, anchors)
-        return replace(dressed(scene, MapLook(), None, names), prominence=prominence), view.rows
+        return replace(with_look(scene, MapLook(), None, names), prominence=prominence), view.rows
 
     return draw, _Dragged(pair, view.rows, panes, absolute[0][0])
 

@@ -25,8 +25,8 @@ from relcore.compare.columns import (
     cells_of,
     colored,
     kept_rows,
+    lacks_names,
     named_clusters,
-    needs_clusters,
     of_rows,
 )
 from relcore.compare.live import page_units
@@ -180,7 +180,7 @@ def second_view(
     return same_rows(matched.source, spec, view.rows)
 
 
-def dressed(
+def with_look(
     scene: Scene,
     look: MapLook,
     second: View | None,
@@ -242,13 +242,13 @@ def comparison_scene(
         return scene
     second = second_view(matched, view, recipe.view, look, cells)
     clusters = texts = None
-    if look.named and needs_clusters(view, second):
+    if look.named and lacks_names(view, second):
         if matched.source.labels is None:
             texts = row_texts((recipe.source, recipe.target), partial(load, again=True))
         coordinates = scene.panes[0].coordinates
         clusters = named_clusters(matched.source, view.rows, coordinates, texts, matched.target)
     facets, _ = kept_rows(matched, look.filter, cells)
-    return dressed(scene, look, second, clusters, of_rows(facets, view.rows))
+    return with_look(scene, look, second, clusters, of_rows(facets, view.rows))
 
 
 def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:

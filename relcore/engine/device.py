@@ -63,13 +63,13 @@ def _copiers() -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_copiers.cache_clear)  # a forked process has no threads
 
 
-def held(device: str = "") -> tuple[int, int]:
+def cached_size(device: str = "") -> tuple[int, int]:
     """The number of arrays of rows that stay on a device, by default on all, and their bytes."""
     sizes = [rows.nbytes for (_, name), rows in list(_resident.items()) if device in ("", name)]
     return len(sizes), sum(sizes)
 
 
-def leave(is_unwanted: Callable[[Hashable], bool]) -> None:
+def release(is_unwanted: Callable[[Hashable], bool]) -> None:
     """Release the rows, on all devices, whose content is no longer wanted."""
     with _resident_lock:
         for key in [key for key in _resident if is_unwanted(key[0])]:
@@ -83,7 +83,7 @@ def _cached_rows(device: str, content: Hashable, n_bytes: int, room: float, make
     with _resident_lock:
         if key not in _resident:
             for other in [other for other in _resident if other[1] == device]:
-                if held(device)[1] + n_bytes <= room:
+                if cached_size(device)[1] + n_bytes <= room:
                     break
                 del _resident[other]
             _resident[key] = make()
@@ -137,26 +137,25 @@ class NumpyDevice:
             self._buffers[name] = held = np.empty(n_rows * width, dtype=np.float32)
         return held[: n_rows * width].reshape(n_rows, width)
 
-    def alike(self) -> NumpyDevice:
+    def clone_for_thread(self) -> NumpyDevice:
         """The same device with its own buffers, for another thread."""
         return NumpyDevice()
 
-    def resident(self, X: Rows, block: slice) -> Array:
+    def block_on_device(self, X: Rows, block: slice) -> Array:
         """A block of rows as float32 on the device; an array in memory is copied there once, as a whole."""
         return self.rows(X[block])
 
-    def gathered(self, X: Rows) -> Array:
+    def all_on_device(self, X: Rows) -> Array:
         """All rows (n, d) as float32 in one array on the device."""
         return self.rows(X[:])
 
-    def stay(self, content: Hashable, X: Rows) -> Array:
-        """All rows as from `gathered`; they stay on the device, for all users of this content, as long as
-        there is room.
+    def cached(self, content: Hashable, X: Rows) -> Array:
+        """All rows as from `all_on_device`; kept there for all users of this content while there is room.
 
         Raises a SpaceError if they can never fit.
         """
         _need_room(X.nbytes, _MEMORY_ROOM)
-        return _cached_rows(_MEMORY, content, X.nbytes, _MEMORY_ROOM, lambda: self.gathered(X))
+        return _cached_rows(_MEMORY, content, X.nbytes, _MEMORY_ROOM, lambda: self.all_on_device(X))
 
     def full_range(self, axes: Array, m: int) -> np.ndarray:
         """The first m columns of axes (c, n) as float16, scaled so that each axis ranges over −1 … 1; 0 for
@@ -204,10 +203,10 @@ class NumpyDevice:
     def product(self, rows: Array, matrix: Array, name: str) -> Array:
         return np.matmul(rows, matrix, out=self.buffer(name, rows.shape[0], matrix.shape[1]))
 
-    def stretched(self, rows: Array, factors: Array, name: str) -> Array:
+    def scaled(self, rows: Array, factors: Array, name: str) -> Array:
         return np.multiply(rows, factors, out=self.buffer(name, *rows.shape))
 
-    def paired(self, first: Array, second: Array) -> Array:
+    def row_products(self, first: Array, second: Array) -> Array:
         """Inner product of each row of `first` with the same row of `second`, (m,)."""
         return np.vecdot(first, second)
 
@@ -236,7 +235,7 @@ class TorchDevice:
         self.torch_name = "cpu" if name == "torch" else name
         self.block_rows, self.search_rows = (8192, 4096) if name == "torch" else (1 << 18, 1 << 17)
 
-    def alike(self) -> TorchDevice:
+    def clone_for_thread(self) -> TorchDevice:
         return self
 
     def exact(self) -> AbstractContextManager:
@@ -287,23 +286,23 @@ class TorchDevice:
         kept = X.dtype in (np.float16, np.float32) and X.dtype.isnative
         return self.put(X if kept else np.array(X, dtype=np.float32)).float()
 
-    def resident(self, X: Rows, block: slice) -> Array:
+    def block_on_device(self, X: Rows, block: slice) -> Array:
         # Only read-only arrays may stay: the copy of another array could differ from it at the next call. A
         # mapped file is read block by block, because it may be larger than the device's memory.
         if isinstance(X, self._torch.Tensor):
             return X[block]
-        if not self.keeps(X):
+        if not self.can_cache(X):
             return self.rows(np.asarray(X[block]))
         content = content_of(X)
         rows = _cached_rows(self.torch_name, content, 4 * X.size, self._room(), lambda: self.rows(X))
         _own(X, (content, self.torch_name))
         return rows[block]
 
-    def stay(self, content: Hashable, X: Rows) -> Array:
+    def cached(self, content: Hashable, X: Rows) -> Array:
         _need_room(X.nbytes, self._room())
-        return _cached_rows(self.torch_name, content, X.nbytes, self._room(), lambda: self.gathered(X))
+        return _cached_rows(self.torch_name, content, X.nbytes, self._room(), lambda: self.all_on_device(X))
 
-    def gathered(self, X: Rows) -> Array:
+    def all_on_device(self, X: Rows) -> Array:
         out = self._torch.empty(X.shape, dtype=self._torch.float32, device=self.torch_name)
         for start in range(0, len(X), _GATHERED):
             out[start : start + _GATHERED] = self.put(X[start : start + _GATHERED])
@@ -318,13 +317,13 @@ class TorchDevice:
     def largest(self, values: Array, k: int) -> np.ndarray:
         return self.get(values.topk(k).indices)
 
-    def keeps(self, X: Rows) -> bool:
+    def can_cache(self, X: Rows) -> bool:
         """Whether these rows stay on the device once they were copied there."""
         return isinstance(X, np.ndarray) and is_constant(X) and 4 * X.size <= self._room()
 
     def column_sums(self, X: Rows) -> np.ndarray:
         """Sums of the columns of rows that stay on the device, (d,) float64."""
-        return self.get(self.resident(X, slice(None)).sum(0, dtype=self._torch.float64))
+        return self.get(self.block_on_device(X, slice(None)).sum(0, dtype=self._torch.float64))
 
     def _room(self) -> float:
         """The bytes that all spaces together may take on the device: RELSCOPE_GPU_GB, or half of the memory
@@ -332,7 +331,7 @@ class TorchDevice:
         """
         if given := gpu_bytes():
             return given
-        return np.inf if self.torch_name == "cpu" else (self._free() + held(self.torch_name)[1]) / 2
+        return np.inf if self.torch_name == "cpu" else (self._free() + cached_size(self.torch_name)[1]) / 2
 
     def _free(self) -> int:
         cuda = self._torch.cuda
@@ -346,14 +345,14 @@ class TorchDevice:
     def product(self, rows: Array, matrix: Array, name: str) -> Array:
         return rows @ matrix
 
-    def stretched(self, rows: Array, factors: Array, name: str) -> Array:
+    def scaled(self, rows: Array, factors: Array, name: str) -> Array:
         return rows * factors
 
     def unit(self, rows: Array, name: str = "unit") -> Array:
-        squares = self.paired(rows, rows)
+        squares = self.row_products(rows, rows)
         return rows * (squares.rsqrt() * (squares >= NO_LENGTH)).nan_to_num(0)[:, None]
 
-    def paired(self, first: Array, second: Array) -> Array:
+    def row_products(self, first: Array, second: Array) -> Array:
         return self._torch.linalg.vecdot(first, second)
 
     def double(self, array: Array) -> Array:

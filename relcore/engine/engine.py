@@ -142,7 +142,7 @@ class Engine:
             size = where.rows_at_once(where.block_rows, 4 * (3 * X.shape[1] + 2 * matrix.shape[1]))
             with where.exact():
                 for block in row_blocks(len(X), size):
-                    rows = where.resident(X, block)
+                    rows = where.block_on_device(X, block)
                     rows = rows if middle is None else (rows - middle).float()
                     rows = where.unit(rows) if unit else rows
                     mapped = rows @ basis
@@ -163,7 +163,7 @@ class Engine:
         def work(where: Device) -> _MomentSums:
             size = where.rows_at_once(where.block_rows, 12 * sum(side.shape[1] for side in sides))
             blocks = list(row_blocks(len(X), size))
-            make = lambda: _MomentSums(where.alike(), [c.astype(np.float32) for c in centres])  # noqa: E731
+            make = lambda: _MomentSums(where.clone_for_thread(), [c.astype(np.float32) for c in centres])  # noqa: E731
             add = lambda sums, block: sums.add(sides, block)  # noqa: E731
             return in_threads(blocks, make, add, most=where.threads)
 
@@ -179,7 +179,7 @@ class Engine:
 
         def work(where: Device, rows: Array) -> Array:
             rows = where.centred(rows, where.put(mean), "rows")
-            return where.paired(rows, rows)
+            return where.row_products(rows, rows)
 
         squares = np.concatenate(self._of_blocks(X, work))
         squares[squares < NO_LENGTH] = 0
@@ -197,10 +197,12 @@ class Engine:
 
             def add(found: _Found, block: slice) -> None:
                 with found.device.exact():
-                    rows = found.device.resident(X, block)
+                    rows = found.device.block_on_device(X, block)
                     found.parts[block.start] = found.device.get(work(found.device, rows))
 
-            parts = in_threads(blocks, lambda: _Found(where.alike(), {}), add, most=where.threads).parts
+            parts = in_threads(
+                blocks, lambda: _Found(where.clone_for_thread(), {}), add, most=where.threads
+            ).parts
             return [parts[block.start] for block in blocks]
 
         return on_device(on, self.device)
@@ -231,7 +233,7 @@ class _MomentSums:
     def add(self, sides: tuple[Rows, ...], block: slice) -> None:
         with self.device.exact():
             rows = [
-                self.device.centred(self.device.resident(side, block), centre, f"rows {number}")
+                self.device.centred(self.device.block_on_device(side, block), centre, f"rows {number}")
                 for number, (side, centre) in enumerate(zip(sides, self.centres, strict=True))
             ]
             sums = [self.device.double(one.sum(0)) for one in rows]

@@ -78,17 +78,19 @@ def nearest(
             # Each block of rows is computed and copied to the device once for all queries.
             own, numbers = top.device, where.put(np.arange(block.start, block.stop))
             with own.exact():
-                rows = own.resident(base, block)
+                rows = own.block_on_device(base, block)
                 if middle is not None:
                     rows = own.centred(rows, middle, "rows")
                 for part in row_blocks(m):
                     products = own.product(wanted[part], rows.T, "products")
                     if middle is not None:
-                        products -= own.paired(rows, rows) / 2
+                        products -= own.row_products(rows, rows) / 2
                     top.add(products, numbers, part)
 
         blocks = list(row_blocks(n, size))
-        return in_threads(blocks, lambda: top_rows(where.alike(), m, k, seed), add, most=where.threads)
+        return in_threads(
+            blocks, lambda: top_rows(where.clone_for_thread(), m, k, seed), add, most=where.threads
+        )
 
     top = on_device(search, device).fetched()
     return Nearest(top.values, top.rows)

@@ -102,7 +102,7 @@ def _kernel(centroids: np.ndarray) -> np.ndarray:
     return products / max(np.linalg.norm(products), np.finfo(np.float64).tiny)
 
 
-def begin(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The rotation of X that brings each row closest to the mean of its nearest rows of Y, by similarities to
     the anchors of `cluster_anchors`.
 
@@ -184,7 +184,7 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
     fits: list[list[np.ndarray]] = [[], []]
     for _ in range(STARTS):
         for half, own in zip(halves, fits, strict=True):
-            rounds = damped_rounds(*half, begin(*half, rng), rng)
+            rounds = damped_rounds(*half, first_rotation_without_pairs(*half, rng), rng)
             for mapping in islice(rounds, FIRST_ROUNDS):
                 yield ClusterFit(mapping, agreement, chance, mapping, held_out)
             own.append(mapping)

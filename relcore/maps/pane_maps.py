@@ -21,7 +21,7 @@ from relcore.maps.reduction import (
     SAMPLED_ROWS,
     ReductionSpec,
     aligned,
-    facing,
+    axis_signs,
     fitted_rows,
     n_fitted,
     need_drawable,
@@ -159,7 +159,7 @@ def pca_pair(
     for form in forms:
         axes = axes if axes and spec.fit == "first" else form.axes(spec.n_components)
         scores = form.scores(*axes)
-        signs = signs if pictures and spec.fit == "first" else facing(scores)
+        signs = signs if pictures and spec.fit == "first" else axis_signs(scores)
         pictures.append(scores * signs)
     return aligned(pictures, spec), reduction_note(spec, forms[0].n_sampled)
 

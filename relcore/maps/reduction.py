@@ -231,7 +231,7 @@ def _unit_axes(axes: np.ndarray) -> np.ndarray:
     return np.where(norms > _RANK * norms[0], axes, 0) / np.maximum(norms, np.finfo(float).tiny)
 
 
-def facing(scores: np.ndarray) -> np.ndarray:
+def axis_signs(scores: np.ndarray) -> np.ndarray:
     """A sign per column (c,) that makes the score farthest from zero positive. It does not change when
     the space is rotated."""
     return np.where(-scores.min(axis=0) > scores.max(axis=0), -1, 1).astype(np.float32)
@@ -286,7 +286,7 @@ def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, P
         leading = principal_axes(engine.product(moved, moved.T, np.float32), spec.n_components)
         axes = _unit_axes(moved.T.astype(np.float64) @ leading)
     picture = engine.map_rows(first, axes, mean=mean)
-    signs = facing(picture)
+    signs = axis_signs(picture)
     return picture * signs, PrincipalAxes(mean, axes * signs)
 
 

@@ -255,7 +255,7 @@ class BlockRows:
         """The rows of a representation scaled to length 1, (m, w)."""
         rows, buffer = self.coordinates(form.frame), f"moved {self.side}"
         if form.factors is not None:
-            rows = self.device.stretched(rows, form.factors, buffer)
+            rows = self.device.scaled(rows, form.factors, buffer)
         elif form.of_centred:
             rows = self._turned(form)
         if form.shift is not None:
@@ -266,9 +266,9 @@ class BlockRows:
         """Squared lengths (m,) of the rows of a representation about its centre."""
         if form.factors is None:
             turned = self._turned(form)
-            return self.device.paired(turned, turned)
+            return self.device.row_products(turned, turned)
         rows, name = self.centred(form.frame), f"{form.frame} squared"
-        squares = self._once(name, lambda buffer: self.device.stretched(rows, rows, buffer))
+        squares = self._once(name, lambda buffer: self.device.scaled(rows, rows, buffer))
         return squares @ (form.factors * form.factors)
 
     def _turned(self, form: Representation) -> Array:
@@ -288,7 +288,7 @@ class BlockRows:
             return self.device.rows(
                 frame.projection.transform(rows if self._kept is None else rows[self._kept])
             )
-        rows = self.device.resident(self._source, self._block)
+        rows = self.device.block_on_device(self._source, self._block)
         return rows if self._kept is None else rows[self.device.put(self._kept)]
 
     def _once(self, name: str, make: Callable[[str], Array]) -> Array:
@@ -605,10 +605,10 @@ class Sums:
         if name in self._crossing:
             crossing = self._crossing[name]
             moved = unit[0] if crossing is None else self.device.product(unit[0], crossing, "crossed")
-            self._cosines[name].append((rows, self.device.paired(moved, unit[1])))
+            self._cosines[name].append((rows, self.device.row_products(moved, unit[1])))
         elif paired:
             is_moved = forms[0].basis is not None
-            products = unit[0].T @ unit[1] if is_moved else self.device.paired(*unit).sum()
+            products = unit[0].T @ unit[1] if is_moved else self.device.row_products(*unit).sum()
             self._sum(f"{name}/paired", products)
         for side in (0, 1):
             if (name, side) in self._searched:
@@ -639,7 +639,7 @@ class Sums:
             block = unit[part] if common is None else self.device.centred(unit[part], common, "apart")
             scores = self.device.product(queries, block.T, "scores")
             if common is not None:
-                scores -= self.device.paired(block, block) / 2
+                scores -= self.device.row_products(block, block) / 2
             numbers = self.device.put(rows[part])
             for place, search in enumerate(self.plan.searches[name][side].each):
                 mine, of_mine = scores[place * q : (place + 1) * q], numbers
@@ -885,7 +885,7 @@ class RowPair:
     def sums(self) -> tuple[ColumnSums, ColumnSums]:
 
         def summed(X: RowSource, where: Device) -> ColumnSums:
-            if not isinstance(where, NumpyDevice) and where.keeps(X):
+            if not isinstance(where, NumpyDevice) and where.can_cache(X):
                 return ColumnSums.unpacked(np.append(where.column_sums(X), len(X)))
             return in_threads(
                 _blocks(len(X)), lambda: ColumnSums(X.shape[1]), lambda sums, block: sums.add(X[block])
@@ -929,7 +929,9 @@ class RowPair:
             self._done(number * n_parts + parts, n_passes * n_parts)
 
         blocks = _blocks(len(source), block_rows)
-        several = in_threads(blocks, lambda: SeveralSums(plans, where.alike()), add, done, where.threads)
+        several = in_threads(
+            blocks, lambda: SeveralSums(plans, where.clone_for_thread()), add, done, where.threads
+        )
         return [sums.fetched() for sums in several.each]
 
 

@@ -20,7 +20,7 @@ from app.live import AnchorOffer
 from app.server.guard import Gate, Guard
 from app.workspace import Workspace
 from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows, release_other_rows
-from relcore.engine.device import held
+from relcore.engine.device import cached_size
 from relcore.maps.views import View
 from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
 from relcore.represent.representations import ProjectionSpec
@@ -185,13 +185,13 @@ def test_a_model_that_was_removed_leaves_the_memory_of_the_server(offer, pair, m
     assert live.offered("panes", three)["panes"] == [3, 4, 5]
     answer = three.answers().answer(np.frombuffer(asked(1, MOVE, 3, 31), "<i4"))
     assert parts(answer, 3)[2].shape == (3, 2, N)
-    assert held()[0] == 3
+    assert cached_size()[0] == 3
     still_there = weakref.ref(third)
     del third, three
     live.offered("panes", replace(offer, name="two"))
     gc.collect()
     assert still_there() is None
-    assert held()[0] == 2
+    assert cached_size()[0] == 2
 
 
 def test_late_questions_are_dropped(offer, monkeypatch):

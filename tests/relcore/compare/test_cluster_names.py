@@ -8,7 +8,7 @@ import pytest
 from relcore import bundled_results, example_spaces
 from relcore.catalog.catalog import load
 from relcore.compare.columns import are_readable_ids, dense_clusters, named_clusters
-from relcore.compare.scene import MapLook, dressed
+from relcore.compare.scene import MapLook, with_look
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.figures.scene import Pane, Scene
@@ -85,7 +85,7 @@ def test_sentences_of_sixteen_articles_are_named_by_their_articles():
     alone = named_clusters(
         bare, np.arange(len(bare)), np.zeros((len(bare), 2)), lambda ids: [texts[i] for i in ids]
     )
-    assert "no clusters" in dressed(scene, MapLook(), None, alone).caption
+    assert "no clusters" in with_look(scene, MapLook(), None, alone).caption
 
 
 def test_ids_that_say_nothing_are_told_from_words():

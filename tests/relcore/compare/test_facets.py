@@ -12,7 +12,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.records import from_json, to_json
 from relcore.compare.columns import facets_of, filter_columns, kept_rows, of_rows
-from relcore.compare.scene import MapLook, dressed
+from relcore.compare.scene import MapLook, with_look
 from relcore.figures.scene import BINS, Condition, Pane, Scene, passing
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
@@ -83,7 +83,7 @@ def test_rows_outside_the_filter_lose_their_class_and_their_name(pair):
     scene = Scene(
         (Pane("a", RNG.normal(size=(N, 2))),), pair.ids, np.arange(N) % 2, ("even", "odd"), caption="c"
     )
-    shown = dressed(scene, MapLook(filter=(Condition("column:genre", ("jazz",)),)), None, None, facets)
+    shown = with_look(scene, MapLook(filter=(Condition("column:genre", ("jazz",)),)), None, None, facets)
     np.testing.assert_array_equal(shown.coloring().categories, np.where(kept, np.arange(N) % 2, -1))
     assert shown.table()["in the filter"].sum() == kept.sum()
     assert f"{kept.sum()} rows in colour by the filter (genre: jazz)" in shown.caption

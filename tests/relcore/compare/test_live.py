@@ -8,7 +8,7 @@ import pytest
 from relcore import LatentSpace, ProjectionSpec, SpaceError, match
 from relcore.base.environment import use_device
 from relcore.compare.live import LiveComparison, LiveRows, release_other_rows, why_not
-from relcore.engine.device import NumpyDevice, device_of, held
+from relcore.engine.device import NumpyDevice, cached_size, device_of
 from relcore.maps import reduction as reduction_module
 from relcore.maps.pane_maps import TWO, Directions, orient_pairs, pca_pair
 from relcore.maps.reduction import ReductionSpec, leading_axes
@@ -68,7 +68,7 @@ def test_two_hundred_drags_equal_fresh_maps_and_one_column_is_computed_in_each(d
             if row in anchors:
                 continue
             anchors[slot] = int(row)
-            live.become(anchors)
+            live.set_anchors(anchors)
             found, before = live.maps(), before + 3
             assert live.n_columns == before
             for form, maps in found.items():
@@ -82,7 +82,7 @@ def test_after_a_thousand_moves_maps_and_scores_are_those_of_the_last_anchors(de
     live = LiveComparison(LiveRows(pair, rows), anchors)
     for _ in range(1000):
         anchors[rng.integers(10)] = int(rng.choice(np.setdiff1d(np.arange(N), anchors)))
-        live.become(anchors)
+        live.set_anchors(anchors)
     agree(live.maps()["relative"], fresh(pair, rows, anchors, ProjectionSpec(), FIRST, None), False)
     ids = tuple(pair.ids[anchors])
     for convention in ("paper", "mutual"):
@@ -116,7 +116,7 @@ def test_anchors_that_come_and_go_and_more_anchors_than_columns(device):
     pair = pair_of()
     live = LiveComparison(LiveRows(pair, np.arange(N)), range(3))
     for anchors in ([0, 1, 2, 50], [0, 2, 50], [50], [7], range(20), range(5, 120), [5, 6, *range(8, 120)]):
-        live.become(anchors)
+        live.set_anchors(anchors)
         anchors = list(anchors)
         agree(
             live.maps()["relative"], fresh(pair, np.arange(N), anchors, ProjectionSpec(), FIRST, None), False
@@ -166,7 +166,7 @@ def test_a_frame_of_few_rows_reads_these_alone(monkeypatch):
     monkeypatch.setattr(
         NumpyDevice, "product", lambda *given: widths.append(given[2].shape[1]) or product(*given)
     )
-    live.become([40, *range(1, 8)])
+    live.set_anchors([40, *range(1, 8)])
     live.frame(np.arange(10), row=40)
     assert len(widths) == 2
     assert max(widths) <= 10 + 8  # and the rows at the edges of the two maps
@@ -202,7 +202,7 @@ def test_a_drag_brings_a_map_from_the_device_and_no_row_to_it_but_those_of_the_a
 
     monkeypatch.setattr(NumpyDevice, "put", lambda self, array: put.append(array.size) or array)
     monkeypatch.setattr(NumpyDevice, "product", counted)
-    live.become([40, *range(1, 8)])
+    live.set_anchors([40, *range(1, 8)])
     frames = live.frame().maps
     assert products == [((2, 12), (12, N)), ((2, 9), (9, N))]  # and no (n, k) matrix
     assert put == [24, 18]  # the weights of the maps, two numbers a column of the space
@@ -212,8 +212,8 @@ def test_a_drag_brings_a_map_from_the_device_and_no_row_to_it_but_those_of_the_a
 def test_unit_rows_are_held_once_for_all_and_leave_with_their_spaces(monkeypatch, device):
     release_other_rows(())  # what earlier tests left
     pair, other = pair_of(seed=11), pair_of(seed=12)
-    made, gathered = [], type(device_of()).gathered
-    monkeypatch.setattr(type(device_of()), "gathered", lambda *given: made.append(1) or gathered(*given))
+    made, gathered = [], type(device_of()).all_on_device
+    monkeypatch.setattr(type(device_of()), "all_on_device", lambda *given: made.append(1) or gathered(*given))
     comparisons = [
         LiveComparison(LiveRows(one, np.arange(0, N, 2), directions_of=many), range(5))
         for one in (pair, pair, pair_of(seed=11), other)
@@ -222,10 +222,12 @@ def test_unit_rows_are_held_once_for_all_and_leave_with_their_spaces(monkeypatch
         one.frame()
         one.scores(n_queries=20)
     assert len(made) == 8  # both spaces of two pairs, drawn rows and all rows
-    n, n_bytes = held()
+    n, n_bytes = cached_size()
     release_other_rows({other.source.digest, other.target.digest})
-    assert held()[0] == n - 4
-    assert held()[1] == n_bytes - 4 * 1.5 * N * sum(space.dimension for space in (pair.source, pair.target))
+    assert cached_size()[0] == n - 4
+    assert cached_size()[1] == n_bytes - 4 * 1.5 * N * sum(
+        space.dimension for space in (pair.source, pair.target)
+    )
     comparisons[0].frame()
     assert len(made) == 10  # they come back where they are needed
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.engine.device import TorchDevice, device_of, held
+from relcore.engine.device import TorchDevice, cached_size, device_of
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
@@ -187,17 +187,17 @@ def test_spaces_of_equal_content_share_a_copy_until_the_last_of_them_goes(monkey
     spaces = [LatentSpace(rows.copy(), [f"r{row}" for row in range(50)], name=name) for name in "ab"]
     other = LatentSpace(rows + 1, spaces[0].ids)
     assert spaces[0].digest == spaces[1].digest != other.digest
-    before, sent = held("cpu")[0], []
+    before, sent = cached_size("cpu")[0], []
     monkeypatch.setattr(type(place), "rows", lambda self, X: sent.append(len(X)) or self.put(X))
     for space in (*spaces, other):
-        place.resident(space.vectors, slice(0, 10))
+        place.block_on_device(space.vectors, slice(0, 10))
     assert sent == [50, 50]
     del spaces[0], space
     gc.collect()
-    assert held("cpu")[0] == before + 2
+    assert cached_size("cpu")[0] == before + 2
     del spaces[:]
     gc.collect()
-    assert held("cpu")[0] == before + 1
+    assert cached_size("cpu")[0] == before + 1
 
 
 def test_the_least_recently_used_spaces_leave_the_device_first(monkeypatch):
@@ -205,24 +205,24 @@ def test_the_least_recently_used_spaces_leave_the_device_first(monkeypatch):
     spaces = [np.ones((1000, 100), np.float32) for _ in range(4)]
     for X in spaces:
         X.flags.writeable = False
-    before, place = held("cpu")[1], device_of("torch")
+    before, place = cached_size("cpu")[1], device_of("torch")
     for X in spaces[:2]:
-        place.resident(X, slice(0, 10))
-    assert held("cpu")[1] == before + 800_000
+        place.block_on_device(X, slice(0, 10))
+    assert cached_size("cpu")[1] == before + 800_000
     monkeypatch.setenv("RELSCOPE_GPU_GB", str((before + 900_000) / 1e9))
-    place.resident(spaces[0], slice(0, 10))  # used again
-    place.resident(spaces[2], slice(0, 10))
-    assert held("cpu")[1] <= before + 800_000
+    place.block_on_device(spaces[0], slice(0, 10))  # used again
+    place.block_on_device(spaces[2], slice(0, 10))
+    assert cached_size("cpu")[1] <= before + 800_000
     sent = []
     monkeypatch.setattr(type(place), "rows", lambda self, X: sent.append(len(X)) or self.put(X))
     for X in (spaces[2], spaces[0]):
-        place.resident(X, slice(0, 10))
+        place.block_on_device(X, slice(0, 10))
     assert sent == []
-    place.resident(spaces[1], slice(0, 10))
+    place.block_on_device(spaces[1], slice(0, 10))
     assert sent == [1000]
     monkeypatch.setenv("RELSCOPE_GPU_GB", "1e-6")  # too little for any: its blocks are read one by one
-    place.resident(spaces[3], slice(0, 10))
+    place.block_on_device(spaces[3], slice(0, 10))
     assert sent == [1000, 10]
     monkeypatch.setenv("RELSCOPE_GPU_GB", "much")
     with pytest.raises(SpaceError, match="RELSCOPE_GPU_GB: expected a number above 0"):
-        place.resident(spaces[3], slice(0, 10))
+        place.block_on_device(spaces[3], slice(0, 10))
