@@ -1,5 +1,5 @@
-"""The tab Universe: many models in one space, how well they agree, a shared map, and translation between any
-two."""
+"""The tab Universe: many models in one space, how well they agree, a shared map, and files of translated
+rows."""
 
 from __future__ import annotations
 
@@ -17,34 +17,24 @@ from numpy.lib.format import write_array
 
 from app import compute, exports, jobs, messages, results, session, sharing
 from app.glossary.card import caption
-from app.invert.panel import numbers
 from app.page_settings import kept, segments
 from app.places import DATA, EXPLORE, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
-from app.tables import report_table, short_numbers
-from app.widgets import several_spaces, space_labels, space_name
+from app.tables import report_table
+from app.widgets import several_spaces, space_name
 from app.workspace import Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
-from relcore.base.numbers import counted, general, short
+from relcore.base.numbers import counted, short
 from relcore.base.rows import unit_rows
-from relcore.catalog.catalog import SpaceSpec, held_out_ids
+from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.engine.nearest import nearest
 from relcore.figures.export import Exportable
-from relcore.invert.inversion import (
-    METHODS,
-    Translation,
-    TranslationResult,
-    TranslationSpec,
-    TranslationTable,
-)
-from relcore.invert.inversion import METRICS as TRANSLATION_SCORES
-from relcore.represent.representations import MethodSettings
 from relcore.scores.score import PairScores
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
@@ -161,116 +151,10 @@ def _circumstances(result: PairScores) -> str:
     )
 
 
-_MOST_TRANSLATED = 6  # by default: thirty pairs can still be read
-_ABOUT_METHODS = (
-    "Rows of each space are translated into every other space through the session's anchors, and compared"
-    " with the true rows there. Anchors are never scored (Maiorca et al. 2024, Tables 1 and 2)."
-)
-_METRIC_HELP = (
-    "Cosine: of recovered and true rows after centring at the target's mean. Not centred: as in the paper;"
-    " the common mean counts, so the chance level is high. Jaccard: overlap of their neighbours among the"
-    " target's rows. MRR: reciprocal rank of the true row as a neighbour of the recovered one. Accuracy: of"
-    " the target's head on recovered rows."
-)
-
-
-def compare_methods(workspace: Workspace) -> None:
-    st.caption(_ABOUT_METHODS)
-    if not workspace.anchors:
-        messages.no_anchors()
-        return
-    readable = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
-    usual = [spec for spec in readable if _has(spec, workspace.anchors)][:_MOST_TRANSLATED]
-    specs = kept(
-        st.multiselect,
-        "Spaces",
-        readable,
-        default=usual,
-        format_func=space_labels(readable).get,
-        key=f"translate.spaces-{results.place_of(readable, workspace.anchors)}",
-        placeholder="Choose two or more",
-        help="Spaces over the same ids. By default, those that contain all anchors.",
-    )
-    with st.expander("Method details", icon=":material/tune:", key="translate.details"):
-        chosen = kept(
-            st.pills,
-            "Methods",
-            list(METHODS),
-            selection_mode="multi",
-            default=list(TranslationSpec().methods),
-            format_func=METHODS.get,
-            key="translate.methods",
-            help=(
-                "Absolute: vectors unchanged. The inverse methods use each space separately; the others need"
-                " both spaces."
-            ),
-        )
-        numbers(("delta", "omega", "ridge"))
-    if len(specs) < 2 or not chosen:
-        st.info("Choose at least two spaces and one method.", icon=":material/translate:")
-        return
-    try:
-        _table(workspace, specs, tuple(name for name in METHODS if name in chosen))
-    except SpaceError as error:
-        messages.error(error)
-        st.caption("Choose other spaces here, or other anchors above.")
-
-
-def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...]) -> None:
-    chosen, ridge = workspace.inversion, workspace.projection.ridge
-    settings = MethodSettings(ridge=ridge, omega=chosen.omega, delta=chosen.delta, inverse_ridge=chosen.ridge)
-    test_ids = held_out_ids(specs, [compute.load_space(spec) for spec in specs])
-    spec = TranslationSpec(methods, workspace.k, compute.LIVE_QUERIES, test_ids=test_ids, settings=settings)
-    n_pairs = len(specs) * (len(specs) - 1)
-    label = f"Translate {counted(n_pairs, 'pair')} by {counted(len(methods), 'method')}"
-    result = results.computed(
-        Translation(workspace.anchors, spec), specs, label=label, unasked_seconds=_STARTS_ITSELF
-    )
-    if result is None:
-        return
-    titles, key = (
-        {name: TRANSLATION_SCORES[name] for name in result.metrics},
-        f"translate.metric-{len(result.metrics)}",
-    )
-    metric = segments("Score", titles, key, help=_METRIC_HELP)
-    recipe = {"spaces": tuple(specs), "digests": compute.digests(specs), "anchors": workspace.anchors}
-    figure = TranslationTable(**recipe, metric=metric, spec=spec).draw(result)
-    with st.container(key="wide"):
-        exports.figure(figure, f"translate.map-{metric}")
-    caption(circumstances(result, metric))
-    st.markdown("### Mean over the pairs")
-    st.dataframe(short_numbers(result.summary()), hide_index=True, key="translate.summary")
-
-
-def circumstances(result: TranslationResult, metric: str) -> str:
-    settings, spec = result.spec.settings, result.spec
-    ridges = f"λ = {general(settings.inverse_ridge)} (ridge), {general(settings.ridge)} (whitened)"
-    text = (
-        f"**{result.n:,}** shared rows that are not anchors, **{result.n_anchors:,}** anchors;"
-        f" δ = {general(settings.delta)}, ω = {settings.omega}, {ridges}."
-    )
-    if metric in ("jaccard", "mrr") and spec.n_queries and spec.n_queries < result.n:
-        text += f" {spec.n_queries:,} random rows are the queries, with k = {spec.k}."
-    if metric == "accuracy":
-        text += (
-            f" Heads are tested on **{result.n_test:,}** rows; on their own spaces, not stitched, their mean"
-            f" accuracy is {short(sum(result.own) / len(result.own))}."
-        )
-    elif not result.n_test:
-        text += " No accuracy: it needs a label for every shared row, and training rows of every class."
-    chance = "the most frequent class" if metric == "accuracy" else "rows permuted"
-    return f"{text} Chance level: {chance}. Dotted cells: a space into itself."
-
-
-def _has(spec: SpaceSpec, anchors: tuple[str, ...]) -> bool:
-    return bool(compute.load_space(spec).index.isin(anchors).sum() == len(anchors))
-
-
 _OWN, _FILE, _PICKED = "own", "file", "relscope.universe-picked"
 _STARTS_ITSELF = 20.0  # seconds
 _FEWEST = 3
 _SHOWN, _NEAR = 6, 3
-_OTHERS = {"similarity": "Other scores", "methods": "Methods"}
 
 
 def page(workspace: Workspace) -> None:
@@ -462,12 +346,10 @@ def _rows(recipe: UniverseChart | None, universe: Universe, *spaces: tuple[str, 
 def _chart(
     workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
 ) -> None:
-    titles = charts_of(universe) | {name: title for name, title in _OTHERS.items() if len(by_name) > 1}
+    titles = charts_of(universe) | ({"similarity": "Other scores"} if len(by_name) > 1 else {})
     chart = segments("Show", titles, f"universe.chart-{len(titles)}", label_visibility="collapsed")
     if chart == "similarity":
         compare_scores(workspace, list(by_name.values()))
-    elif chart == "methods":
-        compare_methods(workspace)
     else:
         drawn = _drawn(recipe, chart, universe)
         picked, pair = st.session_state.get(_PICKED), (workspace.source, workspace.target)

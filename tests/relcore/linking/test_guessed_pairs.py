@@ -10,7 +10,7 @@ from relcore.compare.audit import PairAudit
 from relcore.compare.differences import Differences
 from relcore.compare.scoring import AllPairs, ExactScores
 from relcore.drift.check import DriftCheck, DriftSeries
-from relcore.invert.inversion import InversionSpec, Translation, invert_pair
+from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.linking.spec import BootstrapSpec
 from relcore.migrate.evaluate import parts_of
 from relcore.represent.representations import ProjectionSpec
@@ -47,7 +47,6 @@ SCORERS = {
     "audit": (audited(), FEW),
     "audit of a list": (audited(SWAPPED), FEW),
     "inversion": (lambda *spaces: invert_pair(match(*spaces), ANCHORS, InversionSpec()).n, FEW),
-    "translation": (lambda *spaces: Translation(ANCHORS).run(spaces).n, FEW),
     "retrieval": (lambda *spaces: len(retrieve(match(*spaces), RetrievalSpec(n_anchors=30)).ids), None),
     "stitching": (lambda *spaces: stitch_matrix(spaces, StitchSpec(anchors=ANCHORS)).n_test, None),
     "migration": (lambda *spaces: len(parts_of(match(*spaces), 0, "random", False).held_out), None),
