@@ -21,6 +21,7 @@ from relcore.base.rows import DerivedRows, centred, mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
+from relcore.engine.training import reproducible
 from relcore.represent.translation import align
 from relcore.runs.progress import Context, Progress, Stages, silent
 from relcore.runs.store import Store
@@ -583,7 +584,8 @@ def _torch_tsne(
     """The map (n, c) of X (n, d) by TorchDR from a start (n, c)."""
     import torch
 
-    with _random_as_before():
+    # UMAP repeats by itself; the gradient of t-SNE adds up in another order at each run.
+    with _random_as_before(), reproducible(spec.random_state):
         begin = torch.from_numpy(np.ascontiguousarray(start, dtype=np.float32))
         make = _by_torch("TSNE", spec, stages, _EARLY + _REST)
         return make(perplexity=perplexity, init=begin, early_exaggeration_iter=_EARLY).fit_transform(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -168,14 +168,15 @@ class Neighbours:
         null, rng, m = None, np.random.default_rng(random_state), len(self.queries)
         if n_permutations > 1 and m > 1:
             draws = np.empty(number_of_draws(m, n_permutations))
-            for draw in range(len(draws)):
-                if self.convention == "paper":  # query i gets the list of query π(i) ≠ i
-                    other = self.second_lists[without_fixed_points(m, rng)]
-                else:
-                    other = self._renamed(rng)
-                draws[draw] = jaccard_rows(self.first_lists, other).mean()
-            if self.convention == "paper":  # a permutation of n rows fixes one on average, these draws none
+            if self.convention == "paper":  # query i gets the list of query π(i) ≠ i
+                overlap_after = permuted_overlap(self.first_lists, self.second_lists)
+                for draw in range(len(draws)):
+                    draws[draw] = overlap_after(without_fixed_points(m, rng)).mean()
+                # A permutation of n rows fixes one on average, these draws none.
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
+            else:
+                for draw in range(len(draws)):
+                    draws[draw] = jaccard_rows(self.first_lists, self._renamed(rng)).mean()
             null = ChanceLevel.from_draws(draws)
         return self._score("jaccard", self.overlap, null)
 
@@ -422,6 +423,36 @@ def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     together = np.sort(np.concatenate([first, second], axis=1).astype(np.int32), axis=1)
     shared = np.count_nonzero(together[:, 1:] == together[:, :-1], axis=1)
     return shared / (together.shape[1] - shared)
+
+
+_SHARED_PAIRS = 10_000_000  # pairs of lists with a common row, whose counts take 160 MB
+
+
+def permuted_overlap(first: np.ndarray, second: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A function of a permutation π (m,) that returns the Jaccard index of list i of `first` and list π(i)
+    of `second`, (m,). Both are (m, k) row numbers.
+
+    Few lists have a row in common, so all such pairs are counted once, by a sparse product.
+    """
+    (m, k), n = first.shape, 1 + int(max(first.max(), second.max()))
+    n_pairs = np.dot(
+        *(np.bincount(lists.ravel(), minlength=n).astype(np.float64) for lists in (first, second))
+    )
+    if n_pairs > _SHARED_PAIRS:
+        return lambda permutation: jaccard_rows(first, second[permutation])
+    from scipy import sparse
+
+    ends, ones = np.arange(0, m * k + 1, k), np.ones(m * k, np.int32)
+    lists = [sparse.csr_array((ones, one.ravel(), ends), shape=(m, n)) for one in (first, second)]
+    counts = (lists[0] @ lists[1].T).tocoo()
+    (rows, columns), shared_by_pair = counts.coords, counts.data
+
+    def overlap(permutation: np.ndarray) -> np.ndarray:
+        shared, drawn = np.zeros(m, np.int32), permutation[rows] == columns
+        shared[rows[drawn]] = shared_by_pair[drawn]
+        return shared / (2 * k - shared)
+
+    return overlap
 
 
 # The part of the error of the mean overlap that comes from the searched rows, which all queries share.

@@ -928,7 +928,9 @@ class RowPair:
         def done(parts: int, n_parts: int) -> None:
             self._done(number * n_parts + parts, n_passes * n_parts)
 
-        blocks = _blocks(len(source), block_rows)
+        # On a GPU two threads pay off only where copies and kernels take longer than their start.
+        alone = where.threads is not None and len(source) <= block_rows // 2
+        blocks = [slice(0, len(source))] if alone else _blocks(len(source), block_rows)
         several = in_threads(
             blocks, lambda: SeveralSums(plans, where.clone_for_thread()), add, done, where.threads
         )

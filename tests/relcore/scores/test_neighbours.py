@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.scores.neighbours import CONVENTIONS, find_neighbours, jaccard, mrr
+from relcore.scores import neighbours
+from relcore.scores.neighbours import CONVENTIONS, find_neighbours, jaccard, mrr, permuted_overlap
 
 
 @pytest.fixture
@@ -142,6 +143,17 @@ def test_the_null_is_that_of_spaces_really_permuted(make_pair, metric, conventio
     # far out.
     assert null.high - np.quantile(real, 0.975) < (0.45 if convention == "paper" else 1) * real.std()
     assert np.quantile(real, 0.975) - null.high < 0.45 * real.std()
+
+
+@pytest.mark.parametrize("most_pairs", [0, neighbours._SHARED_PAIRS])
+def test_overlap_of_permuted_lists_is_counted_as_row_by_row(rng, monkeypatch, most_pairs):
+    monkeypatch.setattr(neighbours, "_SHARED_PAIRS", most_pairs)
+    first, second = (np.array([rng.choice(40, 5, replace=False) for _ in range(30)]) for _ in range(2))
+    order = rng.permutation(30)
+    expected = [
+        len(set(a) & set(b)) / len(set(a) | set(b)) for a, b in zip(first, second[order], strict=True)
+    ]
+    np.testing.assert_array_equal(permuted_overlap(first, second)(order), expected)
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
