@@ -16,25 +16,25 @@ from relcore.runs.jobs import JobQueue
 @pytest.fixture
 def seen(monkeypatch):
     devices = []
-    monkeypatch.setattr("relcore.commands.config.run", lambda options: devices.append(chosen()))
+    monkeypatch.setattr("relcore.commands.available.run", lambda options: devices.append(chosen()))
     monkeypatch.delenv(DEVICE, raising=False)
     return devices
 
 
 def test_a_command_computes_on_the_device_that_is_named(seen):
-    assert main(["config", "--device", "torch"]) == 0
-    assert main(["config"]) == 0
+    assert main(["available", "--device", "torch"]) == 0
+    assert main(["available"]) == 0
     assert seen == ["torch", "auto"]
     assert DEVICE not in os.environ
 
 
 def test_every_command_has_the_option():
-    for name, command in parser_of((), every=True).commands.choices.items():
-        assert "--device" in command._option_string_actions, name
+    for name in COMMANDS:
+        assert "--device" in parser_of([name]).called._option_string_actions, name
 
 
 def test_another_device_is_refused_in_one_line(seen, capsys):
-    assert main(["config", "--device", "tpu"]) == 2
+    assert main(["available", "--device", "tpu"]) == 2
     assert capsys.readouterr().err.startswith("relscope: device: expected 'auto', 'cpu', 'torch', 'cuda'")
 
 

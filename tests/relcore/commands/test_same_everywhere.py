@@ -11,7 +11,7 @@ from relcore.base.report import Report, Table
 from relcore.cli import COMMANDS, main, parser_of
 from relcore.commands.output import finish
 
-ANSWER_NOTHING = {"app", "completion", "mcp"}  # they serve, or print a script
+ANSWER_NOTHING = {"app", "mcp"}  # they serve
 FORMATS = {"--json": "json", "--jsonl": "jsonl", "--csv": "csv"}
 
 

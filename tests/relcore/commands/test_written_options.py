@@ -1,4 +1,4 @@
-"""Agents and relscope.toml set no option to which a command writes: each option that is not marked as written is
+"""Agents set no option to which a command writes: each option that is not marked as written is
 given an existing file, and the command leaves it, and the folder, as they were.
 """
 
@@ -28,8 +28,6 @@ CALLS = {
     "migrate": ["migrate", "first.npz", "second.npz", "--no-curve"],
     "export": ["export", "first.npz", "second.npz", "--atlas", "rows.parquet"],
     "figure": ["figure", "recipe.json", "-o", "made.csv"],
-    "config": ["config"],
-    "completion": ["completion", "bash"],
 }
 
 
